@@ -59,6 +59,12 @@ class ColdMirror:
         """See `Copies.has_root`."""
         return self._root is not None
 
+    def mirrored(self, topic: Topic) -> Topic | None:
+        """See `Copies.mirrored`."""
+        if self._root is None or not self._root.opens_in_tasks or not topic.config.tiered:
+            return None
+        return self._table(topic).mirrored()
+
     def settled(self, topic: Topic) -> None:
         """See `Copies.settled`: cleanup without Redis, and a restore, go by them."""
         # Tables by name wait for the next run: this process may have nothing to do with Spark.

@@ -627,8 +627,7 @@ def check_keys_kept(old: TopicConfig, new: TopicConfig) -> None:
     before, after = old[DATA_KEYS], new[DATA_KEYS]
     if before is None:
         return
-    kept = after is not None and before.ring == after.ring
-    if not kept or not dict(before.wrapped).keys() <= dict(after.wrapped).keys():
+    if after is None or not after.keeps(before):
         raise InvalidConfigError(
             f"{DATA_KEYS} would lose keys, and with them the values that they encrypted. Leave it "
             f"as it is: {ENCRYPTION_KEY}= (empty) stops encrypting, and what is there stays "

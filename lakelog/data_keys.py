@@ -71,6 +71,23 @@ class DataKeys:
         """The number of the key that new values are encrypted with."""
         return self.wrapped[-1][0]
 
+    @property
+    def numbers(self) -> frozenset[int]:
+        """The numbers of its keys."""
+        return frozenset(number for number, _ in self.wrapped)
+
+    def keeps(self, others: DataKeys) -> bool:
+        """Whether what the others opened can still be opened, as far as wrapped keys tell that.
+
+        Under one key-encryption key, a data key is wrapped once.
+        """
+        if self.ring != others.ring or not others.numbers <= self.numbers:
+            return False
+        mine = dict(self.wrapped)
+        return self.reference != others.reference or all(
+            mine[number] == wrapped for number, wrapped in others.wrapped
+        )
+
     def __str__(self) -> str:
         """How many, and where the key is under which they are wrapped."""
         count = len(self.wrapped)

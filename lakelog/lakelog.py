@@ -321,9 +321,8 @@ class Lakelog(ColdLog):
             settings,
             self._given_clock,
         )
-        consumer = ShareConsumer(
-            self.log, chosen, shares, self._seen_topics(), self.hot, dead_letters
-        )
+        logs = partial(self.log, stored_values=chosen.stored_values)
+        consumer = ShareConsumer(logs, chosen, shares, self._seen_topics(), self.hot, dead_letters)
         if topics:
             consumer.subscribe(topics)
         return consumer

@@ -69,6 +69,7 @@ ALLOWED = {
         "read",
     },
     "operate": {
+        "encryption",
         "engines",
         "metrics",
         "groups",

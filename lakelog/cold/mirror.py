@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ..errors import TopicPurgedError
+from ..config import DATA_KEYS
+from ..errors import ContradictionError, TopicPurgedError
 from ..topic import Topic
 from .schema import (
     FEED_PROPERTY,
@@ -16,6 +17,7 @@ from .schema import (
     had_feed,
     is_deleted,
     is_purged,
+    mirrored_data_keys,
     mirrored_properties,
     mirrored_version,
     missing_columns,
@@ -61,6 +63,7 @@ def next_alteration(
 
     Raises:
         TopicPurgedError: the table is being removed; or is to be, but the topic is back.
+        ContradictionError: it has keys of encrypted values that the topic does not have.
     """
     if is_purged(held):
         if topic.purged_ms is not None or topic.deleted_ms is not None:
@@ -80,6 +83,7 @@ def next_alteration(
         )
     if mirrored_version(held) > topic.config_version:
         return None
+    _check_keys_kept(topic, held)
     there = columns()
     missing = missing_columns(topic, there)
     if len(missing):
@@ -94,3 +98,15 @@ def next_alteration(
         wanted[FEED_PROPERTY] = "false"
     changes = {name: wanted[name] for name in wanted if held.get(name) != wanted[name]}
     return SetProperties(changes) if changes else None
+
+
+def _check_keys_kept(topic: Topic, held: Mapping[str, str]) -> None:
+    """Refuse settings after which values in the table could not be decrypted any more."""
+    before, after = mirrored_data_keys(held), topic.config[DATA_KEYS]
+    if before is None or (after is not None and after.keeps(before)):
+        return
+    raise ContradictionError(
+        f"the table of topic {topic.name!r} has {before}, and Redis has {after or 'none'}: it has "
+        f"lost a change of the topic's settings. `lakelog topics rotate-key {topic.name}` takes up "
+        "again what a table at a path has; until then nothing is archived"
+    )

@@ -30,7 +30,17 @@ from uuid import UUID
 import pyarrow as pa
 
 from ..codec.value_columns import value_schema
-from ..config import DAY_MS, HOUR_MS, INT64_MAX, MIB, MINUTE_MS, SECOND_MS, TopicConfig
+from ..config import (
+    DATA_KEYS,
+    DAY_MS,
+    HOUR_MS,
+    INT64_MAX,
+    MIB,
+    MINUTE_MS,
+    SECOND_MS,
+    TopicConfig,
+)
+from ..data_keys import DataKeys
 from ..errors import ColdTierRefusedError, ContradictionError
 from ..format_version import USUAL_FORMAT, check_format
 from ..json_text import parse_json
@@ -305,6 +315,13 @@ def had_feed(properties: Mapping[str, str]) -> bool:
     """Whether the topic that the properties describe asks for a change data feed."""
     text = properties.get(CONFIG_PROPERTY)
     return text is not None and TopicConfig.from_json(text)["lakelog.change.data.feed"]
+
+
+def mirrored_data_keys(properties: Mapping[str, str]) -> DataKeys | None:
+    """The keys of encrypted values that the properties have."""
+    text = properties.get(CONFIG_PROPERTY)
+    keys: DataKeys | None = None if text is None else TopicConfig.from_json(text)[DATA_KEYS]
+    return keys
 
 
 def is_deleted(properties: Mapping[str, str]) -> bool:

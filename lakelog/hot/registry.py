@@ -30,6 +30,7 @@ from ..config import (
     QUOTA_TOPICS,
     TopicConfig,
     check_change,
+    check_keys_kept,
 )
 from ..data_keys import DataKeys
 from ..encryption.keyring import new_data_keys, with_new_key, wrapped_under
@@ -95,6 +96,14 @@ class Copies(Protocol):
 
         Raises:
             ColdTierError: it cannot be read or committed to.
+        """
+        ...
+
+    def mirrored(self, topic: Topic) -> Topic | None:
+        """The topic as its table has it; None: it has none, or telling would take a Spark.
+
+        Raises:
+            ColdTierError: it cannot be read.
         """
         ...
 
@@ -303,7 +312,7 @@ class TopicRegistry:
         """
         check_not_ours(changes)
         topic = self._whole(name)
-        config = with_data_keys(name, topic.config.replace(changes), clear=True)
+        config, above = self._with_data_keys(topic, topic.config.replace(changes))
         check_change(topic.config, config)
         if self.is_hot_alone and config.tiered and not topic.config.tiered:
             raise InvalidConfigError(
@@ -314,7 +323,7 @@ class TopicRegistry:
         if config == topic.config:
             self.repair(topic)
             return topic
-        return self._replace(topic, topic.partitions, config, None)
+        return self._replace(topic, topic.partitions, config, None, above=above)
 
     def rotate_key(self, name: str, *, wrap_with: str | None = None) -> Topic:
         """Gives a topic a new data key, or wraps those it has under another key.
@@ -323,6 +332,9 @@ class TopicRegistry:
         (producers that run learn of it within ``metadata_max_age_ms``); the old ones stay, to read
         what they encrypted. The topic's first data key is made in the same way, where the
         keyspace's defaults have said that its values are to be encrypted.
+
+        Keys that Redis has lost, after a restart without its last second, come back from the
+        topic's table, if that lies at a path.
 
         Args:
             wrap_with: the reference of another key-encryption key; the data keys stay the same.
@@ -336,8 +348,8 @@ class TopicRegistry:
         if wrap_with is not None:
             check_secret_reference(wrap_with, "wrap_with")
         topic = self._whole(name)
-        config = topic.config
-        found = keyring_of(topic)
+        config, above = self._with_keys_of_table(topic, topic.config)
+        found = keyring_of(replace(topic, config=config))
         if found is None:
             if not config.encrypts:
                 raise InvalidConfigError(
@@ -351,16 +363,20 @@ class TopicRegistry:
             changed = with_data_keys(name, config, clear=True)
             return self._replace(topic, topic.partitions, changed, None)
         keyring, key = found
-        if wrap_with is None:
+        if wrap_with == keyring.data_keys.reference:
+            changes = {}
+        elif wrap_with is None:
             changes = {DATA_KEYS: with_new_key(keyring, key).to_text()}
         else:
             other = key_encryption_key(wrap_with, name)
             changes = {DATA_KEYS: wrapped_under(keyring, wrap_with, other).to_text()}
-            if config.encrypts and config.text(ENCRYPTION_KEY) != wrap_with:
-                changes[ENCRYPTION_KEY] = wrap_with
+        if wrap_with is not None and config.encrypts:
+            changes[ENCRYPTION_KEY] = wrap_with
         changed = config.replace(changes)
         check_change(config, changed)
-        return self._replace(topic, topic.partitions, changed, None)
+        if changed == topic.config:
+            return topic
+        return self._replace(topic, topic.partitions, changed, None, above=above)
 
     def add_partitions(self, name: str, total: int) -> Topic:
         """Grows the topic to that many partitions.
@@ -818,11 +834,11 @@ class TopicRegistry:
         errors: dict[str, LakelogError] = {}
         for topic in topics:
             try:
-                config = with_data_keys(topic.name, topic.config, clear=True)
+                config, above = self._with_data_keys(topic, topic.config)
                 if config == topic.config:
                     self.repair(topic)
                 else:
-                    self._replace(topic, topic.partitions, config, None)
+                    self._replace(topic, topic.partitions, config, None, above=above)
             except UnknownTopicIdError:
                 continue  # deleted since
             except LakelogError as error:
@@ -907,10 +923,48 @@ class TopicRegistry:
                 topic=topic.name,
             )
 
+    def _with_data_keys(self, topic: Topic, config: TopicConfig) -> tuple[TopicConfig, int]:
+        """As the function, of a topic that is there, with what `_with_keys_of_table` gives."""
+        above = 0
+        if config.encrypts and config[DATA_KEYS] is None:
+            with_keys, above = self._with_keys_of_table(topic, config)
+            check_keys_kept(with_keys.replace({ENCRYPTION_KEY: None}), with_keys)
+            config = with_keys
+        return with_data_keys(topic.name, config, clear=True), above
+
+    def _with_keys_of_table(self, topic: Topic, config: TopicConfig) -> tuple[TopicConfig, int]:
+        """The config with the data keys that Redis has lost and the topic's table has.
+
+        Other ones in their place would be the end of what those encrypted.
+
+        Returns:
+            The config, and the version of the settings in the table, which newer ones are above.
+        """
+        held = None if self._copies is None else self._copies.mirrored(topic)
+        theirs: DataKeys | None = None if held is None else held.config[DATA_KEYS]
+        if held is None or theirs is None:
+            return config, 0
+        ours: DataKeys | None = config[DATA_KEYS]
+        if ours is None:
+            theirs = replace(theirs, clear=True)  # what came meanwhile was not encrypted
+        elif not (
+            theirs.ring == ours.ring
+            and theirs.numbers >= ours.numbers
+            and (theirs.numbers > ours.numbers or held.config_version > topic.config_version)
+        ):
+            return config, held.config_version
+        return config.replace({DATA_KEYS: theirs.to_text()}), held.config_version
+
     def _replace(
-        self, topic: Topic, partitions: int, config: TopicConfig, fresh: _Fresh | None
+        self,
+        topic: Topic,
+        partitions: int,
+        config: TopicConfig,
+        fresh: _Fresh | None,
+        *,
+        above: int = 0,
     ) -> Topic:
-        version = topic.config_version + 1
+        version = max(topic.config_version, above) + 1
         changed = replace(topic, partitions=partitions, config=config, config_version=version)
         definition = _to_json(changed, topic.generation, fresh)
         answer = self._compare_and_set(changed, _own_version(topic), definition)

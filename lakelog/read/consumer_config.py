@@ -96,12 +96,8 @@ class ConsumerConfig:
         if self.consumer_timeout_ms is not None:
             check_timeout("consumer_timeout_ms", self.consumer_timeout_ms)
         check_max_age(self.metadata_max_age_ms)
-        for name in ("enable_auto_commit", "stored_values"):
-            value = getattr(self, name)
-            if not isinstance(value, bool):
-                raise InvalidConfigError(
-                    f"{name}={value!r} is not legal: it takes True or False", name=name, value=value
-                )
+        check_flag("enable_auto_commit", self.enable_auto_commit)
+        check_flag("stored_values", self.stored_values)
         check_timeout("auto_commit_interval_ms", self.auto_commit_interval_ms)
         if self.group_id is not None:
             check_group_id(self.group_id)
@@ -166,6 +162,14 @@ def check_deserializers(key_deserializer: object, value_deserializer: object) ->
                 "object with deserialize(topic, headers, data)",
                 name=name,
             )
+
+
+def check_flag(name: str, value: object) -> None:
+    """Refuse what is neither True nor False."""
+    if not isinstance(value, bool):
+        raise InvalidConfigError(
+            f"{name}={value!r} is not legal: it takes True or False", name=name, value=value
+        )
 
 
 def check_count(name: str, value: object) -> int:

@@ -100,6 +100,10 @@ class TableTold:
         """See `Copies.log_starts`."""
         return table_starts(self._table(topic), topic)
 
+    def mirrored(self, topic: Topic) -> Topic | None:
+        """See `Copies.mirrored`."""
+        return self._table(topic).mirrored()
+
     def settled(self, topic: Topic) -> None:
         """Nothing."""
 

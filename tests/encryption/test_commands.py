@@ -64,6 +64,38 @@ def test_a_topic_is_made_filled_read_and_its_key_rotated(
     assert "a secret order" in run("consume", "orders")[0]
 
 
+def test_the_doctor_tells_which_key_is_not_there_and_where_it_looked(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "key"
+    path.write_text(OTHER)
+    run("topics", "create", "orders", "--config", f"{SETTING}=env:LAKE_KEY")
+    run("topics", "create", "more", "--config", f"{SETTING}=file:{path}")
+    run("topics", "alter", "more", "--unset", SETTING)
+
+    def keys(code: int = 0) -> list[dict[str, str]]:
+        out, _ = run("doctor", "--output", "json", code=code)
+        rows = {row["what"]: row for row in json.loads(out)}
+        return [rows["key of orders"], rows["key of more"]]
+
+    orders, more = keys()
+    assert (orders["state"], more["state"]) == ("ok", "ok")
+    assert orders["found"] == "1 data key under env:LAKE_KEY, and encrypts with number 1"
+    assert more["found"].endswith("what comes now is not encrypted")
+    monkeypatch.delenv("LAKE_KEY")
+    path.unlink()
+    orders, more = keys()
+    assert (orders["state"], more["state"]) == ("missing", "missing")
+    assert "LAKE_KEY is not set in this process" in orders["found"]
+    assert "set LAKE_KEY in the environment to the topic's key" in orders["do"]
+    assert f"'file:{path}' could not be read" in more["found"]
+    assert f"put the topic's key into {path}" in more["do"]
+    monkeypatch.setenv("LAKE_KEY", OTHER)
+    orders, _ = keys(code=1)
+    assert orders["state"] == "broken"
+    assert "is not the one that wrapped data key 1 of topic 'orders'" in orders["found"]
+
+
 def test_a_key_that_stands_where_its_place_should_is_shown_and_kept_nowhere(run: Run) -> None:
     run("topics", "create", "plain")
     for command in (

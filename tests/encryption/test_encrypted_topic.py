@@ -19,6 +19,7 @@ from lakelog.cold_mirror import ColdMirror
 from lakelog.config import DATA_KEYS, ENCRYPTION_KEY, Compression, EntryFormat
 from lakelog.encryption.sealed_values import MAGIC
 from lakelog.errors import (
+    ContradictionError,
     DecryptionError,
     EncryptionKeyError,
     InvalidArgumentError,
@@ -274,6 +275,19 @@ def test_every_reader_gets_the_values(lake: Lakelog) -> None:
             for records in consumer.poll(1000).values():
                 got += [record.value for record in records]
     assert got == expected
+    for is_stored in (False, True):
+        shared = lake.share_consumer(
+            "orders",
+            group_id=f"queue {is_stored}",
+            share_auto_offset_reset="earliest",
+            stored_values=is_stored,
+        )
+        queued: list[bytes | None] = []
+        with shared:
+            while len(queued) < 40:
+                queued += [one.value for some in shared.poll(1000).values() for one in some]
+        assert (sorted(queued) == sorted(expected)) is not is_stored
+        assert all(one is not None and one.startswith(MAGIC) for one in queued) is is_stored
     assert sorted(log.sample(40)["value"].to_pylist()) == sorted(expected)
     found = log.search('value = "nobody-reads-this-7"').to_arrow()
     assert found["value"].to_pylist() == [SECRET % 7]
@@ -406,6 +420,52 @@ def test_a_key_that_comes_while_an_archiver_begins_is_in_the_table_before_its_re
         assert archived_end == 5 or data_keys.current == (1 if is_plain else 2)
     assert held[-1][0] == 10
     assert values(lake) == [SECRET % number for number in range(10)]
+
+
+@pytest.mark.parametrize("is_plain", [True, False], ids=["its first key", "a rotated key"])
+def test_a_key_that_redis_loses_comes_back_from_the_table_and_is_not_replaced(
+    redis_url: str, tmp_path: Path, redis_client: redis.Redis, is_plain: bool
+) -> None:
+    def opened() -> Lakelog:
+        return Lakelog.connect(redis_url, tmp_path / "cold", engine="inline")
+
+    created = {name: value for name, value in ON.items() if not is_plain or name != ENCRYPTION_KEY}
+    with opened() as lake:
+        lake.topics.create("orders", 1, created)
+        send(lake, 0, 5)
+        topics = "lakelog:topics"
+        before = redis_client.dump(topics)
+        if is_plain:
+            lake.topics.alter("orders", {ENCRYPTION_KEY: ON[ENCRYPTION_KEY]})
+        else:
+            lake.topics.rotate_key("orders")
+        send(lake, 5, 5)
+        lake.archive("orders")
+        lost = lake.topics.get("orders").config[DATA_KEYS]
+    redis_client.restore(topics, 0, before, replace=True)
+    with opened() as lake:
+        send(lake, 10, 5)
+        assert lake.archiver("orders").run_once().records == 5  # the table has more keys
+        lake.topics.alter("orders", {"retention.ms": 10**12})
+        send(lake, 15, 5)
+        with pytest.raises(ContradictionError, match="lakelog topics rotate-key orders"):
+            lake.archiver("orders").run_once()
+        if is_plain:
+            with pytest.raises(InvalidConfigError, match="--wrap-with env:OTHER"):
+                lake.topics.alter("orders", {ENCRYPTION_KEY: "env:OTHER"})
+            lake.topics.alter("orders", {ENCRYPTION_KEY: ON[ENCRYPTION_KEY]})
+        else:
+            lake.topics.rotate_key("orders")
+
+        found = lake.topics.get("orders").config[DATA_KEYS]
+        assert found.keeps(lost)
+        assert found.current == lost.current + (not is_plain)
+        assert lake.archiver("orders").run_once().records == 5
+        assert values(lake) == [SECRET % number for number in range(20)]
+        table = lake.log("orders").table
+        mirrored = None if table is None else table.mirrored()
+        assert mirrored is not None
+        assert mirrored.config[DATA_KEYS] == found
 
 
 def test_an_export_is_imported_with_the_bytes_it_has(

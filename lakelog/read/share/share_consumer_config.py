@@ -9,7 +9,7 @@ from ...config import check_names
 from ...errors import InvalidConfigError
 from ...groups.group_ids import check_group_id
 from ...groups.share.settings import ShareGroupSettings
-from ..consumer_config import check_count, check_deserializers, check_max_age
+from ..consumer_config import check_count, check_deserializers, check_flag, check_max_age
 from ..deserializers import Deserializer
 from ..policy import OffsetReset
 
@@ -51,6 +51,9 @@ class ShareConsumerConfig:
     value_deserializer: Deserializer | None = None
     # As a consumer's. A record that cannot be read is released, so it ends where the limit says.
 
+    stored_values: bool = False
+    # As a consumer's. Dead letters have the stored bytes for their values, then.
+
     metadata_max_age_ms: int = 5_000
     # How often it looks for new topics and partitions; ≥ 1. Kafka: 300,000.
 
@@ -73,6 +76,7 @@ class ShareConsumerConfig:
         _ = self.group_settings
         check_count("max_poll_records", self.max_poll_records)
         check_max_age(self.metadata_max_age_ms)
+        check_flag("stored_values", self.stored_values)
         check_deserializers(self.key_deserializer, self.value_deserializer)
 
     @property
