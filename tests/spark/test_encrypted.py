@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from spark_log import SparkLog
+from spark_log import SparkLog, rows_of
 
-from lakelog.config import DATA_KEYS
+import lakelog.spark
+from lakelog.config import DATA_KEYS, ENCRYPTION_KEY
 from lakelog.encryption.keyring import new_data_keys
 from lakelog.encryption.of_topic import check_tasks_have_key
 from lakelog.encryption.sealed_values import MAGIC
@@ -43,6 +44,65 @@ def test_spark_reads_and_writes_values_that_lie_nowhere_in_the_clear(
     assert all(bytes(row.value).startswith(MAGIC) for row in stored.collect())
     source = spark.read.format("lakelog").options(**log.options())
     assert sorted(bytes(row.value) for row in source.load().collect()) == expected
+
+
+@pytest.mark.slow
+def test_a_stream_goes_from_one_encrypted_topic_to_another_while_keys_are_rotated(
+    make_log: Callable[..., SparkLog], spark, tmp_path: Path
+) -> None:
+    (tmp_path / "key").write_text("66" * 32)
+    log = make_log(2, lakelog_encryption_key=f"file:{tmp_path}/key")
+    lake = log.lakelog
+    lake.topics.create("copies", 1, {ENCRYPTION_KEY: f"file:{tmp_path}/key", "retention.ms": -1})
+    register(spark)
+    frame = spark.readStream.format("lakelog").options(
+        **log.options(startingOffsets="earliest", maxOffsetsPerTrigger="15")
+    )
+    target = {"redis": log.url, "topic": "copies", "checkpointLocation": str(tmp_path / "c")}
+    writer = frame.load().select("key", "value").writeStream.format("lakelog").options(**target)
+    for first in (0, 40):
+        with lake.producer() as producer:
+            for number in range(first, first + 40):
+                producer.send(log.name, b"secret %d" % number, key=b"k%d" % number)
+                if number == first + 20:
+                    producer.flush()
+                    log.archive()
+        writer.trigger(availableNow=True).start().awaitTermination()
+        lake.topics.rotate_key(log.name)
+        lake.topics.rotate_key("copies")
+
+    def found(*, stored: bool) -> list[bytes | None]:
+        records = lake.log("copies", stored_values=stored).read(0).records()
+        return [record.value for record in records]
+
+    assert sorted(found(stored=False)) == sorted(b"secret %d" % number for number in range(80))
+    assert all(value is not None and value.startswith(MAGIC) for value in found(stored=True))
+
+
+@pytest.mark.slow
+def test_a_table_by_name_holds_what_it_takes_a_key_to_read(
+    redis_url: str, schema: str, spark, tmp_path: Path
+) -> None:
+    (tmp_path / "key").write_text("99" * 32)
+    log = SparkLog(redis_url, schema)
+    with log.lakelog as lake:
+        log.create(1, lakelog_encryption_key=f"file:{tmp_path}/key")
+        log.append(20)
+        log.archive()
+        lake.topics.rotate_key("orders")
+        log.append(20)
+        log.archive()
+        log.append(20)
+        assert rows_of(lake.dataframe("orders")) == log.expected()
+        assert rows_of(lakelog.spark.read(spark, None, schema, "orders")) == log.expected()[:40]
+        archived = lake.archived.log("orders")
+        found = [record.value for record in archived.read(0).records()]
+        assert found == [row[3] for row in log.rows[:40]]
+        mirrored = archived.table.mirrored()
+        assert mirrored.config[DATA_KEYS] == lake.topics.get("orders").config[DATA_KEYS]
+        for row in spark.table(f"{schema}.orders_view").collect():
+            assert bytes(row.value).startswith(MAGIC)
+            assert (row.value_text, row.value_json) == (None, None)
 
 
 def test_a_key_that_tasks_cannot_read_is_refused_where_the_work_is_planned(
