@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lakelog.record import RECORDS, Record, TimestampType, TopicPartition, to_records
 
@@ -47,3 +52,18 @@ def test_rows_come_as_records(rows, start, length, chunks):
     for record in to_records(ORDERS_1, batch):
         assert isinstance(record.timestamp_type, TimestampType)
         assert hash(record) == hash(expected[record.offset - start])
+
+
+def test_a_record_is_a_value_that_does_not_change():
+    record = Record("orders", 1, 7, 1_000, b"k", None, (("h", b"1"), ("h", b"2")))
+    assert record == pickle.loads(pickle.dumps(record)) == copy.deepcopy(record)
+    assert record != replace(record, offset=8)
+    with pytest.raises(AttributeError):
+        record.offset = 8  # type: ignore[misc]
+    with pytest.raises(AttributeError):
+        record.another = 8  # type: ignore[attr-defined]
+    assert record.header("h") == b"2"
+    assert repr(record).startswith("Record(topic='orders', partition=1, offset=7, ")
+    match record:
+        case Record(topic, partition, offset):
+            assert (topic, partition, offset) == ("orders", 1, 7)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
+from msgspec.structs import force_setattr
+
 from ..errors import RecordDeserializationError
 from ..record import Headers, Record, TopicPartition
 
@@ -44,7 +46,7 @@ class Deserializers:
                     made = _made(make, record, getattr(record, name))
                 except Exception as error:
                     return records[:number], _failure(record, name, error)
-                object.__setattr__(record, name, made)  # it is frozen for those who get it
+                force_setattr(record, name, made)  # it is frozen for those who get it
         return records, None
 
 

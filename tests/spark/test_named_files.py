@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from made_up import EPOCH_MS, MadeUpRows, archive, batch_of
+from msgspec.structs import replace
 
 from lakelog.cold.by_name import named_table as named_table
 from lakelog.cold.by_name.delta_transaction import DeltaTransaction
