@@ -534,6 +534,7 @@ class ColdLog:
         where: str | None = None,
         dry_run: bool = False,
         exports: bool = False,
+        quarantine: bool = False,
     ) -> Erased:
         """Erases the records with a key, or those that match, for good: a right to be forgotten.
 
@@ -549,6 +550,8 @@ class ColdLog:
             dry_run: only count; changes nothing.
             exports: export anew, to where they are, those that the log knows of and that hold the
                 topic. They are then of now. Else they are only told of.
+            quarantine: give up, for good and as a whole, the topic's entries and files in
+                quarantine that hold a match or cannot be read. Else they are only told of.
 
         Returns:
             What went and what could not be reached; `lakelog.operate.erasure.certificate` makes a
@@ -583,7 +586,12 @@ class ColdLog:
         run = plan_erase if dry_run else erase
         now_ms = self._clock.now_ms
         try:
-            erased = run(found, table, condition, side, version=__version__, now_ms=now_ms)
+            erased = run(
+                *(found, table, condition, side),
+                version=__version__,
+                now_ms=now_ms,
+                quarantine=quarantine,
+            )
         except EraseFailedError as error:
             told = self._exports_told(found, renews=False, forgets=False)
             raise replace(error, report=replace(error.report, exports=told)) from error

@@ -35,6 +35,7 @@ examples:
   lakelog --dir ./log erase orders --where 'value.customer.email = "ada@example.com"'
   lakelog --dir ./log erase orders --where 'header.user = "ada" and time < "2024-01-01"'
   lakelog --dir ./log erase orders --key ada --exports       in the exports of this log, too
+  lakelog --dir ./log erase orders --key ada --quarantine    and what was moved aside as damaged
   lakelog erase --verify ada.json
 """
 
@@ -60,6 +61,11 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         action="store_true",
         help="export anew, to where they are, the exports that hold the topic; else they are told",
     )
+    added.add_argument(
+        "--quarantine",
+        action="store_true",
+        help="give up what lies in quarantine and holds a match or cannot be read; else it is told",
+    )
     added.add_argument("--dry-run", action="store_true", help="count what would go; change nothing")
     added.add_argument("--certificate", metavar="FILE", help="write the certificate there, as JSON")
     added.add_argument(
@@ -72,6 +78,7 @@ def _run(arguments: argparse.Namespace) -> Page | Message:
     from ..errors import EraseFailedError, InvalidArgumentError
 
     asks = arguments.topic or arguments.key or arguments.where is not None or arguments.exports
+    asks = asks or arguments.quarantine
     if arguments.verify is not None:
         if asks or arguments.dry_run or arguments.certificate:
             raise InvalidArgumentError("--verify FILE checks a certificate: give it alone")
@@ -91,6 +98,7 @@ def _run(arguments: argparse.Namespace) -> Page | Message:
                 where=arguments.where,
                 dry_run=arguments.dry_run,
                 exports=arguments.exports,
+                quarantine=arguments.quarantine,
             )
         except EraseFailedError as error:
             page = _page(error.report, arguments)
@@ -135,6 +143,7 @@ def _page(erased: Erased, arguments: argparse.Namespace) -> Page:
     if arguments.output == "json":
         parts["deleted_files"] = len(erased.cold.discarded) or erased.cold.leftovers
         parts["exports"] = [{"place": one.place, "outcome": one.outcome} for one in erased.exports]
+        parts["given_up"] = {} if erased.hot is None else erased.hot.given_up
         parts["not_reached"] = list(erased.beyond)
         parts["certificate"] = said
     else:
@@ -168,7 +177,9 @@ def _said_of_files(erased: Erased, *, dry_run: bool) -> str:
             f"{counted(erased.cold.leftovers, 'file')} of older versions or failed runs would be "
             "deleted besides"
         )
-    return f"{counted(len(erased.cold.discarded), 'file')} deleted"
+    given_up = 0 if erased.hot is None else sum(map(len, erased.hot.given_up.values()))
+    more = f"; of the quarantine in Redis, given up: {given_up:,}" if given_up else ""
+    return f"{counted(len(erased.cold.discarded), 'file')} deleted{more}"
 
 
 def _verified(path: str) -> Message:

@@ -7,6 +7,7 @@
 --   move     gap start, gap end, note, number of segments to replace, their texts, the new texts
 --   release  gap start, gap end, text of a segment for the entry
 --   forget   -                     drops what was kept of it, once it is back
+--   give_up  note                  drops its bytes for good; its gap and the note stay
 --
 -- KEYS: the five of the partition, then quarantine, rebuilt. `:quarantine` is a hash: `{id}` → a
 -- note as JSON, `{id}|{n}` → the n-th name or value of the entry, byte for byte.
@@ -204,6 +205,21 @@ if verb == 'forget' then
   while redis.call('HDEL', quarantine, id .. '|' .. at) == 1 do
     at = at + 1
   end
+  return { 'OK' }
+end
+
+if verb == 'give_up' then
+  if redis.call('HEXISTS', quarantine, id) == 0 then
+    return { 'CHANGED' }
+  end
+  local kept = 0
+  while redis.call('HEXISTS', quarantine, id .. '|' .. kept + 1) == 1 do
+    kept = kept + 1
+  end
+  for at = kept, 1, -1 do -- from the end: half of it leaves the rest where the next run finds it
+    redis.call('HDEL', quarantine, id .. '|' .. at)
+  end
+  redis.call('HSET', quarantine, id, ARGV[4])
   return { 'OK' }
 end
 

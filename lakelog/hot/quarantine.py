@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -116,17 +116,8 @@ class HotQuarantine:
                 look = self._look(entry_id)
             texts, cut = [text for text, _ in look.cut], [segment for _, segment in look.cut]
             parts = [part for one in cut for part in self._parts(one, look.gap, archived_end)]
-            note = {
-                "reason": moved.reason,
-                "who": who,
-                "moved_at_ms": now_ms,
-                "gap": [*look.gap],
-                "fields": len(look.fields),
-            }
             failpoint("quarantine.before_move")
-            answer = self._call(
-                "move", entry_id, *look.gap, json.dumps(note), len(cut), *texts, *parts
-            )
+            answer = self._call("move", entry_id, *look.gap, _note(moved), len(cut), *texts, *parts)
             self._refuse_many(answer)
             if answer[0] == b"OK":
                 failpoint("quarantine.after_move")
@@ -157,7 +148,12 @@ class HotQuarantine:
                     str(note["reason"]),
                     str(note["who"]),
                     int(note["moved_at_ms"]),
-                    tuple(held[name + b"|%d" % n] for n in range(1, note["fields"] + 1)),
+                    # A `give_up` that was cut short leaves the first of them.
+                    tuple(
+                        held[field]
+                        for n in range(1, note["fields"] + 1)
+                        if (field := name + b"|%d" % n) in held
+                    ),
                 )
                 found.append(((int(first), int(second)), entry))
         return [entry for _, entry in sorted(found, key=lambda one: one[0])]
@@ -218,6 +214,15 @@ class HotQuarantine:
         Not before: half a transaction may be lost, and then its bytes with it.
         """
         self._call("forget", entry_id)
+
+    def give_up(self, held: QuarantinedEntry, reason: str) -> None:
+        """Drops an entry's bytes for good; its offsets stay a gap, and its note says why.
+
+        Args:
+            reason: instead of the one for which it was moved aside, which may show what it held.
+        """
+        left = replace(held, reason=reason, fields=())
+        self._call("give_up", held.entry_id, _note(left))
 
     def is_back(self, entry_id: str) -> bool:
         """Whether an entry that has bytes here is in the stream too: partly released."""
@@ -330,6 +335,18 @@ class HotQuarantine:
             "aside; nothing was moved. Try again",
             entry_id=entry_id,
         )
+
+
+def _note(entry: QuarantinedEntry) -> str:
+    return json.dumps(
+        {
+            "reason": entry.reason,
+            "who": entry.who,
+            "moved_at_ms": entry.moved_at_ms,
+            "gap": [*entry.gap],
+            "fields": len(entry.fields),
+        }
+    )
 
 
 def _check_id(entry_id: str) -> None:

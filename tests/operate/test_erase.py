@@ -7,14 +7,16 @@ import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import redis
 
-from lakelog import Lakelog
+from lakelog import AcknowledgeType, Lakelog, ShareConsumer
 from lakelog.cli.main import main
 from lakelog.errors import (
     ArchivedElsewhereError,
@@ -70,8 +72,9 @@ def traces(tmp_path: Path, server: RedisServer, *secrets: bytes) -> list[str]:
             continue
         contents = [file.read_bytes()]
         if file.suffix == ".parquet":
-            columns = pq.read_table(file, partitioning=None).columns
-            contents += [repr(column.to_pylist()).encode() for column in columns]
+            with suppress(pa.ArrowInvalid):  # it is a damaged one
+                columns = pq.read_table(file, partitioning=None).columns
+                contents += [repr(column.to_pylist()).encode() for column in columns]
         if any(secret in content for secret in secrets for content in contents):
             found.append(str(file.relative_to(tmp_path)))
     with server.client() as client:
@@ -169,6 +172,105 @@ def test_the_last_record_keeps_its_offset_alone(lake, server, tmp_path):
     assert erased.cold.partitions[0].nulled_offset == 0
     assert lake.erase("orders", where='not key = "b"').records == 0  # nothing is left to erase
     eventually(lambda: not traces(tmp_path, server, KEY, VALUE))
+
+
+def test_what_lies_in_quarantine_is_told_or_given_up(lake, server, tmp_path):
+    """Entries and files that hold a match or cannot be read go; those without one stay."""
+    lake.topics.create("orders", 1, BOTH | {"lakelog.entry.format": "fields"})
+    for _ in range(2):
+        produce(lake, b"a", KEY, b"b")
+        lake.archive("orders")
+        # a file of its own, and all of Redis's entries archived
+    produce(lake, b"c", KEY, b"d", KEY, b"e")
+    held = lake.quarantine("orders", 0)
+    stream, aside = "lakelog:stream:orders:0", "{lakelog:stream:orders:0}:quarantine"
+    with server.client() as client:
+        for offset in (6, 7, 9):  # gone, then put into quarantine's key as from a replica
+            ((_, fields),) = client.xrange(stream, f"{offset}-1", f"{offset}-1")
+            client.xdel(stream, f"{offset}-1")
+            held.add_entry(f"{offset}-1")
+            parts = [part for pair in fields.items() for part in pair]
+            note = json.loads(client.hget(aside, f"{offset}-1"))
+            note["fields"] = len(parts)
+            client.hset(aside, f"{offset}-1", json.dumps(note))
+            if offset == 9:
+                parts[0] = b"__damaged"
+            for n, part in enumerate(parts, 1):
+                client.hset(aside, f"{offset}-1|{n}", part)
+    file = sorted((tmp_path / "cold").rglob("archive-*.parquet"))[0]
+    content = file.read_bytes()
+    file.write_bytes(KEY + content[len(KEY) : -4] + b"PAR0")
+    held.add_file(file.name)
+    before = left(lake)
+
+    told = lake.erase("orders", KEY)
+
+    beyond = " ".join(told.beyond)
+    assert "entries in quarantine of orders-0: 1 hold a match, 1 cannot be read" in beyond
+    assert f"{file.name} cannot be read, and may hold a match: it is in quarantine" in beyond
+    assert f"{file.name} cannot be read, and may hold a match: a commit removed it" in beyond
+    planned = lake.erase("orders", KEY, quarantine=True, dry_run=True)
+    assert planned.cold.leftovers == 2  # moved aside, and where it was
+    assert planned.hot.given_up == {0: ("7-1", "9-1")}
+    assert {"key " + aside} < set(traces(tmp_path, server, KEY, VALUE))
+
+    class Crash(BaseException):
+        pass
+
+    def crash() -> None:
+        raise Crash
+
+    with armed("erase.after_commit", crash), pytest.raises(Crash):
+        lake.erase("orders", KEY, quarantine=True)
+    erased = lake.erase("orders", KEY, quarantine=True)
+
+    eventually(lambda: not traces(tmp_path, server, KEY, VALUE))
+    assert erased.hot.given_up == {}  # by the run that was cut short
+    said = certificate(erased)
+    relative = "/".join(file.parts[-3:])
+    assert [one["path"] for one in said["files"]] == [f"_quarantine/{relative}", relative]
+    assert not any("quarantine" in one for one in said["not_reached"])
+    # what gives no reason to be given up stays, and what is gone is still declared
+    assert left(lake) == [one for one in before if one[1] != KEY and one[0] >= 3]
+    assert [(one.gap, one.size_bytes > 0) for one in held.held()[:3]] == [
+        (OffsetRange(6, 7), True),
+        (OffsetRange(7, 8), False),
+        (OffsetRange(9, 10), False),
+    ]
+    assert "given up by an erasure" in held.held()[1].reason
+    assert held.held()[3].held_at == ""
+    assert main(_where(lake, "segments", "list", "orders", "--verify")) == 0
+
+
+def test_dead_letters_are_told_and_go_by_the_condition_that_is_told(lake, server, tmp_path):
+    lake.topics.create("orders", 1, BOTH)
+    lake.topics.create("failed", 1, BOTH)
+    produce(lake, b"a", KEY, b"b")
+    with lake.share_consumer(
+        "orders",
+        group_id="shippers",
+        share_auto_offset_reset="earliest",
+        share_acknowledgement_mode="explicit",
+        errors_deadletterqueue_topic_name="failed",
+    ) as shippers:
+        _rejected(shippers)
+    lake.archive("failed")
+    erased = lake.erase("orders", KEY)
+    (told,) = (one for one in erased.beyond if "dead-letter" in one)
+    assert "share groups shippers" in told
+    where = told.partition("--where '")[2].partition("'")[0].replace("…", f'"{KEY.decode()}"')
+
+    assert lake.erase("failed", where=where).records == 1
+
+    assert [one[1] for one in left(lake, topic="failed")] == [b"a", b"b"]
+    eventually(lambda: not traces(tmp_path, server, KEY, VALUE))
+
+
+def _rejected(shippers: ShareConsumer) -> None:
+    """Everything becomes a dead letter."""
+    for record in _polled(shippers):
+        shippers.acknowledge(record, AcknowledgeType.REJECT)
+    _polled(shippers)  # writes them
 
 
 @pytest.mark.parametrize(

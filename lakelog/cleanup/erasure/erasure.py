@@ -45,12 +45,16 @@ class Erasure:
 
     Args:
         topic: a tiered one.
+        quarantine: whether files in quarantine that hold a match, or cannot be read, are given up.
     """
 
-    def __init__(self, topic: Topic, table: ColdTable, condition: Condition) -> None:
+    def __init__(
+        self, topic: Topic, table: ColdTable, condition: Condition, *, quarantine: bool = False
+    ) -> None:
         self._topic = topic
         self._table = table
         self._condition = condition
+        self._quarantine = quarantine
 
     def plan(self) -> ColdErased:
         """What a run would do now; changes nothing.
@@ -201,7 +205,9 @@ class Erasure:
             if isinstance(found.error, MissingFileError):
                 continue  # vacuum took it meanwhile
             unreadable = found.error is not None
-            if one.may_go and (found or (unreadable and one.kind == ORPHAN)):
+            gives_up = one.kind == ORPHAN or self._quarantine
+            may_go = one.may_go or (one.kind == QUARANTINED and self._quarantine)
+            if may_go and (found or (unreadable and gives_up)):
                 held.append(one)
             elif found or unreadable:
                 beyond.append(_beyond(one, is_unreadable=unreadable))
@@ -217,11 +223,14 @@ def _beyond(one: Leftover, *, is_unreadable: bool) -> str:
     what = "cannot be read, and may hold a match" if is_unreadable else "holds a match"
     if one.kind == QUARANTINED:
         advice = (
-            "it is in quarantine: `lakelog quarantine release` it once it is sound and erase "
-            "again, or delete it there"
+            "it is in quarantine. Erase again with --quarantine to give it up; or `lakelog "
+            "quarantine release` it once it is sound, and erase again"
         )
     elif one.may_go:
-        advice = "a commit removed it, so cleanup deletes it after file.delete.delay.ms"
+        advice = (
+            "a commit removed it, so cleanup deletes it after file.delete.delay.ms, and erasing "
+            "again with --quarantine at once"
+        )
     else:
         advice = (
             "no commit names it, but one that is under way may, or somebody else wrote it: erase "

@@ -46,7 +46,7 @@ class QuarantinedFile:
 
     topic_partition: TopicPartition
     path: str  # of the file in the table, before
-    held_at: str  # where its bytes are now; empty: it was missing
+    held_at: str  # where its bytes are now; empty: it was missing, or an erasure gave it up
     gap: OffsetRange
     records: int  # as the table said; -1: it did not
     reason: str
@@ -230,15 +230,19 @@ class ColdQuarantine:
         folder = f"{self._table.path}/{FOLDER}/partition={self._topic_partition.partition}"
         top = self._storage.arrow_path(self._table.path).rstrip("/") + "/"
         notes = []
-        for info in self._storage.list_files(folder, recursive=True):
-            if info.path.endswith(".json"):
-                path = f"{self._table.path}/{info.path.removeprefix(top)}"
+        there = {
+            info.path.removeprefix(top) for info in self._storage.list_files(folder, recursive=True)
+        }
+        for name in sorted(there):
+            if name.endswith(".json"):
+                path = f"{self._table.path}/{name}"
                 try:
                     note = _note(self._storage.read_bytes(path) or b"", self._topic_partition)
                 except ValueError as error:  # as if it were gone: it must not hide the others
                     logger.warning("%s is not the note that was written: %s", path, error)
                 else:
-                    notes.append(note)
+                    held_at = note.held_at if note.held_at in there else ""
+                    notes.append(replace(note, held_at=held_at))
         return sorted(notes, key=lambda note: note.moved_at_ms)  # the newest of a range counts
 
     def _write_note(self, moved: QuarantinedFile) -> None:

@@ -9,7 +9,7 @@
 | partitions | by partition, the offsets as [start, end), and what held them |
 | table_versions, history_forgotten | of the Delta table |
 | files | that were deleted: path, bytes, SHA-256 |
-| redis | what was trimmed, and what became of each server's files on disk |
+| redis | what was trimmed and, of its quarantine, given up; each server's files on disk |
 | exports | that the log knows of: where, when it was made, whether it was rewritten or stays |
 | not_reached, failures | in sentences |
 | digest | ``sha256:`` of all the other members |
@@ -65,6 +65,7 @@ def certificate(erased: Erased) -> dict[str, Any]:
         else {
             "records": {str(number): count for number, count in sorted(hot.matches.items())},
             "trimmed": {str(number): list(gone) for number, gone in sorted(hot.trimmed.items())},
+            "given_up": {str(number): list(ids) for number, ids in sorted(hot.given_up.items())},
             "servers": [
                 {
                     "server": one.server,

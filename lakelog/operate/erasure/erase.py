@@ -29,6 +29,7 @@ from ...groups.share.admin import ShareGroupAdmin
 from ...hot.hot_log import HotLog
 from ...hot.persistence import NONE, REWRITTEN
 from ...offsets import HotOffsets
+from ...read.share.dead_letters import HEADER_PREFIX
 from ...read.topic_log import TopicLog
 from ...read.where import Where
 from ...record import OffsetRange
@@ -36,6 +37,7 @@ from ...text_table import counted
 from ...topic import Topic
 from ..who import who
 from .condition import RecordCondition
+from .quarantined import give_up, given_up, quarantined_suspects, said_of
 from .report import Erased, HotErased
 
 
@@ -68,6 +70,7 @@ def plan_erase(
     *,
     version: str,
     now_ms: Callable[[], int],
+    quarantine: bool = False,
 ) -> Erased:
     """What `erase` would do now; changes nothing.
 
@@ -88,12 +91,14 @@ def plan_erase(
             for number, offsets in found.items()
             if (count := int(np.sum(offsets >= cold.archived_end(number))))
         }
+        suspects = quarantined_suspects(topic, side.hot, condition)
         hot = HotErased(
             {number: one.log_end for number, one in seen.items()},
             {number: len(offsets) for number, offsets in found.items()},
-            beyond=_beyond(topic, side),
+            given_up=given_up(suspects) if quarantine else {},
+            beyond=(*(() if quarantine else said_of(suspects)), *_beyond(topic, side)),
         )
-    cold_erased = Erasure(topic, table, condition).plan()
+    cold_erased = Erasure(topic, table, condition, quarantine=quarantine).plan()
     return run.erased(began_ms, cold_erased, hot, (), unarchived)
 
 
@@ -105,6 +110,7 @@ def erase(
     *,
     version: str,
     now_ms: Callable[[], int],
+    quarantine: bool = False,
 ) -> Erased:
     """Erases the matches below where the log ends now, and of those above it what it meets.
 
@@ -112,6 +118,7 @@ def erase(
 
     Args:
         side: None without a Redis: its copies stay.
+        quarantine: whether what lies there and holds a match, or cannot be read, is given up.
 
     Raises:
         EraseFailedError: something could not be done; the rest was, and the report is in the error.
@@ -124,7 +131,8 @@ def erase(
     if side is not None:
         hot, damages = run.empty_hot(side)
         failures += damages
-    cold = Erasure(topic, table, condition).run()
+        hot = _with_quarantine(topic, side, condition, hot, gives_up=quarantine)
+    cold = Erasure(topic, table, condition, quarantine=quarantine).run()
     failpoint("erase.before_persistence")
     if side is not None and hot is not None:
         hot = _persisted(side, hot)
@@ -271,6 +279,17 @@ def _hot_matches(
     return {number: np.concatenate(parts) for number, parts in found.items()}
 
 
+def _with_quarantine(
+    topic: Topic, side: HotSide, condition: RecordCondition, hot: HotErased, *, gives_up: bool
+) -> HotErased:
+    """With what became of the entries in quarantine."""
+    suspects = quarantined_suspects(topic, side.hot, condition)
+    if not gives_up:
+        return replace(hot, beyond=(*said_of(suspects), *hot.beyond))
+    give_up(topic, side.hot, suspects)
+    return replace(hot, given_up=given_up(suspects))
+
+
 def _persisted(side: HotSide, hot: HotErased) -> HotErased:
     """With what became of the servers' files on disk."""
     servers = side.hot.rewrite_persistence()
@@ -299,14 +318,6 @@ def _persisted(side: HotSide, hot: HotErased) -> HotErased:
 def _beyond(topic: Topic, side: HotSide) -> tuple[str, ...]:
     """What of the keyspace is not looked through."""
     said = []
-    for topic_partition in topic.topic_partitions():
-        held = side.hot.quarantine(topic_partition, topic.topic_id).held()
-        if held:
-            said.append(
-                f"{len(held):,} of the entries of {topic_partition} in quarantine: "
-                f"`lakelog quarantine list {topic.name}` shows them, release puts back what is "
-                "sound; then erase again"
-            )
     if side.kept:
         said.append(
             f"{counted(side.kept, 'deleted topic')} of the name {topic.name!r} that "
@@ -321,7 +332,7 @@ def _beyond(topic: Topic, side: HotSide) -> tuple[str, ...]:
     if groups:
         said.append(
             f"dead-letter topics of the share groups {', '.join(groups)}: they are topics of their "
-            "own, and keep the keys; erase there too, such as by --where 'header."
-            f'__dlq.errors.topic = "{topic.name}" and key = …\''
+            "own, and keep the keys; erase there too, such as by --where '"
+            f'header["{HEADER_PREFIX}topic"] = "{topic.name}" and key = …\''
         )
     return tuple(said)

@@ -21,6 +21,7 @@ class HotErased:
         ends: by partition, where the log ended at the beginning: matches below it are gone.
         matches: by partition, how many matching records Redis held.
         trimmed: by partition, the offsets that Redis let go of for them.
+        given_up: by partition, the ids of the entries in quarantine whose bytes went.
         servers: what became of the servers' files on disk; empty for a plan.
         beyond: what may hold matches and was not reached, in sentences.
     """
@@ -28,6 +29,7 @@ class HotErased:
     ends: Mapping[int, int]
     matches: Mapping[int, int] = field(default_factory=dict)
     trimmed: Mapping[int, OffsetRange] = field(default_factory=dict)
+    given_up: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     servers: Sequence[Persistence] = ()
     beyond: tuple[str, ...] = ()
 
