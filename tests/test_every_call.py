@@ -70,7 +70,7 @@ from lakelog.hot import AppendCall, HotLog, TopicRegistry, lock, planned_stop
 from lakelog.hot.beats import Beats
 from lakelog.hot.glance import Glancer
 from lakelog.hot.inspection import Inspection
-from lakelog.hot.quarantine import HotQuarantine
+from lakelog.hot.quarantine import HotQuarantine, QuarantinedEntry
 from lakelog.ingest.producer import Producer
 from lakelog.jobs import (
     JobRun,
@@ -107,7 +107,7 @@ from lakelog.read.range_read import RangeRead
 from lakelog.read.search import Search
 from lakelog.read.share.share_consumer import ShareConsumer
 from lakelog.read.where import parse
-from lakelog.record import OffsetAndMetadata, produced_batch
+from lakelog.record import OffsetAndMetadata, OffsetRange, produced_batch
 from lakelog.tenants import Tenants
 from lakelog.testing.object_store import Fault, FaultyFront, s3_options
 from lakelog.testing.servers import RedisClusterServers, RedisServer
@@ -514,6 +514,9 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Inspection.producer_calls": lambda w: w.hot.inspection().producer_calls(TP, 0),
     "HotQuarantine.held": lambda w: w.hot.quarantine(TP, w.topic.topic_id).held(),
     "HotQuarantine.forget": lambda w: w.hot.quarantine(TP, w.topic.topic_id).forget("1-1"),
+    "HotQuarantine.give_up": lambda w: w.hot.quarantine(TP, w.topic.topic_id).give_up(
+        QuarantinedEntry(TP, "1-1", OffsetRange(1, 2), "", "", 0, ()), "erased"
+    ),
     "HotQuarantine.is_back": lambda w: w.hot.quarantine(TP, w.topic.topic_id).is_back("1-1"),
     "Quarantine.held": lambda w: w.quarantine.held(),
     "Quarantine.add_entry": lambda w: w.quarantine.add_entry("81-1"),

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
+import pyarrow as pa
+
 from ..codec import EntryId, decode
 from ..codec.description import describe
 from ..errors import (
@@ -52,6 +54,14 @@ class QuarantinedEntry:
     @property
     def size_bytes(self) -> int:
         return sum(map(len, self.fields))
+
+    def records(self) -> pa.RecordBatch:
+        """What it holds, as `RECORDS`, if it can be read after all.
+
+        Raises:
+            CorruptRecordError, ForeignEntryError: it cannot.
+        """
+        return decode([(EntryId.parse(self.entry_id), list(self.fields))])
 
 
 @dataclass(frozen=True, slots=True)

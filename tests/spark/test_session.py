@@ -9,13 +9,15 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from importlib import metadata
 
 import pytest
+from packaging.requirements import Requirement
 
 from lakelog.embedded.java import java_home
 from lakelog.errors import InvalidArgumentError, MissingExtraError, SparkUnavailableError
 from lakelog.spark import session
-from lakelog.spark.delta_jars import delta_jars, s3_jars
+from lakelog.spark.delta_jars import _AWS_MODULES, _S3_VERSIONS, SCALA, delta_jars, s3_jars
 from lakelog.spark.jar_digests import known_digests
 from lakelog.spark.lazy_engine import LazySparkEngine
 from lakelog.testing.eventually import eventually
@@ -149,6 +151,19 @@ def test_a_jar_that_is_not_what_its_name_says_is_refused(monkeypatch, tmp_path):
 def test_the_digests_of_all_jars_of_this_spark_are_known():
     jars = [*delta_jars(java_home()), *s3_jars(java_home())]
     assert {jar.name for jar in jars} <= known_digests().keys()
+
+
+def test_the_digests_of_the_jars_of_every_spark_that_is_allowed_are_known():
+    given = map(Requirement, metadata.requires("lakelog") or ())
+    requirements = {one.name: one.specifier for one in given if 'extra == "spark"' in str(one)}
+    (delta,) = (one.version for one in requirements["delta-spark"])
+    lines = [f"4.{n}" for n in range(10) if f"4.{n}.0" in requirements["pyspark"]]
+    named = {f"delta-spark_{line}_{SCALA}-{delta}.jar" for line in lines}
+    for hadoop, (sdk, stream) in _S3_VERSIONS.items():
+        named |= {f"hadoop-aws-{hadoop}.jar", *(f"{name}-{sdk}.jar" for name in _AWS_MODULES)}
+        named |= set() if stream is None else {f"analyticsaccelerator-s3-{stream}.jar"}
+    assert len(lines) >= 3
+    assert named <= known_digests().keys()
 
 
 def test_jars_that_cannot_be_fetched_say_what_to_do_and_leave_nothing(monkeypatch, tmp_path):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...codec import EntryId, decode
 from ...errors import CorruptRecordError, ForeignEntryError
 from ...hot.hot_log import HotLog
 from ...hot.quarantine import QuarantinedEntry
@@ -41,7 +40,7 @@ def quarantined_suspects(
             if not entry.fields:
                 continue  # it was missing, or was given up
             try:
-                records = decode([(EntryId.parse(entry.entry_id), list(entry.fields))])
+                records = entry.records()
             except (CorruptRecordError, ForeignEntryError):
                 found.append(Suspect(entry, is_readable=False))
                 continue
