@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from typing import Any
 
 from .output import Message, Page
@@ -11,8 +12,9 @@ ROLES = ("producer", "consumer", "reader", "archiver", "admin")
 
 _EPILOG = """\
 Prints the command that makes the user in Redis, or takes from it all that it does not need, and
-with --cold s3://… a policy document for AWS. Nothing is changed and nobody is asked. The user has
-no password yet: ACL SETUSER NAME >PASSWORD gives it one. In a Redis Cluster, each server needs it.
+with --cold s3://…, gs://… or abfss://… the same for the store: a policy document, custom roles and
+bindings, a role and its assignment. Nothing is changed and nobody is asked. The user has no
+password yet: ACL SETUSER NAME >PASSWORD gives it one. In a Redis Cluster, each server needs it.
 
 A topic TOPIC* is every topic whose name begins so; without --topic it is all of the keyspace. An
 admin has the whole keyspace in any case. Archivers and admins put lakelog's scripts on a Redis that
@@ -31,7 +33,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added = commands.add_parser(
         "acl",
         parents=[common],
-        help="the least rights of a role, for Redis and S3",
+        help="the least rights of a role, for Redis and the object store",
         description="Print the least rights with which a role can do its work.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -76,8 +78,7 @@ def _run(arguments: argparse.Namespace) -> Page:
     parts: dict[str, Any] = {
         "redis": Message(str(found), {"user": found.user, "rules": list(found.redis)})
     }
-    if found.s3 is not None:
-        import json
-
-        parts["s3"] = Message(json.dumps(found.s3, indent=2), found.s3)
+    for name, policy in (("s3", found.s3), ("gcs", found.gcs), ("azure", found.azure)):
+        if policy is not None:
+            parts[name] = Message(json.dumps(policy, indent=2), policy)
     return Page(parts)

@@ -11,9 +11,9 @@ from ...errors import InvalidArgumentError
 from ...hot.key_patterns import KeyPatterns
 from ...hot.keys import DEFAULT_KEYSPACE
 from ...topic import check_topic_name
+from . import azure_policy, gcs_policy, s3_policy
 from .redis_rules import redis_rules
 from .role import Role
-from .s3_policy import s3_policy
 
 EVERY = ("*",)
 
@@ -26,6 +26,8 @@ class Acl:
     user: str  # of Redis
     redis: tuple[str, ...]  # the rules, in order
     s3: dict[str, Any] | None  # a policy document; None: the root is not in S3, or there is none
+    gcs: dict[str, Any] | None = None  # roles and bindings; None: not in Google Cloud Storage
+    azure: dict[str, Any] | None = None  # a role and its assignment; None: not in Azure
 
     def __str__(self) -> str:
         """The command that makes the user or changes it. It has no password of its own yet."""
@@ -92,8 +94,16 @@ def acl(
         ids,
         loads_scripts=load_scripts or chosen.loads_scripts,
     )
-    in_s3 = cold is not None and cold.startswith(("s3://", "s3a://"))
-    return Acl(chosen, user, rules, s3_policy(chosen, cold, names) if in_s3 and cold else None)
+    scheme = "" if cold is None else cold.partition("://")[0]
+    at = (chosen, cold or "", names)
+    return Acl(
+        chosen,
+        user,
+        rules,
+        s3=s3_policy.s3_policy(*at) if scheme in s3_policy.SCHEMES else None,
+        gcs=gcs_policy.gcs_policy(*at) if scheme in gcs_policy.SCHEMES else None,
+        azure=azure_policy.azure_policy(*at) if scheme in azure_policy.SCHEMES else None,
+    )
 
 
 def _role(role: Role | str) -> Role:

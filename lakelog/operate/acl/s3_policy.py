@@ -1,28 +1,14 @@
-"""What a role may do below a cold root in S3, as a policy document of AWS.
-
-| role             | reads                      | writes                      | deletes    |
-|------------------|----------------------------|-----------------------------|------------|
-| reader, consumer | its topics' folders        |                             |            |
-| producer         | its topics' folders        | the Delta log in them: a    |            |
-|                  |                            | reservation is a commit     |            |
-| archiver         | its topics' folders, the   | the same                    | the same   |
-|                  | tables of runs and groups  |                             |            |
-| admin            | the root                   | the root                    | the root   |
-
-Runs nothing and asks nobody.
-"""
+"""The rights of a role below a cold root in S3, as a policy document of AWS; see `cold_rights`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
-from ...errors import InvalidArgumentError
-from ...topic import GROUPS_TABLE, STATUS_TABLE
+from .cold_rights import cold_rights
 from .role import Role
 
-_S3 = ("s3", "s3a")
+SCHEMES = ("s3", "s3a")
 
 
 def s3_policy(role: Role, root: str, topics: Iterable[str]) -> dict[str, Any]:
@@ -35,22 +21,9 @@ def s3_policy(role: Role, root: str, topics: Iterable[str]) -> dict[str, Any]:
     Raises:
         InvalidArgumentError: the root is none in S3.
     """
-    parts = urlsplit(root)
-    if parts.scheme not in _S3 or not parts.netloc:
-        raise InvalidArgumentError(
-            f"{root} is no root in S3; policies are made for s3://bucket/path",
-            name="cold",
-            value=root,
-        )
-    prefix = "".join(f"{part}/" for part in parts.path.split("/") if part)
-    topics = tuple(topics)
-    if role is Role.ADMIN:
-        folders = [prefix]
-    elif role is Role.ARCHIVER:
-        folders = [f"{prefix}{name}/" for name in (*topics, STATUS_TABLE, GROUPS_TABLE)]
-    else:
-        folders = [f"{prefix}{name}/" for name in topics]
-    bucket = f"arn:aws:s3:::{parts.netloc}"
+    rights = cold_rights(role, root, topics, SCHEMES, "s3://bucket/path")
+    folders = rights.folders
+    bucket = f"arn:aws:s3:::{rights.bucket}"
     objects = [f"{bucket}/{folder}*" for folder in folders]
     listed = [text for folder in folders for text in (folder.rstrip("/"), f"{folder}*") if text]
     statements = [
@@ -62,10 +35,10 @@ def s3_policy(role: Role, root: str, topics: Iterable[str]) -> dict[str, Any]:
         ),
         _statement("Read", ["s3:GetObject"], objects),
     ]
-    if role is Role.PRODUCER:
+    if rights.reserves:
         logs = [f"{bucket}/{folder}*/_delta_log/*" for folder in folders]
         statements.append(_statement("Reserve", ["s3:PutObject"], logs))
-    elif role in (Role.ARCHIVER, Role.ADMIN):
+    elif rights.changes:
         changes = ["s3:PutObject", "s3:AbortMultipartUpload", "s3:DeleteObject"]
         statements.append(_statement("Change", changes, objects))
     return {"Version": "2012-10-17", "Statement": statements}
