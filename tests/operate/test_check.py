@@ -585,3 +585,85 @@ def test_values_are_mended_while_somebody_appends(world: World):
     assert all(where.startswith("segment ") for where in left), left
     with world.connect() as lake:
         assert lake.check(repair=True).sound
+
+
+# -- other servers -------------------------------------------------------------------------------
+
+
+def filled(url: str, cold: Path, partitions: int) -> Lakelog:
+    """A topic in both tiers, 40 records of each partition of which 20 are hot alone, and groups."""
+    lake = Lakelog.connect(url, cold, engine="inline")
+    lake.topics.create("orders", partitions, {"local.retention.ms": -1, "retention.ms": -1})
+    for archives in (True, False):
+        with lake.producer() as producer:
+            for n in range(20 * partitions):
+                producer.send("orders", b"v%d" % n, partition=n % partitions)
+        if archives:
+            lake.archive()
+    with lake.consumer("orders", group_id="night", auto_offset_reset="earliest") as consumer:
+        while not consumer.poll(1000):
+            pass
+        consumer.commit()
+    with lake.share_consumer(
+        "orders", group_id="shared", share_auto_offset_reset="earliest"
+    ) as shared:
+        while not shared.poll(1000):
+            pass
+        shared.commit_sync()
+    return lake
+
+
+def test_a_full_redis_is_checked(make_redis: Callable[..., Any], tmp_path: Path):
+    """A check only reads, so it works where no write is taken, and finds what it would."""
+    server = make_redis(maxmemory="64mb")
+    with filled(server.url, tmp_path / "cold", 1) as lake, server.client() as client:
+        keys = Keys().partition(TopicPartition("orders", 0))
+        (share,) = lake.share_groups.list()
+        client.config_set("maxmemory", "1mb")
+        with pytest.raises(redis.exceptions.OutOfMemoryError):
+            client.set("a", "b")
+        assert lake.check().findings == ()
+        last, *_ = client.xrevrange(keys.stream, count=1)
+        client.xdel(keys.stream, last[0])
+        number, count = (int(part) for part in last[0].split(b"-"))
+        (found,) = lake.check().findings
+        assert (found.kind, found.offsets) == (
+            Kind.HOLE,
+            (OffsetRange(number - count + 1, number + 1),),
+        )
+        assert share.group_id == "shared"
+
+
+def test_a_cluster_is_checked(redis_cluster: Any, tmp_path: Path):
+    """Partitions and groups lie on several servers; each is looked at where it is."""
+    with filled(redis_cluster.url, tmp_path / "cold", 4) as lake:
+        report = lake.check()
+        assert (report.findings, report.notices) == ((), ())
+        assert [one.verdict for one in report.partitions] == ["ok"] * 4
+        damaged = TopicPartition("orders", 2)
+        keys = Keys().partition(damaged)
+        with redis.RedisCluster.from_url(redis_cluster.url.partition("?")[0]) as client:
+            entry, *_ = client.xrevrange(keys.stream, count=1)
+            client.xdel(keys.stream, entry[0])
+            client.zadd(keys.times, {"900": 1_800_000_000_000})
+        number, count = (int(part) for part in entry[0].split(b"-"))
+        report = lake.check()
+        assert {(one.kind, one.partition, one.offsets) for one in report.findings} == {
+            (Kind.HOLE, 2, (OffsetRange(number - count + 1, number + 1),)),
+            (Kind.TIME_INDEX, 2, (OffsetRange(900, 901),)),
+        }
+        assert [one.verdict for one in report.partitions] == ["ok", "ok", "faults", "ok"]
+
+
+def test_where_a_share_group_stands_is_compared_with_the_log(world: World):
+    with world.connect() as lake:
+        with lake.share_consumer(
+            "orders", group_id="ahead", share_auto_offset_reset="latest"
+        ) as shared:
+            shared.poll(0)
+        assert (lake.check().findings, lake.check().notices) == ((), ())
+        world.client.hset(world.bench.keys.state, "log_end", 380)  # as after a lost tail
+        told = [one for one in lake.check().notices if one.kind is Kind.GROUP_OFFSET]
+        assert [(one.where, one.offsets) for one in told] == [
+            ("share group 'ahead'", (OffsetRange(400, 401),))
+        ]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
+import redis
 from spark_log import SparkLog, rows_of
 
 import lakelog.spark
+from lakelog import AcknowledgeType
 
 pytestmark = pytest.mark.slow
 
@@ -46,3 +50,57 @@ def test_records_go_from_both_tiers_and_the_catalog_has_the_rest(
     log.append(5)
     log.archive()
     assert orders.offsets()[0].archived_end == 45
+
+
+def test_after_a_vacuum_no_byte_is_left_of_a_key_and_its_dead_letters(
+    log: SparkLog, spark: Any, schema: str, tmp_path: Path
+) -> None:
+    """The topic and its group's dead letters, both by name, hot and cold."""
+    key, value = b"ada-7f3a9c51e2", b"GEHEIM-b81d04f7aa"
+    log.create(local_retention_ms=-1)
+    log.lakelog.topics.create("failed", 1, {"retention.ms": -1, "local.retention.ms": -1})
+    with log.lakelog.producer() as producer:
+        for of, what in ((b"a", b"v"), (key, value), (b"b", b"w")):
+            producer.send("orders", what, key=of).result()
+    with log.lakelog.share_consumer(
+        "orders",
+        group_id="shippers",
+        share_auto_offset_reset="earliest",
+        share_acknowledgement_mode="explicit",
+        errors_deadletterqueue_topic_name="failed",
+    ) as shippers:
+        for record in [one for found in shippers.poll(1000).values() for one in found]:
+            shippers.acknowledge(record, AcknowledgeType.REJECT)
+        shippers.poll(1000)
+    log.lakelog.archive()
+
+    where = f'key = "{key.decode()}"'
+    told = log.lakelog.erase("orders", where=where)
+    there = f'header["__dlq.errors.topic"] = "orders" and {where}'
+    erased = log.lakelog.erase("failed", where=there)
+
+    assert any("share groups shippers" in one for one in told.beyond)
+    assert (told.records, erased.records) == (1, 1)
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    try:
+        for topic in ("orders", "failed"):
+            spark.sql(f"VACUUM {schema}.{topic} RETAIN 0 HOURS").collect()
+    finally:
+        spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+    left = [record.key for record in log.lakelog.log("failed").read(0).records()]
+    assert left == [b"a", b"b"]
+    folder = tmp_path / schema.split(".")[1]
+    held = [file for file in folder.rglob("*") if file.is_file()]
+    assert any(file.suffix == ".parquet" for file in held)
+    for file in held:
+        contents = [file.read_bytes()]
+        if file.suffix == ".parquet" and "_delta_log" not in file.parts:
+            contents.append(repr(pq.read_table(file, partitioning=None).to_pylist()).encode())
+        assert not any(one in content for one in (key, value) for content in contents), file
+    with redis.Redis.from_url(log.url) as client:
+        found = [
+            name
+            for name in client.scan_iter()
+            if any(one in (client.dump(name) or b"") for one in (key, value))
+        ]
+    assert found == []

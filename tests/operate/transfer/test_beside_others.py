@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,9 +14,15 @@ from transfer_bench import rows, send
 
 from lakelog import Lakelog
 from lakelog.config import QUOTA_TOPICS
-from lakelog.errors import LakelogError, QuotaExceededError, TopicExistsError
+from lakelog.errors import (
+    KeyspaceInUseError,
+    LakelogError,
+    QuotaExceededError,
+    TopicExistsError,
+)
 from lakelog.failpoints import armed
 from lakelog.testing.object_store import S3Server, s3_options
+from lakelog.testing.servers import RedisServer
 
 KEPT = {"retention.ms": -1, "local.retention.ms": 0}
 
@@ -77,6 +85,77 @@ def test_two_imports_of_one_export_make_one_topic(
     assert (len(won), told) == (2, [])
     assert rows(other, "orders") == rows(lake, "orders")
     assert len(tables(tmp_path / "other", "orders")) == 1
+
+
+def test_two_imports_of_different_exports_into_an_empty_keyspace(
+    lake: Lakelog, other: Lakelog, tmp_path: Path
+) -> None:
+    """Both come in, or one is told and comes in when it is asked again: nothing is left over."""
+    lake.topics.create("clicks", 1, KEPT)
+    send(lake, "clicks", 0, 40)
+    lake.archive("clicks")
+    for name in ("clicks", "orders"):
+        lake.export(tmp_path / name, name)
+    together = threading.Barrier(2)
+    told: list[LakelogError] = []
+
+    def work(name: str) -> None:
+        try:
+            other.import_topics(tmp_path / name)
+        except LakelogError as error:
+            told.append(error)
+
+    with armed("import.after_table", lambda: bool(together.wait(60))):
+        threads = [threading.Thread(target=work, args=(name,)) for name in ("clicks", "orders")]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    assert all(isinstance(error, KeyspaceInUseError) for error in told)
+    for name in ("clicks", "orders"):
+        other.import_topics(tmp_path / name)
+        assert rows(other, name) == rows(lake, name)
+        assert len(tables(tmp_path / "other", name)) == 1
+    assert other.check().sound
+    assert len({topic.keyspace_id for topic in other.topics.list()}) == 1
+
+
+@pytest.mark.slow
+def test_two_processes_import_different_exports_into_an_empty_keyspace(
+    lake: Lakelog, make_redis: Callable[..., RedisServer], tmp_path: Path
+) -> None:
+    lake.topics.create("clicks", 1, KEPT)
+    send(lake, "clicks", 0, 40)
+    lake.archive("clicks")
+    for name in ("clicks", "orders"):
+        lake.export(tmp_path / f"{name}.tar", name)
+    url, cold = make_redis().url, tmp_path / "new"
+    for attempt in range(2):
+        processes = [
+            subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "lakelog", "import", str(tmp_path / f"{name}.tar")),
+                    *("--redis", url, "--cold", str(cold), "--engine", "inline"),
+                ],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for name in ("clicks", "orders")
+        ]
+        said = [process.communicate(timeout=120)[1] for process in processes]
+        codes = [process.returncode for process in processes]
+        assert attempt == 0 or codes == [0, 0], said
+        assert all("Traceback" not in one for one in said)
+        if codes == [0, 0]:
+            break
+        assert 0 in codes, said
+    with Lakelog.connect(url, cold, engine="inline") as there:
+        for name in ("clicks", "orders"):
+            assert rows(there, name) == rows(lake, name)
+            assert len(tables(cold, name)) == 1
+        assert there.check().sound
 
 
 @pytest.fixture
