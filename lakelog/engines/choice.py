@@ -1,7 +1,7 @@
 """Whether work is done here or on Spark: decided from what it takes and what there is. Pure.
 
-Spark pays where the work takes longer here than there, its start included. `tests/benchmarks/
-engines.py` measures the constants, and prints them beside what it finds.
+Spark pays where the work takes longer here than there, its start included. `python -m
+tests.benchmarks engines` measures the constants, and prints what it finds beside them.
 """
 
 from __future__ import annotations

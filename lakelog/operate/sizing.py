@@ -8,7 +8,7 @@
 | machine hours, at runs | runs a day · (start of a cluster + what came in since / rate copied) |
 
 Bytes are a topic's own where it has records (`topic_rate`). lakelog's measured figures are in
-tests/benchmarks/README.md; everything else is an argument.
+tests/benchmarks/README.md (`python -m tests.benchmarks`); everything else is an argument.
 """
 
 from __future__ import annotations

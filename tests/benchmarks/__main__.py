@@ -6,18 +6,44 @@ import argparse
 import importlib
 import sys
 import time
+from contextlib import ExitStack
 from datetime import datetime, timezone
 from pathlib import Path
 
 from . import readme
-from .bench import bench
+from .bench import Bench, temporary_folder
 from .kafka_peer import KafkaPeer
+from .local_spark import LocalSpark
 from .machine import look
 from .measures import Row
 from .report import HEAD, Report, changes, lines
 
 #: In the order of the table.
-BENCHMARKS = ("append", "consume", "hot", "startup")
+BENCHMARKS = (
+    "archive",
+    "append",
+    "hot",
+    "cold",
+    "cleanup",
+    "erase",
+    "commits",
+    "spark",
+    "named",
+    "sink",
+    "freshness",
+    "continuous",
+    "explore",
+    "many_topics",
+    "many_files",
+    "limits",
+    "search",
+    "engines",
+    "transfer",
+    "check",
+    "consume",
+    "encryption",
+    "startup",
+)
 
 
 def main() -> int:
@@ -30,19 +56,8 @@ def main() -> int:
     if given.quiet and not machine.is_quiet:
         print("not measured: --quiet, and the machine is used by others", file=sys.stderr)
         return 2
-    kafka = KafkaPeer(given.bootstrap_servers, given.kafka_tool) if given.peers else None
     print(HEAD, flush=True)
-    found: dict[str, list[Row]] = {}
-    try:
-        for name in given.names or BENCHMARKS:
-            module = importlib.import_module(f".{name}", __package__)
-            with bench(rounds=given.rounds, scale=given.scale, kafka=kafka) as one:
-                for row in module.rows(one):
-                    found.setdefault(name, []).append(row)
-                    print("\n".join(lines(row)), flush=True)
-    finally:
-        if kafka is not None:
-            kafka.close()
+    found = _measured(given)
     day = datetime.now(timezone.utc).date().isoformat()
     report = Report(machine, day, given.rounds, given.scale, found)
     given.json.write_text(report.to_json(), "utf-8")
@@ -60,12 +75,35 @@ def main() -> int:
     return 1 if missed or slower else 0
 
 
+def _measured(given: argparse.Namespace) -> dict[str, list[Row]]:
+    """The rows of each benchmark, which are printed as they come."""
+    found: dict[str, list[Row]] = {}
+    kafka = None
+    if given.peers:
+        kafka = KafkaPeer(given.bootstrap_servers, given.kafka_tool, given.kafka_log)
+    with ExitStack() as stack:
+        if kafka is not None:
+            stack.callback(kafka.close)
+        folder = stack.enter_context(temporary_folder())
+        spark = LocalSpark(folder, given.kafka_jars, given.unity)
+        stack.callback(spark.stop)
+        for name in given.names or BENCHMARKS:
+            module = importlib.import_module(f".{name}", __package__)
+            with temporary_folder() as place:
+                for row in module.rows(Bench(place, spark, given.rounds, given.scale, kafka)):
+                    found.setdefault(name, []).append(row)
+                    print("\n".join(lines(row)), flush=True)
+    return found
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m tests.benchmarks",
         description="Measures lakelog beside its peers and its limits. Prints one Markdown table, "
-        "writes one JSON, and exits with 1 where a goal is missed or something became slower.",
-        epilog="examples: `python -m tests.benchmarks append --peers --bootstrap-servers "
+        "writes one JSON, and exits with 1 where a goal is missed or something became slower. A "
+        "row or a side that needs what is not given is left out.",
+        epilog="All lies in the folder for temporary files, 10 GB at most: TMPDIR names another. "
+        "Examples: `python -m tests.benchmarks append --peers --bootstrap-servers "
         "localhost:9092`; `python -m tests.benchmarks --compare tests/benchmarks/results.json`",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)}")
@@ -77,7 +115,32 @@ def _arguments() -> argparse.Namespace:
         metavar="PROGRAM",
         help="runs a class of Kafka's own tools, whose producer and consumer are measured then",
     )
-    parser.add_argument("--rounds", type=int, default=5, help="of each side (default: 5)")
+    parser.add_argument(
+        "--kafka-log",
+        type=Path,
+        metavar="FILE",
+        help="which the broker writes: without it, `cleanup` is not measured beside its cleaner",
+    )
+    parser.add_argument(
+        "--kafka-jars",
+        default="",
+        metavar="JARS",
+        help="of Spark's Kafka connector, with commas between them: without them, `spark` and "
+        "`sink` are not measured beside Spark's Kafka source and sink",
+    )
+    parser.add_argument(
+        "--unity",
+        type=Path,
+        metavar="FOLDER",
+        help="starts a Unity Catalog server (see tests/README.md): without it, `named` has no "
+        "rows of one",
+    )
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=5,
+        help="of each side (default: 5); what takes minutes has 3 at most",
+    )
     parser.add_argument("--scale", type=float, default=1.0, help="of all counts (default: 1)")
     parser.add_argument(
         "--json",
@@ -106,9 +169,14 @@ def _arguments() -> argparse.Namespace:
         parser.error("--peers needs a broker: --bootstrap-servers HOST:PORT")
     if given.rounds < 1 or given.scale <= 0:
         parser.error("--rounds is at least 1, and --scale above 0")
-    for file in (given.compare, given.write_readme):
+    for file in (given.compare, given.write_readme, given.kafka_log):
         if file is not None and not file.is_file():
             parser.error(f"there is no file {file}")
+    for jar in filter(None, given.kafka_jars.split(",")):
+        if not Path(jar).is_file():
+            parser.error(f"there is no file {jar}")
+    if given.unity is not None and not given.unity.is_dir():
+        parser.error(f"there is no folder {given.unity}")
     return given
 
 

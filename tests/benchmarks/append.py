@@ -51,9 +51,9 @@ from lakelog.testing.servers import RedisServer
 
 from .bench import Bench, Side, rates
 from .kafka_peer import KafkaPeer
+from .made_records import PARTITIONS, size
 from .measures import OURS, RECORDS_PER_S, SECONDS, Goal, Row
 
-PARTITIONS = 4
 CALL_BYTES = 32 * MIB  # of values, in each call of send_batch
 EXCHANGE_BYTES = 4 * MIB  # that bare XADD sends before it reads the answers
 UNTIERED = {"remote.storage.enable": False, "retention.ms": -1}
@@ -74,8 +74,7 @@ def rows(bench: Bench) -> Iterator[Row]:
         folder = bench.new_folder()
         with Lakelog.connect(server.url, folder, engine="inline") as lakelog:
             for value_bytes, records in SIZES.items():
-                size = f"{value_bytes} B" if value_bytes < KIB else f"{value_bytes // KIB} KiB"
-                yield from of_many(bench, lakelog, server, size, value_bytes, records)
+                yield from of_many(bench, lakelog, server, value_bytes, records)
     with bench.redis() as server:
         yield from of_one(bench, server)
 
@@ -84,7 +83,6 @@ def of_many(
     bench: Bench,
     lakelog: Lakelog,
     server: RedisServer,
-    size: str,
     value_bytes: int,
     records: int,
 ) -> Iterator[Row]:
@@ -111,9 +109,9 @@ def of_many(
             samples = rates(bench.interleaved(sides), given.records)
             goal = (Goal(goals[way], CONFLUENT),)
             what = "`send`, one by one" if way == "one by one" else f"`send_batch` of {way}"
-            yield Row(f"{what}, {size}", RECORDS_PER_S, samples, goal)
+            yield Row(f"{what}, {size(value_bytes)}", RECORDS_PER_S, samples, goal)
         encoding = bench.interleaved({OURS: ours.codec_alone, IPC: ours.bare_ipc})
-        yield Row(f"encoding, {size}", RECORDS_PER_S, rates(encoding, given.records))
+        yield Row(f"encoding, {size(value_bytes)}", RECORDS_PER_S, rates(encoding, given.records))
         ours.close()
 
 

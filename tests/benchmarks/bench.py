@@ -6,16 +6,21 @@ import gc
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lakelog.testing.servers import RedisServer
 
 from .kafka_peer import KafkaPeer
+from .local_spark import LocalSpark
 
 Side = Callable[[], float | None]
+Name = TypeVar("Name")
+
+#: Rounds of what takes minutes each.
+FEW = 3
 
 #: As the settings that lakelog recommends for a log that is not lost: what was answered is on disk
 #: within a second. Kafka's broker leaves it to the page cache.
@@ -31,13 +36,20 @@ class Bench:
         rounds: how often each side is measured, after one round that warms it up.
         scale: of all counts; 1.0 is what goals are meant for.
         kafka: a broker to be measured beside, or none.
+        spark: of the whole run.
     """
 
     folder: Path
+    spark: LocalSpark
     rounds: int = 5
     scale: float = 1.0
     kafka: KafkaPeer | None = None
     _numbers: Iterator[int] = field(default_factory=lambda: iter(range(1_000_000)))
+
+    @property
+    def few(self) -> int:
+        """Rounds of what takes long: `FEW`, or as many as were asked for if that is less."""
+        return min(FEW, self.rounds)
 
     def scaled(self, count: int, least: int = 1) -> int:
         return max(least, round(count * self.scale))
@@ -57,26 +69,46 @@ class Bench:
             server.kill()
 
     def interleaved(
-        self, sides: Mapping[str, Side], rounds: int | None = None
+        self, sides: Mapping[str, Side], rounds: int | None = None, warm: int = 1
     ) -> dict[str, tuple[float, ...]]:
         """Each side's figures, in rounds in which they take turns.
 
         A side that returns a number has measured itself; of one that returns None the seconds
         count. Every second round goes through them backwards, so that none always comes after the
-        same neighbour. Garbage is collected before, not meanwhile.
+        same neighbour. Garbage is collected before, not meanwhile. The first `warm` rounds do
+        not count.
         """
         rounds = self.rounds if rounds is None else rounds
         found: dict[str, list[float]] = {name: [] for name in sides}
-        for turn in range(rounds + 1):
+        for turn in range(warm + rounds):
             order = list(sides.items())
             for name, side in order if turn % 2 else reversed(order):
                 gc.collect()
                 started = time.perf_counter()
                 value = side()
                 taken = time.perf_counter() - started if value is None else value
-                if turn:  # the first one warms up
+                if turn >= warm:
                     found[name].append(taken)
         return {name: tuple(values) for name, values in found.items()}
+
+    def repeated(
+        self, once: Callable[[], Mapping[Name, float]], rounds: int | None = None, warm: int = 1
+    ) -> dict[Name, tuple[float, ...]]:
+        """What each of some rounds has measured by itself, after `warm` that do not count."""
+        found: dict[Name, list[float]] = {}
+        for turn in range(warm + (self.rounds if rounds is None else rounds)):
+            gc.collect()
+            for name, value in once().items():
+                if turn >= warm:
+                    found.setdefault(name, []).append(value)
+        return {name: tuple(values) for name, values in found.items()}
+
+
+def timed(work: Callable[[], object]) -> float:
+    """The seconds that it takes."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
 
 
 def rates(samples: Mapping[str, tuple[float, ...]], count: int) -> dict[str, tuple[float, ...]]:
@@ -85,8 +117,7 @@ def rates(samples: Mapping[str, tuple[float, ...]], count: int) -> dict[str, tup
 
 
 @contextmanager
-def bench(**options: Any) -> Iterator[Bench]:
-    """One in a temporary folder."""
-    with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="lakelog-bench-"))
-        yield Bench(Path(folder), **options)
+def temporary_folder() -> Iterator[Path]:
+    """What Spark still writes while it is removed does not matter."""
+    with tempfile.TemporaryDirectory(prefix="lakelog-bench-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)

@@ -1,23 +1,16 @@
 """What a table that has had 10,000 commits costs to open, against one that has had 100.
 
-    python tests/benchmarks/commits.py
-
-Archives one record a commit into a topic of one partition, and merges its files when there are 50,
-as cleanup does, so that both tables end with about as many files. Only the tables' logs differ: the
+One record a commit goes into a topic of one partition, whose files are merged when there are 50, as
+cleanup does, so that both tables end with about as many files. Only the tables' logs differ: the
 one of 10,000 commits is what an archiver that commits once a minute makes in the week that log
-files are kept. Measured, in turn and warm: opening (a new `PathTable` and its first snapshot), a
-look for news when there are none, and a commit that moves a register. What counts is the median.
-
-Prints one Markdown table. Takes a few minutes, most of them for the commits.
+files are kept. Measured, warm: opening (a new `PathTable` and its first snapshot), a look for news
+when there are none, and a commit that moves a register; of some calls the median each round. The
+commits that make the tables take a few minutes.
 """
 
 from __future__ import annotations
 
-import argparse
 import statistics
-import sys
-import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -29,90 +22,81 @@ from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.change import Change, HotRange, Rewrite
 from lakelog.cold.registers import ArchivedEnd, LogStart
 from lakelog.cold.store.storage import Storage
-from lakelog.cold.table import ColdSnapshot
 from lakelog.engines.engine import InlineEngine
 from lakelog.record import RECORDS
 
+from .bench import Bench, Side, timed
+from .measures import COUNT, OURS, SECONDS, Row
+
+FEW, MANY = 100, 10_000
 FILES_AT_MOST = 50
+CALLS = 5  # a round
+
+
+def rows(bench: Bench) -> Iterator[Row]:
+    few, many = bench.scaled(FEW, 3), bench.scaled(MANY, 6)
+    root = bench.new_folder()
+    tables = {}
+    for side, commits in ((OURS, many), (f"after {few:,} commits", few)):
+        tables[side] = Table(Topic(f"commits-{commits}", uuid4(), 1), root)
+        tables[side].make(commits)
+    after = f"a table after {many:,} commits"
+    for what, call in (
+        (f"opening {after}", Table.open),
+        (f"a look for news at {after}", Table.look),
+        (f"a commit to {after}", Table.commit),
+    ):
+        sides = {side: median_of(call, table) for side, table in tables.items()}
+        yield Row(what, SECONDS, bench.interleaved(sides))
+    logs = {side: (float(table.log_files()),) for side, table in tables.items()}
+    yield Row(f"files in the log of {after}", COUNT, logs)
+
+
+def median_of(call: Callable[[Table], None], table: Table) -> Side:
+    return lambda: statistics.median(timed(lambda: call(table)) for _ in range(CALLS))
+
+
+class Table:
+    """A topic's table below a root."""
+
+    def __init__(self, topic: Topic, root: Path) -> None:
+        self._topic = topic
+        self._root = root
+        self._table = self._opened()
+        self._snapshot = self._table.snapshot()
+
+    def make(self, commits: int) -> None:
+        """The table after so many versions."""
+        while self._snapshot.version < commits:
+            files = tuple(self._snapshot.files)
+            if len(files) >= FILES_AT_MOST:
+                rewrite = Rewrite(self._topic.partition(0), 0, files)
+                change = Change((rewrite,), files, data_change=False)
+            else:
+                start = self._snapshot.archived_end(0)
+                tp, topic_id = self._topic.partition(0), self._topic.topic_id
+                added = HotRange(tp, topic_id, 0, start, start + 1)
+                change = Change((added,), registers={ArchivedEnd(0): start + 1})
+            self._snapshot = self._table.apply(change, self._snapshot).snapshot
+
+    def open(self) -> None:
+        self._opened().snapshot()
+
+    def look(self) -> None:
+        self._table.snapshot()
+
+    def commit(self) -> None:
+        log_start = self._snapshot.log_start(0) + 1
+        change = Change(registers={LogStart(0): log_start})
+        self._snapshot = self._table.apply(change, self._snapshot).snapshot
+
+    def log_files(self) -> int:
+        return sum(1 for _ in (Path(self._table.path) / "_delta_log").iterdir())
+
+    def _opened(self) -> PathTable:
+        return PathTable(self._topic, Storage(str(self._root)), InlineEngine(), one_record)
 
 
 def one_record(hot_range: HotRange) -> Iterator[pa.RecordBatch]:
     row = {"offset": hot_range.start_offset, "timestamp": 0, "timestampType": 0, "headers": []}
     yield pa.RecordBatch.from_pylist([row], schema=RECORDS)
-
-
-def open_table(topic: Topic, root: str) -> PathTable:
-    return PathTable(topic, Storage(root), InlineEngine(), one_record)
-
-
-def make(topic: Topic, root: str, commits: int) -> None:
-    """The table after so many versions."""
-    table = open_table(topic, root)
-    snapshot = table.snapshot()
-    started_s = time.perf_counter()
-    while snapshot.version < commits:
-        if len(snapshot.files) >= FILES_AT_MOST:
-            files = tuple(snapshot.files)
-            rewrite = Rewrite(topic.partition(0), 0, files)
-            change = Change((rewrite,), files, data_change=False)
-        else:
-            start = snapshot.archived_end(0)
-            hot_range = HotRange(topic.partition(0), topic.topic_id, 0, start, start + 1)
-            change = Change((hot_range,), registers={ArchivedEnd(0): start + 1})
-        snapshot = table.apply(change, snapshot).snapshot
-    seconds = time.perf_counter() - started_s
-    print(f"{commits:,} commits in {seconds:.0f} s", file=sys.stderr)
-
-
-def measure(topic: Topic, root: str, rounds: int) -> dict[str, float]:
-    """Median milliseconds by what was measured."""
-    table = open_table(topic, root)
-    snapshot = table.snapshot()
-    log_start = snapshot.log_start(0)
-
-    def commit() -> ColdSnapshot:
-        nonlocal log_start, snapshot
-        log_start += 1
-        change = Change(registers={LogStart(0): log_start})
-        snapshot = table.apply(change, snapshot).snapshot
-        return snapshot
-
-    actions: dict[str, Callable[[], ColdSnapshot]] = {
-        "opening": lambda: open_table(topic, root).snapshot(),
-        "a look for news": table.snapshot,
-        "a commit": commit,
-    }
-    times: dict[str, list[float]] = {name: [] for name in actions}
-    for _ in range(rounds):
-        for name, action in actions.items():
-            started_s = time.perf_counter()
-            action()
-            times[name].append(1000 * (time.perf_counter() - started_s))
-    return {name: statistics.median(found) for name, found in times.items()}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--commits", type=int, nargs=2, default=[100, 10_000])
-    parser.add_argument("--rounds", type=int, default=25)
-    parser.add_argument("--dir", help="where the tables are made, and removed")
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=arguments.dir) as folder:
-        topics = [Topic(f"commits-{commits}", uuid4(), 1) for commits in arguments.commits]
-        for topic, commits in zip(topics, arguments.commits, strict=True):
-            make(topic, folder, commits)
-        found = [measure(topic, folder, arguments.rounds) for topic in topics]
-        logs = [
-            sum(1 for _ in (Path(Storage(folder).table_path(topic)) / "_delta_log").iterdir())
-            for topic in topics
-        ]
-    heads = " | ".join(f"{commits:,} commits" for commits in arguments.commits)
-    print(f"| median of {arguments.rounds} | {heads} | second / first |\n|---|---:|---:|---:|")
-    for name in found[0]:
-        first, second = found[0][name], found[1][name]
-        print(f"| {name} | {first:.1f} ms | {second:.1f} ms | {second / first:.2f} × |")
-    print(f"| files in the log | {logs[0]:,} | {logs[1]:,} | |")
-
-
-if __name__ == "__main__":
-    main()

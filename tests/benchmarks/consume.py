@@ -37,7 +37,7 @@ from lakelog.testing.servers import RedisServer
 
 from .bench import Bench, Side, rates
 from .kafka_peer import KafkaPeer
-from .made_records import PARTITIONS, made_batch
+from .made_records import PARTITIONS, made_batch, size
 from .measures import BYTES, CORES, OURS, RECORDS_PER_S, SECONDS, Goal, Row
 
 SIZES = {100: 1_000_000, KIB: 300_000}
@@ -178,7 +178,6 @@ def consuming(
             CONFLUENT: lambda: theirs.confluent(name, total),
             KAFKA_PYTHON: lambda: theirs.kafka_python(name, total),
         }
-    size = f"{value_bytes} B" if value_bytes < KIB else f"{value_bytes // KIB} KiB"
     for tier in ("hot", "cold"):
         if tier == "cold":
             ours.lakelog.archive(name)
@@ -195,13 +194,13 @@ def consuming(
         arrow, objects = samples.pop("arrow"), samples.pop("objects")
         confluent = {side: one for side, one in samples.items() if side == CONFLUENT}
         yield Row(
-            f"`poll_arrow`, {size}, {tier}",
+            f"`poll_arrow`, {size(value_bytes)}, {tier}",
             RECORDS_PER_S,
             {OURS: arrow, **confluent},
             (Goal(5.0, CONFLUENT),),
         )
         yield Row(
-            f"`poll`, as objects, {size}, {tier}",
+            f"`poll`, as objects, {size(value_bytes)}, {tier}",
             RECORDS_PER_S,
             {OURS: objects, **samples},
             (Goal(1.0, CONFLUENT), Goal(3.0, KAFKA_PYTHON)),

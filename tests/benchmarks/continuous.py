@@ -1,46 +1,57 @@
 """What a continuous archiver costs: a first archive of many partitions, and many idle topics.
 
-    python tests/benchmarks/continuous.py
-
 Each round has a Redis and a cold root of its own, and archives inline. The first archive: 2,000
 partitions with ten records each, of one topic and of 500, as `archive` and as `archive
---continuous` do it; from the first look to the last commit, tables made and orphans looked for. The
-idle topics: all archived, watched for a while; CPU time of the archiver's process (`getrusage`) and
-of Redis (`/proc`), as a share of one core. The latency: a record appended to one of the idle
-topics, until a report says that it was archived (``lakelog.flush.rows=1``).
-
-Prints one Markdown table. Takes about five minutes.
+--continuous` do it; from the first look to the last commit, tables made and orphans looked for,
+three rounds at most. The idle topics, once: all archived, watched for a minute; CPU time of the
+archiver's process and of Redis, as a share of one core. The latency: a record appended to one of
+the idle topics, until a report says that it was archived (``lakelog.flush.rows=1``).
 """
 
 from __future__ import annotations
 
-import argparse
 import os
-import resource
 import statistics
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from functools import partial
 
 from lakelog import Lakelog
 from lakelog.testing.servers import RedisServer
 
+from .bench import Bench, timed
+from .measures import CORES, COUNT, OURS, SECONDS, Row
+from .meters import cpu_s
+
 PARTITIONS = 2_000
 RECORDS = 10  # a partition
+TOPICS = (1, 500)
+IDLE_TOPICS = 1_000
+FIRST_LOOK_S, IDLE_S = 15, 60  # each topic is looked at once in the beginning
+LATENCIES = 20
+
+
+def rows(bench: Bench) -> Iterator[Row]:
+    for most in TOPICS:
+        topics = bench.scaled(most)
+        partitions = bench.scaled(PARTITIONS // most) * topics
+        of = f"{partitions:,} partitions of {topics} topic{'' if topics == 1 else 's'}"
+        for way, continuous in (("once", False), ("continuously", True)):
+            first = partial(first_archive, bench, topics, partitions, continuous)
+            samples = bench.interleaved({OURS: first}, bench.few)
+            yield Row(f"first archive of {of}, {way}", SECONDS, samples)
+    yield from idle(bench)
 
 
 @contextmanager
-def fresh_log() -> Iterator[tuple[Lakelog, RedisServer]]:
-    with tempfile.TemporaryDirectory() as folder:
-        server = RedisServer(Path(folder) / "redis").start()
-        try:
-            with Lakelog.connect(server.url, Path(folder) / "cold", engine="inline") as log:
-                yield log, server
-        finally:
-            server.kill()
+def fresh_log(bench: Bench) -> Iterator[tuple[Lakelog, RedisServer]]:
+    with (
+        bench.redis() as server,
+        Lakelog.connect(server.url, bench.new_folder(), engine="inline") as log,
+    ):
+        yield log, server
 
 
 def fill(log: Lakelog, topics: int, partitions: int, records: int) -> None:
@@ -54,35 +65,33 @@ def fill(log: Lakelog, topics: int, partitions: int, records: int) -> None:
                     producer.send(f"t{number}", b"%d" % record, partition=partition)
 
 
-def first_archive(topics: int, *, continuous: bool) -> float:
+def first_archive(bench: Bench, topics: int, partitions: int, continuous: bool) -> float:
     """Seconds."""
-    with fresh_log() as (log, _):
-        fill(log, topics, PARTITIONS // topics, RECORDS)
-        started_s = time.perf_counter()
-        if not continuous:
+    found = 0
+    with fresh_log(bench) as (log, _):
+        fill(log, topics, partitions // topics, RECORDS)
+
+        def once() -> None:
+            nonlocal found
             found = sum(report.records for report in log.archive())
-        else:
-            stop, found, took_s = threading.Event(), 0, 0.0
+
+        def until_all() -> None:
+            nonlocal found
+            stop = threading.Event()
             for report in log.archive_continuously(stop=stop):
                 found += report.records
-                if found == PARTITIONS * RECORDS:
-                    took_s = time.perf_counter() - started_s
+                if found == partitions * RECORDS:
                     stop.set()
-            assert found == PARTITIONS * RECORDS
-            return took_s
-        assert found == PARTITIONS * RECORDS
-        return time.perf_counter() - started_s
+
+        seconds = timed(until_all if continuous else once)
+    if found != partitions * RECORDS:
+        raise RuntimeError(f"archived {found} of {partitions * RECORDS} records")
+    return seconds
 
 
-def cpu_s(pid: int) -> float:
-    """User and system time of a process."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def idle(topics: int, seconds: float) -> tuple[float, float, int, float]:
-    """Cores of the archiver and of Redis, threads, and median latency in seconds."""
-    with fresh_log() as (log, server):
+def idle(bench: Bench) -> Iterator[Row]:
+    topics, seconds = bench.scaled(IDLE_TOPICS, 3), bench.scaled(IDLE_S, 1)
+    with fresh_log(bench) as (log, server):
         fill(log, topics, 1, 1)
         log.archive()
         stop, archived = threading.Event(), threading.Semaphore(0)
@@ -92,55 +101,27 @@ def idle(topics: int, seconds: float) -> tuple[float, float, int, float]:
                 for _ in range(report.records):
                     archived.release()
 
+        before = threading.active_count()
         thread = threading.Thread(target=run, daemon=True)
         thread.start()
-        time.sleep(15)  # each topic is looked at once in the beginning
-        before, redis_before = resource.getrusage(resource.RUSAGE_SELF), cpu_s(server.pid)
+        time.sleep(bench.scaled(FIRST_LOOK_S, 1))
+        used_s = {pid: cpu_s(pid) for pid in (os.getpid(), server.pid)}
         time.sleep(seconds)
-        after, redis_after = resource.getrusage(resource.RUSAGE_SELF), cpu_s(server.pid)
-        threads = threading.active_count() - 2  # this one, and the caller's of the archiver
-        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        used = [(cpu_s(pid) - before_s) / seconds for pid, before_s in used_s.items()]
+        threads = threading.active_count() - before - 1  # the one here that waits for reports
         latencies = []
         with log.producer() as producer:
-            for number in range(20):
+            for number in range(LATENCIES):
                 began_s = time.perf_counter()
                 producer.send(f"t{number % topics}", b"v").result()
-                assert archived.acquire(timeout=60)
+                if not archived.acquire(timeout=60):
+                    raise RuntimeError("a record was not archived within a minute")
                 latencies.append(time.perf_counter() - began_s)
         stop.set()
         thread.join()
-        return (
-            used / seconds,
-            (redis_after - redis_before) / seconds,
-            threads,
-            statistics.median(latencies),
-        )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--idle-topics", type=int, default=1_000)
-    parser.add_argument("--idle-seconds", type=float, default=60.0)
-    parser.add_argument("--only", choices=["first", "idle"], help="default: both")
-    given = parser.parse_args()
-    print("| what | measured |")
-    print("|---|---|")
-    for topics in (1, 500) if given.only != "idle" else ():
-        for continuous in (False, True):
-            name = "continuous" if continuous else "once"
-            took_s = first_archive(topics, continuous=continuous)
-            of = f"{topics} topic{'' if topics == 1 else 's'}"
-            print(
-                f"| first archive of {PARTITIONS:,} partitions of {of}, {name} | {took_s:.1f} s |"
-            )
-    if given.only == "first":
-        return
-    archiver, redis, threads, latency_s = idle(given.idle_topics, given.idle_seconds)
-    print(f"| {given.idle_topics:,} idle topics, archiver | {archiver:.1%} of a core |")
-    print(f"| {given.idle_topics:,} idle topics, Redis | {redis:.1%} of a core |")
-    print(f"| {given.idle_topics:,} idle topics, Python threads | {threads} |")
-    print(f"| append → archived among them, p50 | {latency_s * 1000:.0f} ms |")
-
-
-if __name__ == "__main__":
-    main()
+    of = f"a continuous archive of {topics:,} idle topics"
+    yield Row(f"{of}: the archiver", CORES, {OURS: (used[0],)})
+    yield Row(f"{of}: Redis", CORES, {OURS: (used[1],)})
+    yield Row(f"{of}: Python threads", COUNT, {OURS: (float(threads),)})
+    p50 = statistics.median(latencies)
+    yield Row("append → archived among these, p50", SECONDS, {OURS: (p50,)})

@@ -1,57 +1,71 @@
 """How long until an appended record is in the Delta table, while an archiver runs continuously.
 
-    python tests/benchmarks/freshness.py
-    python tests/benchmarks/freshness.py --cold spark_catalog.default
+A process appends records at a steady rate; an archiver works on Spark; this process looks at the
+table's registers ten times a second. A record counts from the moment its append returned to the
+look that found it archived. So all of it, Redis and the looks too, shares the machine's cores. By
+path the archiver is `lakelog archive --continuous`, as users start it, with a Spark of its own; by
+name the looks and the archiver share one Spark, since a session catalog that lives in memory cannot
+be shared: the archiver is a thread then. It is measured once, for three minutes and for one, after
+a minute of warming up from the first commit on: Spark's first ones take long, until what runs often
+is compiled.
 
-A process appends records at a steady rate; `lakelog archive --continuous`, as users start it, works
-on Spark local[2]; this process looks at the table's registers ten times a second. A record counts
-from the moment its append returned to the look that found it archived. So all of it, Redis and the
-looks too, shares the machine's cores. By name, the looks and the archiver share one Spark, since a
-session catalog that lives in memory cannot be shared: the archiver is a thread then.
-
-Lag is what is appended and not archived yet, in records, at each look: of the last third of the run
-against the first, it must not grow. Prints one Markdown table; exits with 1 when a goal is missed.
+Lag is what is appended and not archived yet, in records, at each look: of the last third of the
+time against the first, it must not grow.
 """
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
-import os
 import signal
+import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from archive import PROCESSES, rows
 
 from lakelog import Lakelog, Topic
 from lakelog.archive.continuous import TIDY_RUNS
 from lakelog.errors import ArchiveUnfinishedError
-from lakelog.spark.session import session
-from lakelog.testing.servers import RedisServer
 
-PARTITIONS = 4
+from .bench import Bench
+from .made_records import PARTITIONS, made_batch
+from .measures import COUNT, OURS, SECONDS, Goal, Row
+
 VALUE_BYTES = 100
+RATE = 20_000
+SECONDS_BY_PATH, SECONDS_BY_NAME, WARM_S = 180, 60, 60
 BATCH_S = 0.1
 LOOK_S = 0.1
-#: Spark starts, and its first commits take long, until what runs often is compiled: not counted.
-WARM_S = 60
 FLUSH_INTERVAL_MS = 1000
+GIVEN_UP_S = 300  # without a first commit
 
-P95_GOAL_S = 3.0
+P95_S = 3.0
 #: Between two runs of tidying, each run adds a file a partition; tidying leaves about log2(runs).
-FILES_GOAL = 3 * TIDY_RUNS
-GROWTH_GOAL = 1.5
+FILES_AT_MOST = 3 * TIDY_RUNS
+GROWTH = 1.5
+
+
+def rows(bench: Bench) -> Iterator[Row]:
+    per_batch = bench.scaled(round(RATE * BATCH_S / PARTITIONS))
+    rate = round(per_batch * PARTITIONS / BATCH_S)
+    for way, most_s in (("path", SECONDS_BY_PATH), ("name", SECONDS_BY_NAME)):
+        seconds = bench.scaled(most_s, 3)
+        seen = measured(bench, way, per_batch, seconds)
+        of = f"append → visible in Delta by {way}, {rate:,} records/s for {seconds} s"
+        for share in (0.5, 0.95, 0.99):
+            goals = (Goal(P95_S),) if share == 0.95 else ()
+            yield Row(f"{of}, p{share * 100:.0f}", SECONDS, {OURS: (seen.wait(share),)}, goals)
+        files = (float(max(seen.files)),)
+        yield Row("the same: most files in a segment", COUNT, {OURS: files}, (Goal(FILES_AT_MOST),))
+        growth = (seen.growth(),)
+        yield Row("the same: how many times the lag grew", COUNT, {OURS: growth}, (Goal(GROWTH),))
 
 
 @dataclass
@@ -64,42 +78,91 @@ class Appended:
     at_s: float
 
 
-def produce(url: str, keyspace: str, rate: int, seconds: float, says: Connection) -> None:
-    """Appends at a steady rate, a batch for all partitions each `BATCH_S`."""
-    with Lakelog.connect(url, cold="unused", keyspace=keyspace, engine="inline") as log:
-        count = int(rate * BATCH_S / PARTITIONS)
-        tables = [pa.Table.from_batches([rows(count, VALUE_BYTES)]) for _ in range(8)]
-        tables = [table.drop_columns(["timestamp_ms"]) for table in tables]
-        with log.producer(compression_type="none") as producer:
-            started_s = time.monotonic()
-            for tick in range(int(seconds / BATCH_S)):
-                time.sleep(max(0.0, started_s + tick * BATCH_S - time.monotonic()))
-                for partition in range(PARTITIONS):
-                    done = producer.send_batch("values", tables[tick % 8], partition=partition)
-                    end = done[-1].offset + 1
-                    says.send(Appended(partition, end, count, time.monotonic()))
-    says.close()
-
-
 @dataclass
-class Watched:
+class Seen:
     """What the looks at the table saw."""
 
     waits_s: list[float] = field(default_factory=list)  # of each appended batch
-    weights: list[int] = field(default_factory=list)
+    records: list[int] = field(default_factory=list)  # likewise
     lags: list[int] = field(default_factory=list)  # records, at each look
     files: list[int] = field(default_factory=list)  # of the segment that has most, at each look
 
+    def wait(self, share: float) -> float:
+        """Seconds that such a share of the records waited at most."""
+        order = np.argsort(self.waits_s)
+        total = np.cumsum(np.asarray(self.records)[order])
+        return float(np.asarray(self.waits_s)[order][np.searchsorted(total, share * total[-1])])
 
-def watch(log: Lakelog, topic: Topic, says: Connection) -> Watched:
-    """Looks at the table until all that was appended is there."""
+    def growth(self) -> float:
+        third = max(1, len(self.lags) // 3)
+        first, last = statistics.mean(self.lags[:third]), statistics.mean(self.lags[-third:])
+        return last / max(1.0, first)
+
+
+def measured(bench: Bench, way: str, per_batch: int, seconds: float) -> Seen:
+    keyspace = f"freshness-by-{way}"
+    by_name = way == "name"
+    cold = bench.spark.new_schema() if by_name else str(bench.new_folder())
+    context = multiprocessing.get_context("spawn")
+    hears, says = context.Pipe(duplex=False)
+    stop = context.Event()
+    with (
+        bench.redis({"appendonly": "no"}) as server,
+        Lakelog.connect(
+            server.url, cold, keyspace=keyspace, engine="spark" if by_name else "inline"
+        ) as log,
+    ):
+        settings = {"lakelog.flush.interval.ms": FLUSH_INTERVAL_MS, "local.retention.ms": 60_000}
+        topic = log.topics.create("values", PARTITIONS, settings)
+        archiving: AbstractContextManager[None] = (
+            archiving_thread(log) if by_name else archiving_process(server.url, cold, keyspace)
+        )
+        with archiving:
+            producer = context.Process(
+                target=produce, args=(server.url, keyspace, per_batch, stop, says)
+            )
+            producer.start()
+            says.close()
+            try:
+                return watch(log, topic, hears, stop, bench.scaled(WARM_S, 2), seconds)
+            finally:
+                stop.set()
+                producer.join()
+
+
+def produce(
+    url: str, keyspace: str, per_batch: int, stop: threading.Event, says: Connection
+) -> None:
+    """Appends at a steady rate, a batch for each partition each `BATCH_S`, until it is stopped."""
+    with Lakelog.connect(url, cold="unused", keyspace=keyspace, engine="inline") as log:
+        tables = [pa.Table.from_batches([made_batch(per_batch, VALUE_BYTES)]) for _ in range(8)]
+        tables = [table.drop_columns(["timestamp_ms"]) for table in tables]
+        with log.producer(compression_type="none") as producer:
+            due_s, tick = time.monotonic(), 0
+            while not stop.wait(max(0.0, due_s - time.monotonic())):
+                for partition in range(PARTITIONS):
+                    done = producer.send_batch("values", tables[tick % 8], partition=partition)
+                    end = done[-1].offset + 1
+                    says.send(Appended(partition, end, per_batch, time.monotonic()))
+                due_s, tick = due_s + BATCH_S, tick + 1
+    says.close()
+
+
+def watch(
+    log: Lakelog,
+    topic: Topic,
+    says: Connection,
+    stop: threading.Event,
+    warm_s: float,
+    seconds: float,
+) -> Seen:
+    """Looks at the table, warms up, measures, and goes on until all that was appended is there."""
     table = log.log(topic).table
     assert table is not None
     waiting: list[list[Appended]] = [[] for _ in range(PARTITIONS)]
-    seen = Watched()
+    seen = Seen()
     ended = False
-    appended = 0
-    from_s = time.monotonic() + WARM_S
+    given_up_s, from_s, until_s = time.monotonic() + GIVEN_UP_S, float("inf"), float("inf")
     while not ended or any(waiting):
         time.sleep(LOOK_S)
         while not ended and says.poll():
@@ -109,34 +172,37 @@ def watch(log: Lakelog, topic: Topic, says: Connection) -> Watched:
                 ended = True
                 break
             waiting[batch.partition].append(batch)
-            appended += batch.records
         snapshot = table.snapshot()
         now_s = time.monotonic()
+        if from_s == float("inf"):
+            if any(snapshot.archived_end(number) for number in range(PARTITIONS)):
+                from_s = now_s + warm_s
+                until_s = from_s + seconds
+            elif now_s > given_up_s:
+                raise RuntimeError(f"nothing was archived within {GIVEN_UP_S} s")
+        if now_s >= until_s:
+            stop.set()
         for partition, batches in enumerate(waiting):
             end = snapshot.archived_end(partition)
             while batches and batches[0].end_offset <= end:
                 done = batches.pop(0)
                 if done.at_s >= from_s:
                     seen.waits_s.append(now_s - done.at_s)
-                    seen.weights.append(done.records)
-        if now_s >= from_s and not ended:
+                    seen.records.append(done.records)
+        if from_s <= now_s < until_s:
             seen.lags.append(sum(batch.records for batches in waiting for batch in batches))
-            seen.files.append(
-                max(
-                    (
-                        len(one.files)
-                        for n in range(PARTITIONS)
-                        for one in snapshot.files.segments(n)
-                    ),
-                    default=0,
-                )
+            segments = (
+                len(one.files)
+                for number in range(PARTITIONS)
+                for one in snapshot.files.segments(number)
             )
+            seen.files.append(max(segments, default=0))
     return seen
 
 
 @contextmanager
 def archiving_process(url: str, cold: str, keyspace: str) -> Iterator[None]:
-    command = [sys.executable, "-m", "lakelog.cli.main", "--redis", url, "--cold", cold]
+    command = [sys.executable, "-m", "lakelog", "--redis", url, "--cold", cold]
     command += ["--keyspace", keyspace, "--engine", "spark", "archive", "--continuous"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
@@ -162,81 +228,3 @@ def archiving_thread(log: Lakelog) -> Iterator[None]:
     finally:
         stop.set()
         thread.join()
-
-
-def measure(url: str, cold: str, rate: int, seconds: float, *, by_name: bool) -> Watched:
-    keyspace = "freshness"
-    context = multiprocessing.get_context("spawn")
-    hears, says = context.Pipe(duplex=False)
-    with Lakelog.connect(
-        url, cold, keyspace=keyspace, engine="spark" if by_name else "inline"
-    ) as log:
-        settings = {
-            "lakelog.flush.interval.ms": FLUSH_INTERVAL_MS,
-            "local.retention.ms": 60_000,
-        }
-        topic = log.topics.create("values", PARTITIONS, settings)
-        archiving: Callable[[], object] = (
-            (lambda: archiving_thread(log))
-            if by_name
-            else (lambda: archiving_process(url, cold, keyspace))
-        )
-        with archiving():  # type: ignore[attr-defined]
-            producer = context.Process(
-                target=produce, args=(url, keyspace, rate, WARM_S + seconds, says)
-            )
-            producer.start()
-            says.close()
-            try:
-                return watch(log, topic, hears)
-            finally:
-                producer.join()
-
-
-def weighted_quantile(values: list[float], weights: list[int], share: float) -> float:
-    order = np.argsort(values)
-    total = np.cumsum(np.asarray(weights)[order])
-    return float(np.asarray(values)[order][np.searchsorted(total, share * total[-1])])
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cold", help="catalog.schema; default: a folder of its own")
-    parser.add_argument("--rate", type=int, default=20_000, help="records/s")
-    parser.add_argument("--seconds", type=float, default=180.0, help="after warming up")
-    parser.add_argument("--dir", help="where the tables go")
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=arguments.dir) as name:
-        folder = Path(name)
-        server = RedisServer(folder / "redis", {"appendonly": "no"}).start()
-        by_name = arguments.cold is not None
-        spark = None
-        if by_name:
-            conf = {"spark.sql.warehouse.dir": str(folder / "warehouse")}
-            spark = session(cores=PROCESSES, conf=conf)
-        try:
-            cold = arguments.cold or str(folder / "cold")
-            seen = measure(server.url, cold, arguments.rate, arguments.seconds, by_name=by_name)
-        finally:
-            if spark is not None:
-                spark.stop()
-            server.kill()
-    p50, p95, p99 = (weighted_quantile(seen.waits_s, seen.weights, q) for q in (0.5, 0.95, 0.99))
-    third = len(seen.lags) // 3
-    first, last = np.mean(seen.lags[:third]), np.mean(seen.lags[-third:])
-    way = "by name" if by_name else "by path"
-    print("| what | measured | goal |\n|---|---:|---:|")
-    print(
-        f"| append → visible in Delta, {way}, {arguments.rate:,} records/s for "
-        f"{arguments.seconds:g} s, p50 / p95 / p99 | {p50:.1f} / {p95:.1f} / {p99:.1f} s "
-        f"| p95 ≤ {P95_GOAL_S:g} s |"
-    )
-    print(f"| most files in a segment | {max(seen.files)} | ≤ {FILES_GOAL} |")
-    print(f"| lag, last third / first third | {last / first:.2f} | ≤ {GROWTH_GOAL} |")
-    good = p95 <= P95_GOAL_S and max(seen.files) <= FILES_GOAL and last <= GROWTH_GOAL * first
-    return 0 if good else 1
-
-
-if __name__ == "__main__":
-    os.environ.setdefault("PYTHONUNBUFFERED", "1")
-    sys.exit(main())

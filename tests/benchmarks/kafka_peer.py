@@ -15,11 +15,13 @@ class KafkaPeer:
     Args:
         servers: ``HOST:PORT``.
         tool: a program that runs a class of Kafka's tools, as ``kafka-run-class.sh`` does.
+        log: the file that the broker logs to, where its cleaner says what it did.
     """
 
-    def __init__(self, servers: str, tool: Path | None = None) -> None:
+    def __init__(self, servers: str, tool: Path | None = None, log: Path | None = None) -> None:
         self.servers = servers
         self.tool = tool
+        self.log = log
         self._run = uuid4().hex[:8]  # topics of earlier runs may be there
         self._made: list[str] = []
 

@@ -1,134 +1,124 @@
 """Who works how long for a GiB, and what things take in Redis: figures of `lakelog help limits`.
 
-    python tests/benchmarks/limits.py
-
-For records of 100 bytes and of 1 KiB of random text, uncompressed, in one partition: CPU seconds of
-the Redis server (`/proc`) and of this process for a GiB of values that is appended by `send_batch`,
-read as Arrow, and archived inline into a local folder; beside them the same entries by bare `XADD`
-and `XRANGE`, and one copy of a GiB in memory. Time on the CPU is counted, not time that passes, so
-that others on the machine disturb little. Then the memory of Redis for a partition, and for a
-producer that it remembers.
-
-Prints two Markdown tables. Takes a minute.
+For records of 100 bytes and of 1 KiB of random bytes, uncompressed, in one partition: CPU seconds
+of the Redis server and of this process for a GiB of values that is appended by `send_batch`, read
+as Arrow, and archived inline into a local folder; beside them the same entries by bare `XADD` (an
+entry a round trip) and `XRANGE`, and one copy of a GiB in memory. Time on the CPU is counted, not
+time that passes, so that others on the machine disturb little. Then, once, the memory of Redis for
+a partition, and for a producer that it remembers. There are three rounds at most.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
-import random
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from lakelog import Lakelog
+from lakelog.config import GIB, KIB, MIB
 from lakelog.testing.servers import RedisServer
 
-GIB = 2**30
-CALL_BYTES = 8 * 2**20  # of a send_batch
+from .bench import Bench
+from .made_records import fixed, size
+from .measures import BYTES, OURS, SECONDS, Row
+from .meters import cpu_s
+
+VALUES_MIB = 256  # of each size
+CALL_BYTES = 8 * MIB  # of a send_batch
+PARTITIONS, PRODUCERS = 2_000, 200
+UNTIERED = {"retention.ms": -1, "segment.bytes": GIB}
+XADD, XRANGE, COPY = "bare XADD", "bare XRANGE", "one copy in memory"
+#: What lakelog does, and what stands beside it.
+WAYS = {"`send_batch`": XADD, "`read(…).to_arrow()`": XRANGE, "`archive`": XRANGE}
 
 
-def server_cpu_s(pid: int) -> float:
-    """User and system time of a process."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def rows(bench: Bench) -> Iterator[Row]:
+    size_bytes = bench.scaled(VALUES_MIB, 8) * MIB
+    with (
+        bench.redis({"appendonly": "no"}) as server,
+        Lakelog.connect(server.url, bench.new_folder(), engine="inline") as lake,
+    ):
+        for value_bytes in (100, KIB):
+            tables = list(made(value_bytes, size_bytes))
+            found = bench.repeated(lambda t=tables: round_of(lake, server, t), bench.few)
+            for way, beside in WAYS.items():
+                of = f"{way} of a GiB of values of {size(value_bytes)}"
+                for who in ("Redis", "this process"):
+                    sides = {OURS: found[way, who], beside: found[beside, who]}
+                    if who == "this process":
+                        sides[COPY] = found[COPY, who]
+                    yield Row(f"{of}: CPU of {who}", SECONDS, sides)
+        yield from memory(bench, lake, server)
 
 
-class Meter:
-    """CPU seconds for a GiB, of Redis and of this process."""
-
-    def __init__(self, pid: int, size_bytes: int) -> None:
-        self._pid, self._of = pid, size_bytes / GIB
-
-    def __call__(self, name: str, action: Callable[[], object]) -> None:
-        server_s, own_s = server_cpu_s(self._pid), time.process_time()
-        action()
-        own_s = time.process_time() - own_s
-        server_s = server_cpu_s(self._pid) - server_s
-        print(f"| {name} | {server_s / self._of:.2f} s | {own_s / self._of:.2f} s |", flush=True)
-
-
-def values(record_bytes: int, size_bytes: int) -> Iterator[pa.Table]:
+def made(value_bytes: int, size_bytes: int) -> Iterator[pa.Table]:
     """Tables of about `CALL_BYTES`."""
-    chance = random.Random(0)
-    count = CALL_BYTES // record_bytes
-    for _ in range(max(1, size_bytes // CALL_BYTES)):
-        data = chance.randbytes(count * record_bytes)
-        offsets = np.arange(0, len(data) + 1, record_bytes, dtype=np.int32)
-        column = pa.Array.from_buffers(
-            pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-        )
-        yield pa.table({"value": column})
+    chance = np.random.default_rng(0)
+    count = CALL_BYTES // value_bytes
+    for _ in range(size_bytes // CALL_BYTES):
+        values = fixed(chance.bytes(count * value_bytes), count, value_bytes)
+        yield pa.table({"value": values})
 
 
-def of_size(lake: Lakelog, server: RedisServer, record_bytes: int, size_bytes: int) -> None:
-    tables = list(values(record_bytes, size_bytes))
-    size_bytes = sum(table.num_rows for table in tables) * record_bytes
-    meter, said = Meter(server.pid, size_bytes), f"{record_bytes} B: "
-    name = f"r{record_bytes}"
-    lake.topics.create(name, 1, {"retention.ms": -1, "segment.bytes": GIB})
-    stream = f"lakelog:stream:{name}:0"
+def round_of(
+    lake: Lakelog, server: RedisServer, tables: list[pa.Table]
+) -> dict[tuple[str, str], float]:
+    """CPU seconds for a GiB, by what was done and by whom."""
+    size_bytes = sum(table["value"].nbytes for table in tables)
+    topic = lake.topics.create("limits", 1, UNTIERED)
+    stream = f"lakelog:stream:{topic.name}:0"
+    found: dict[tuple[str, str], float] = {}
+
+    def meter(name: str, work: Callable[[], object]) -> None:
+        server_s, own_s = cpu_s(server.pid), time.process_time()
+        work()
+        own_s = time.process_time() - own_s
+        found[name, "this process"] = own_s / size_bytes * GIB
+        found[name, "Redis"] = (cpu_s(server.pid) - server_s) / size_bytes * GIB
 
     def append() -> None:
         with lake.producer(compression_type="none") as producer:
             for table in tables:
-                producer.send_batch(name, table)
+                producer.send_batch(topic.name, table)
 
-    meter(f"{said}`send_batch`", append)
     with server.client() as client:
+        meter("`send_batch`", append)
         entries = client.xrange(stream)
-        meter(f"{said}bare `XRANGE`", lambda: client.xrange(stream))
+        meter(XRANGE, lambda: client.xrange(stream))
 
         def add() -> None:
             for _, fields in entries:
                 client.xadd("bare", fields)
 
-        meter(f"{said}bare `XADD`, an entry a round trip", add)
+        meter(XADD, add)
         client.delete("bare")
-    meter(f"{said}`read(…).to_arrow()`", lambda: lake.log(name).read(0, 0).to_arrow())
-    meter(f"{said}`archive`", lambda: lake.archive(name))
+    meter("`read(…).to_arrow()`", lambda: lake.log(topic.name).read(0, 0).to_arrow())
+    meter("`archive`", lambda: lake.archive(topic.name))
+    block = np.zeros(size_bytes, np.uint8)
+    block.copy()
+    meter(COPY, block.copy)
+    lake.topics.delete(topic.name)
+    lake.purge(topic.name)
+    return found
 
 
-def used_bytes(server: RedisServer) -> int:
+def memory(bench: Bench, lake: Lakelog, server: RedisServer) -> Iterator[Row]:
+    partitions, producers = bench.scaled(PARTITIONS, 5), bench.scaled(PRODUCERS)
     with server.client() as client:
-        return int(client.info("memory")["used_memory"])
 
+        def used() -> int:
+            return int(client.info("memory")["used_memory"])
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--mib", type=int, default=256, help="of values, of each size")
-    parser.add_argument("--many", type=int, default=2_000, help="partitions; producers: a tenth")
-    given = parser.parse_args()
-    size_bytes = given.mib * 2**20
-    with tempfile.TemporaryDirectory() as folder:
-        server = RedisServer(Path(folder) / "redis", {"appendonly": "no"}).start()
-        try:
-            with Lakelog.connect(server.url, Path(folder) / "cold", engine="inline") as lake:
-                print("| a GiB of values | CPU of Redis | of this process |\n|---|---:|---:|")
-                for record_bytes in (100, 1024):
-                    of_size(lake, server, record_bytes, size_bytes)
-                block = np.zeros(size_bytes, np.uint8)
-                block.copy()
-                copy = Meter(server.pid, size_bytes)
-                copy("one copy in memory", block.copy)
-                print("\n| Redis's memory for | bytes |\n|---|---:|")
-                before = used_bytes(server)
-                lake.topics.create("wide", given.many)
-                took = (used_bytes(server) - before) / given.many
-                print(f"| a partition, empty | {took:,.0f} |")
-                before = used_bytes(server)
-                for _ in range(given.many // 10 or 1):
-                    with lake.producer() as producer:
-                        producer.send("wide", b"v", partition=0).result()
-                took = (used_bytes(server) - before) / (given.many // 10 or 1)
-                print(f"| a producer, with its record of a byte | {took:,.0f} |")
-        finally:
-            server.kill()
-
-
-if __name__ == "__main__":
-    main()
+        before = used()
+        lake.topics.create("wide", partitions)
+        took = (used() - before) / partitions
+        yield Row("Redis's memory for an empty partition", BYTES, {OURS: (took,)})
+        before = used()
+        for _ in range(producers):
+            with lake.producer() as producer:
+                producer.send("wide", b"v", partition=0).result()
+        took = (used() - before) / producers
+        what = "Redis's memory for a producer, with its record of a byte"
+        yield Row(what, BYTES, {OURS: (took,)})

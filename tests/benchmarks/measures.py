@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 OURS = "lakelog"
@@ -100,7 +101,7 @@ class Row:
         if len(ours) != len(theirs):
             ours, theirs = (self.ours,), (self.median(side),)
         more = self.unit.more_is_better
-        return [a / b if more else b / a for a, b in zip(ours, theirs, strict=True)]
+        return [times_as_good(a, b, more=more) for a, b in zip(ours, theirs, strict=True)]
 
     def times(self, side: str) -> float:
         return statistics.median(self.ratios(side))
@@ -119,8 +120,26 @@ class Row:
         return goal.than not in self.samples or self.times(goal.than) >= goal.at_least
 
 
+def times_as_good(ours: float, theirs: float, *, more: bool) -> float:
+    """Of two figures of which the larger (`more`) or the smaller is better.
+
+    Infinitely many times where only one is 0, as the time on a CPU is that was hardly used.
+    """
+    above, below = (ours, theirs) if more else (theirs, ours)
+    if above == below:
+        return 1.0
+    return above / below if below else math.inf
+
+
+def quantile(values: Iterable[float], share: float) -> float:
+    """The value that such a share of all is not above."""
+    ordered = sorted(values)
+    return ordered[int(share * (len(ordered) - 1))]
+
+
 def _spread(values: tuple[float, ...] | list[float]) -> float:
-    if len(values) < 2:
+    median = statistics.median(values)
+    if len(values) < 2 or not median or math.isinf(median):
         return 0.0
     low, _, high = statistics.quantiles(values, n=4, method="inclusive")
-    return (high - low) / 2 / statistics.median(values)
+    return (high - low) / 2 / median

@@ -1,58 +1,111 @@
-"""Finding a record in a table by name, on this machine, in one run.
+"""Finding a record in a table by name.
 
-    python tests/benchmarks/named.py [--unity FOLDER]
+A topic of two partitions whose table is in Spark's session catalog (and, with `--unity`, another on
+a Unity Catalog server) is archived in many commits, a segment of each partition each time. Nothing
+is left in Redis. Then, at random targets:
 
-Makes a topic of two partitions whose table is in Spark's session catalog, or on a Unity Catalog
-server, and archives it in many commits, a segment of each partition each time. Nothing is left in
-Redis. Then, at random targets:
-
-- cold: what a new `Lakelog` takes to its first answer, in a Spark that runs already. It reads the
+- first: what a new `Lakelog` takes to its first answer, in a Spark that runs already. It reads the
   table's history; the index is its own.
 - warm: the same asked again of that `Lakelog`, which looks whether there is a new version and has
   its index.
 
 Each by offset (which asks the index alone), by timestamp, and with the record fetched. Then another
 `Lakelog` commits again and again, and it is timed how long one look takes that sees it.
-What counts is the median when cold and for new commits, the 95th percentile when warm. The first
-round warms up the JVM. Prints one Markdown table, and exits with 1 when a goal of it is missed.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 import statistics
-import sys
-import tempfile
-from collections import defaultdict
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
-from archive import rows
-from spark import seconds
 
 from lakelog import Lakelog, UnifiedLog
 from lakelog.config import MIB
 from lakelog.offsets import AtTimestamp
-from lakelog.spark.session import session
-from lakelog.testing.servers import RedisServer
-from lakelog.testing.unity_catalog import UnityCatalogServer
+from lakelog.testing.unity_catalog import SPARKS_OWN
+
+from .bench import Bench, timed
+from .made_records import made_batch
+from .measures import OURS, SECONDS, Goal, Row, quantile
 
 PARTITIONS = 2
 VALUE_BYTES = 100
 TOPIC = "seeks"
 FIRST_MS = 1_700_000_000_000
+COMMITS, RECORDS = 40, 10_000  # of a partition and commit
+WARM_CALLS, NEW_COMMITS = 10, 5  # a round
 
-NEW_COMMIT = "a new commit"
-#: The median of the first, the 95th percentile of warm ones.
-GOALS_MS = {"cold": 500, "offset": 15, "timestamp": 30, "offset, and read one": 30, NEW_COMMIT: 40}
-NEW_COMMITS = 20
+FIRST_S, NEW_COMMIT_S = 0.500, 0.040
+WARM_P95_S = {"an offset": 0.015, "a time": 0.030, "an offset and its record": 0.030}
+
+
+def rows(bench: Bench) -> Iterator[Row]:
+    for catalog in bench.spark.catalogs:
+        where = "by name" if catalog == SPARKS_OWN else "by name on a Unity Catalog server"
+        schema = bench.spark.new_schema(catalog)
+        with bench.redis({"appendonly": "no"}) as server:
+            yield from of_schema(bench, server.url, schema, where)
+
+
+def of_schema(bench: Bench, url: str, schema: str, where: str) -> Iterator[Row]:
+    commits, records = bench.scaled(COMMITS, 2), bench.scaled(RECORDS, 100)
+    with Lakelog.connect(url, schema, engine="spark") as lakelog:
+        fill(lakelog, commits, records)
+    chance = random.Random(7)
+    for what, goal_s in WARM_P95_S.items():
+
+        def asked(what: str = what) -> dict[str, float]:
+            with Lakelog.connect(url, schema, engine="spark") as lakelog:
+                ask = ways(lakelog.log(TOPIC), chance, commits * records)[what]
+                first_s = timed(ask)
+                warm_s = [timed(ask) for _ in range(WARM_CALLS)]
+            p50, p95 = statistics.median(warm_s), quantile(warm_s, 0.95)
+            return {"the first of a `Lakelog`": first_s, "warm, p50": p50, "warm, p95": p95}
+
+        for figure, samples in bench.repeated(asked).items():
+            goals: tuple[Goal, ...] = ()
+            if figure != "warm, p50":
+                goals = (Goal(goal_s if figure == "warm, p95" else FIRST_S),)
+            yield Row(f"{what} {where}, {figure}", SECONDS, {OURS: samples}, goals)
+    yield from of_new_commits(bench, url, schema, where)
+
+
+def of_new_commits(bench: Bench, url: str, schema: str, where: str) -> Iterator[Row]:
+    """How long a look takes that sees another's commit."""
+    with (
+        Lakelog.connect(url, schema, engine="spark") as writer,
+        Lakelog.connect(url, schema, engine="spark") as reader,
+    ):
+        archiver, table = writer.archiver(TOPIC), reader.log(TOPIC).table
+        assert table is not None
+        seen = table.snapshot().version
+
+        def look() -> float:
+            nonlocal seen
+            with writer.producer() as producer:
+                producer.send_batch(TOPIC, batch(0, 1), partition=0)
+            archiver.run_once()
+            took_s = timed(table.snapshot)
+            version = table.snapshot().version
+            if version <= seen:
+                raise RuntimeError("the commit was not seen")
+            seen = version
+            return took_s
+
+        def looks() -> dict[str, float]:
+            taken = [look() for _ in range(NEW_COMMITS)]
+            return {"p50": statistics.median(taken), "p95": quantile(taken, 0.95)}
+
+        for share, samples in bench.repeated(looks).items():
+            goals = (Goal(NEW_COMMIT_S),) if share == "p50" else ()
+            yield Row(f"a new commit seen {where}, {share}", SECONDS, {OURS: samples}, goals)
 
 
 def batch(first: int, count: int) -> pa.RecordBatch:
     """Records whose timestamps are `FIRST_MS` plus twice their offset."""
-    made = rows(count, VALUE_BYTES)
+    made = made_batch(count, VALUE_BYTES)
     times_ms = pa.array(range(FIRST_MS + 2 * first, FIRST_MS + 2 * (first + count), 2), pa.int64())
     return made.set_column(made.schema.get_field_index("timestamp_ms"), "timestamp_ms", times_ms)
 
@@ -93,87 +146,4 @@ def ways(log: UnifiedLog, chance: random.Random, records: int) -> dict[str, Call
         if read != [offset]:
             raise RuntimeError(f"offset {offset} is read as {read}")
 
-    return {"offset": by_offset, "timestamp": by_timestamp, "offset, and read one": fetched}
-
-
-def new_commits(url: str, schema: str) -> list[float]:
-    """How many ms a look takes that sees another's commit, each time."""
-    taken = []
-    with (
-        Lakelog.connect(url, schema, engine="spark") as writer,
-        Lakelog.connect(url, schema, engine="spark") as reader,
-    ):
-        archiver, table = writer.archiver(TOPIC), reader.log(TOPIC).table
-        assert table is not None
-        version = table.snapshot().version
-        for number in range(NEW_COMMITS + 1):
-            with writer.producer() as producer:
-                producer.send_batch(TOPIC, batch(number, 1), partition=0)
-            archiver.run_once()
-            took_ms = 1e3 * seconds(table.snapshot)
-            if table.snapshot().version <= version:
-                raise RuntimeError("the commit was not seen")
-            version = table.snapshot().version
-            if number:  # the first warms up
-                taken.append(took_ms)
-    return taken
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--commits", type=int, default=40)
-    parser.add_argument("--records", type=int, default=10_000, help="a partition and commit")
-    parser.add_argument("--rounds", type=int, default=5, help="two or more")
-    parser.add_argument("--dir", help="where the table goes")
-    parser.add_argument(
-        "--unity",
-        type=Path,
-        help="a folder that starts a Unity Catalog server: see tests/README.md",
-    )
-    arguments = parser.parse_args()
-    if arguments.rounds < 2:
-        parser.error("a share of one time says nothing: give two rounds or more")
-    times: dict[tuple[str, str], list[float]] = defaultdict(list)
-    with tempfile.TemporaryDirectory(dir=arguments.dir) as name:
-        folder = Path(name)
-        server = RedisServer(folder / "redis", {"appendonly": "no"}).start()
-        unity = arguments.unity and UnityCatalogServer(arguments.unity).start()
-        conf = unity.spark_conf() if unity else {}
-        spark = session(
-            cores=2, conf={"spark.sql.warehouse.dir": str(folder / "warehouse"), **conf}
-        )
-        schema = f"{unity.CATALOG}.logs" if unity else "spark_catalog.default"
-        spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-        chance = random.Random(7)
-        records = arguments.commits * arguments.records
-        try:
-            with Lakelog.connect(server.url, schema, engine="spark") as lakelog:
-                fill(lakelog, arguments.commits, arguments.records)
-            for turn in range(arguments.rounds + 1):
-                for what in ("offset", "timestamp", "offset, and read one"):
-                    with Lakelog.connect(server.url, schema, engine="spark") as lakelog:
-                        ask = ways(lakelog.log(TOPIC), chance, records)[what]
-                        taken = {"cold": [seconds(ask)], "warm": [seconds(ask) for _ in range(10)]}
-                    for way, these in taken.items() if turn else ():
-                        times[way, what] += [1e3 * one for one in these]
-            times["warm", NEW_COMMIT] = new_commits(server.url, schema)
-        finally:
-            spark.stop()
-            if unity:
-                unity.stop()
-            server.kill()
-    missed = []
-    print("| by name, by | median | p95 |\n|---|---:|---:|")
-    for (way, what), these in sorted(times.items()):
-        median, p95 = statistics.median(these), statistics.quantiles(these, n=20)[-1]
-        print(f"| {what}, {way} | {median:,.0f} ms | {p95:,.0f} ms |")
-        counts = median if way == "cold" or what == NEW_COMMIT else p95
-        if counts > GOALS_MS["cold" if way == "cold" else what]:
-            missed.append(f"{what}, {way}")
-    for what in missed:
-        print(f"missed: {what}", file=sys.stderr)
-    return 1 if missed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return {"an offset": by_offset, "a time": by_timestamp, "an offset and its record": fetched}

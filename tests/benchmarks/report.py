@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .machine import Machine
-from .measures import OURS, UNITS, Goal, Row
+from .measures import OURS, UNITS, Goal, Row, times_as_good
 
 FORMAT = 1
 HEAD = "| what | lakelog | | beside | | ratio | goal |\n|---|---:|---:|---|---:|---:|---:|"
@@ -159,12 +159,12 @@ def changes(before: Report, now: Report) -> Iterator[Change]:
             common = [side for side in row.others if side in old.others]
             if common:
                 side = min(common, key=lambda one: _noise(old, row, one))
-                times = row.times(side) / old.times(side)
-                yield Change(row.what, side, times, _noise(old, row, side))
+                now_times, old_times = row.times(side), old.times(side)
+                changed = times_as_good(now_times, old_times, more=True)
+                yield Change(row.what, side, changed, _noise(old, row, side))
             else:
-                more = row.unit.more_is_better
-                times = row.ours / old.ours if more else old.ours / row.ours
-                yield Change(row.what, None, times, old.spread(OURS) + row.spread(OURS))
+                changed = times_as_good(row.ours, old.ours, more=row.unit.more_is_better)
+                yield Change(row.what, None, changed, old.spread(OURS) + row.spread(OURS))
 
 
 def _noise(old: Row, new: Row, side: str) -> float:
