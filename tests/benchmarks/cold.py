@@ -107,7 +107,9 @@ def rows(bench: Bench) -> Iterator[Row]:
                     sides[str(first)] = found[first, name]
                 if of == "at an offset":
                     sides[BARE] = found[case, f"bare, {share}"]
-                goals = (Goal(SEEK_S), Goal(1 / GROWTH, str(first))) if share == "p50" else ()
+                goals: tuple[Goal, ...] = ()
+                if name == "at an offset, p50":
+                    goals = (Goal(SEEK_S), Goal(1 / GROWTH, str(first)))
                 yield Row(f"the record {name}, cold, {case}", SECONDS, sides, goals)
         for which in ("first", "second"):
             what = f"the {which} record of a new process, cold, {case}"

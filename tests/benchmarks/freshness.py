@@ -63,9 +63,9 @@ def rows(bench: Bench) -> Iterator[Row]:
             goals = (Goal(P95_S),) if share == 0.95 else ()
             yield Row(f"{of}, p{share * 100:.0f}", SECONDS, {OURS: (seen.wait(share),)}, goals)
         files = (float(max(seen.files)),)
-        yield Row("the same: most files in a segment", COUNT, {OURS: files}, (Goal(FILES_AT_MOST),))
+        yield Row(f"{of}: most files in a segment", COUNT, {OURS: files}, (Goal(FILES_AT_MOST),))
         growth = (seen.growth(),)
-        yield Row("the same: how many times the lag grew", COUNT, {OURS: growth}, (Goal(GROWTH),))
+        yield Row(f"{of}: how many times the lag grew", COUNT, {OURS: growth}, (Goal(GROWTH),))
 
 
 @dataclass

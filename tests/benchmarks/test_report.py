@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from xml.etree import ElementTree
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from . import chart, readme
 from .machine import QUIET_SHARE, Machine, others_share
-from .measures import OURS, RECORDS_PER_S, SECONDS, UNITS, Goal, Row
+from .measures import CORES, OURS, RECORDS_PER_S, SECONDS, UNITS, Goal, Row
 from .report import HEAD, Report, changes, lines, table
 
 MACHINE = Machine("a CPU", 2, 24.0, "Linux 6", "3.11.7", "redis 7.0.15", {"lakelog": "1.0"}, 0.01)
@@ -48,6 +49,16 @@ def test_goals_are_reached_or_named() -> None:
     assert list(report(rate([200.0], [100.0], missed)).missed()) == [
         "many records: 2.0 × of confluent-kafka, goal ≥ 2.1 ×"
     ]
+
+
+def test_nothing_used_is_infinitely_better_than_something_and_as_good_as_nothing() -> None:
+    idle = Row("idle", CORES, {OURS: (0.0, 0.0), "Kafka": (0.5, 0.0)}, (Goal(0), Goal(2, "Kafka")))
+    assert (idle.ratios("Kafka"), idle.spread(OURS)) == ([math.inf, 1.0], 0.0)
+    assert idle.missed() == []
+    busy = Row("idle", CORES, {OURS: (0.5, 0.5)})
+    alone = Row("idle", CORES, {OURS: (0.0, 0.0)})
+    (worse,), (same,) = (list(changes(report(alone), report(now))) for now in (busy, alone))
+    assert (worse.times, worse.is_slower, same.times) == (0.0, True, 1.0)
 
 
 @pytest.mark.parametrize("samples", [{}, {OURS: ()}, {"Kafka": (1.0,)}, {OURS: (1.0,), "b": ()}])
