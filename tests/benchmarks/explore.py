@@ -169,7 +169,7 @@ def stepping(bench: Bench, filled: Filled, explorer: Any) -> Iterator[Row]:
 
 def searching(bench: Bench, filled: Filled, explorer: Any) -> Iterator[Row]:
     def search(match: str) -> Side:
-        return lambda: explorer.search(match)
+        return lambda: timed(lambda: explorer.search(match))
 
     for what, match in SEARCHES.items():
         taken = bench.interleaved({OURS: search(match)})

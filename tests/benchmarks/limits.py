@@ -50,7 +50,7 @@ def rows(bench: Bench) -> Iterator[Row]:
                     if who == "this process":
                         sides[COPY] = found[COPY, who]
                     yield Row(f"{of}: CPU of {who}", SECONDS, sides)
-        yield from memory(bench, lake, server)
+    yield from memory(bench)
 
 
 def made(value_bytes: int, size_bytes: int) -> Iterator[pa.Table]:
@@ -104,13 +104,19 @@ def round_of(
     return found
 
 
-def memory(bench: Bench, lake: Lakelog, server: RedisServer) -> Iterator[Row]:
-    partitions, producers = bench.scaled(PARTITIONS, 5), bench.scaled(PRODUCERS)
-    with server.client() as client:
+def memory(bench: Bench) -> Iterator[Row]:
+    """In a server of its own, which frees nothing meanwhile."""
+    partitions, producers = bench.scaled(PARTITIONS, 50), bench.scaled(PRODUCERS, 5)
+    with (
+        bench.redis({"appendonly": "no"}) as server,
+        Lakelog.connect(server.url, bench.new_folder(), engine="inline") as lake,
+        server.client() as client,
+    ):
 
         def used() -> int:
             return int(client.info("memory")["used_memory"])
 
+        lake.topics.create("first", 1)  # what is made once is there afterwards
         before = used()
         lake.topics.create("wide", partitions)
         took = (used() - before) / partitions
