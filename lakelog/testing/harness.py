@@ -32,6 +32,7 @@ from ..cold.segment import archived_start
 from ..cold.store.storage import Storage
 from ..cold.table import ColdTable
 from ..config import MIB
+from ..encryption.of_topic import sealing
 from ..engines.engine import Engine, InlineEngine
 from ..errors import (
     InvalidRecordError,
@@ -47,6 +48,7 @@ from ..keyspace_defaults import KeyspaceDefaults
 from ..offsets import HotOffsets
 from ..producer_calls import REMEMBERED_CALLS
 from ..read.unified_log import UnifiedLog
+from ..read.values import Values
 from ..record import Record, TopicPartition, to_records
 from ..spark.place import LogPlace
 from ..topic import Topic
@@ -244,7 +246,8 @@ class LogHarness(RuleBasedStateMachine):
             readers.compare_frames(tp.partition, held)
             readers.compare_archived(tp.partition, held, [(model.log_start, model.log_end)])
             steps = self.hot.read(tp, model.local_log_start)
-            hot = [record for step in steps for record in to_records(tp, step.records)]
+            opened = (self._values().of_step(tp, step).records for step in steps)
+            hot = [record for records in opened for record in to_records(tp, records)]
             require_same(hot, model.hot())
         self._check_delta_rows()
 
@@ -288,20 +291,31 @@ class LogHarness(RuleBasedStateMachine):
         return InlineEngine()
 
     def _new_table(self) -> ColdTable:
-        rows_of = HotRows(HotSource(self.server.url))
+        topic, rows_of = self.topic, HotRows(HotSource(self.server.url))
         return PathTable(
             self.topic,
             Storage(str(self._cold_root)),
             self._engine(),
             rows_of,
+            newest_config=lambda: self._current(topic).config_version,
             store_clock=LaterClock(),
         )
+
+    def _current(self, topic: Topic) -> Topic:
+        return self.hot.renewed(topic)
 
     def _registry(self) -> TopicRegistry:
         return self.hot.topics()
 
     def _new_archiver(self) -> Archiver:
-        return Archiver(self.topic, self.hot, self._new_table())
+        topic = self.topic
+        return Archiver(
+            topic, self.hot, self._new_table(), current_topic=lambda: self._current(topic)
+        )
+
+    def _values(self) -> Values:
+        """What decrypts stored values."""
+        return Values(self.topic, self.hot.renewed)
 
     def _run_id(self) -> str:
         with self.server.client() as client:
@@ -382,7 +396,11 @@ class LogHarness(RuleBasedStateMachine):
 
     def _call(self, partition: int, batch: Batch, producer: int, epoch: int, sequence: int) -> Sent:
         produced = ProducedBatch(
-            batch.entries(), producer, epoch, sequence, sequence + len(batch.rows) - 1
+            batch.entries(sealing(self.topic)),
+            producer,
+            epoch,
+            sequence,
+            sequence + len(batch.rows) - 1,
         )
         tp = self.topic.partition(partition)
         return Sent(AppendCall(tp, self.topic.topic_id, produced), batch.rows, self.run_id)
@@ -582,7 +600,14 @@ class LogHarness(RuleBasedStateMachine):
         return self._files_read[path]
 
     def _file_rows(self, table: pa.Table, partition: int) -> FileRows:
-        records = to_records(self.topic.partition(partition), table)
+        topic_partition = self.topic.partition(partition)
+        values = self._values().of_columns(
+            table["key"].combine_chunks().cast(pa.binary()),
+            table["value"].combine_chunks().cast(pa.binary()),
+            lambda row: (topic_partition, table["offset"][row].as_py()),
+        )
+        place = table.schema.get_field_index("value")
+        records = to_records(topic_partition, table.set_column(place, "value", values))
         horizons_us = table["delete_horizon"].cast("int64").to_pylist()
         horizons_ms = {
             record.offset: horizon_us // 1000

@@ -22,6 +22,7 @@ from deltalake import DeltaTable
 
 from ..cold.projection import shaped
 from ..cold.table import NO_TABLE
+from ..encryption.sealed_values import with_values
 from ..explore.explorer.answer import answer
 from ..explore.explorer.opened_topic import OpenedTopic
 from ..explore.explorer.view import Ask, Before
@@ -31,6 +32,7 @@ from ..read.consumer_config import ConsumerConfig
 from ..read.hot_tier import NothingHot
 from ..read.tiers import Tiers
 from ..read.topic_log import TopicLog
+from ..read.values import Values
 from ..record import RECORDS, OffsetRange, Record, TopicPartition, empty_records, to_records
 from ..spark.frame_parts import condition, divide, hot_version
 from ..spark.place import LogPlace
@@ -217,10 +219,11 @@ class Readers:
         cold, hot = divide(look, {partition: OffsetRange(start, end)})
         records: list[Record] = []
         if cold:
+            tiers = self._tiers()
             rows = {
                 (one.partition, record.offset): record
                 for one in self._active_files(look.cold.version)
-                for record in one.records(self.log.topic.name)
+                for record in one.records(self.log.topic.name, tiers.values)
             }
             with RowTable(self._delta_rows(look.cold.version)) as table:
                 for part in cold:
@@ -377,8 +380,14 @@ class DeltaFile:
         offsets = table["offset"].to_pylist()
         return cls(partition, segment, offsets, frozenset(edges), rows)
 
-    def records(self, topic: str) -> list[Record]:
-        return to_records(TopicPartition(topic, self.partition), self.rows)
+    def records(self, topic: str, values: Values) -> list[Record]:
+        topic_partition = TopicPartition(topic, self.partition)
+        opened = values.of_columns(
+            self.rows.column("key"),
+            self.rows.column("value"),
+            lambda row: (topic_partition, self.offsets[row]),
+        )
+        return to_records(topic_partition, with_values(self.rows, opened))
 
 
 def _below(end: int, records: Iterable[Record]) -> list[Record]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from ..codec import Entry, encode
 from ..config import DAY_MS, HOUR_MS, INT64_MAX, Compression, EntryFormat
+from ..encryption.sealed_values import SealedValues
 from ..errors import MissingExtraError
 from ..record import Headers, produced_batch
 from .model import Row
@@ -79,13 +80,16 @@ class Batch:
         )
         return replace(self, rows=rows)
 
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self, sealing: SealedValues | None = None) -> tuple[Entry, ...]:
+        """As entries, with encrypted values if there is what encrypts them."""
         count = -(-len(self.rows) // len(self.layout))
         entries: tuple[Entry, ...] = ()
         for index, entry_format in enumerate(self.layout):
             run = self.rows[index * count : (index + 1) * count]
             if run:
                 records = produced_batch(run)
+                if sealing is not None:
+                    records = sealing.seal_records(records)
                 entries += encode(records, entry_format, self.compression, flatten=self.flatten)
         return entries
 

@@ -33,11 +33,12 @@ from lakelog.cold.registers import ReservedEnd
 from lakelog.cold.segment import Segment, SegmentFile
 from lakelog.cold.table import Applied, ColdSnapshot, ColdTable
 from lakelog.config import TopicConfig
-from lakelog.errors import ContradictionError, TopicPurgedError
+from lakelog.errors import ContradictionError, DecryptionError, TopicPurgedError
 from lakelog.failpoints import failpoint
 from lakelog.hot import connection
 from lakelog.offsets import HotOffsets, LatestTiered, Position
 from lakelog.read import seek
+from lakelog.read.values import Values
 from lakelog.record import OffsetRange
 from lakelog.spark import frame_parts
 from lakelog.testing.model import Difference
@@ -53,7 +54,9 @@ class Mutant:
     applied: Callable[[], AbstractContextManager[Any]]
     #: As what it comes to light: an answer that is not the model's, or lakelog's own refusal to go
     #: on, or whichever comes first. Any other failure has not caught it.
-    shows: tuple[type[Difference | ContradictionError | TopicPurgedError], ...] = (Difference,)
+    shows: tuple[
+        type[Difference | ContradictionError | DecryptionError | TopicPurgedError], ...
+    ] = (Difference,)
 
 
 def script(name: str, changes: Mapping[str, str]) -> Callable[[], AbstractContextManager[None]]:
@@ -477,6 +480,22 @@ QUOTA_MUTANTS = (
         "what others were allowed counts for nothing",
         "what topics hold in Redis never exceeds their quota",
         script("quota", {"local most = limit - sum + held": "local most = limit"}),
+    ),
+)
+
+#: Those that `KeyRules` alone notice.
+KEY_MUTANTS = (
+    Mutant(
+        "a reader that looks for no newer keys",
+        "who opened a topic before its key was rotated reads what came since",
+        patched(Values, "_look_again", lambda _: False),
+        shows=(Difference, DecryptionError),
+    ),
+    Mutant(
+        "a table that is never told of keys",
+        "who loses Redis has the keys of all that is archived",
+        patched(path_table.PathTable, "mirror", lambda *_: None),
+        shows=(Difference, DecryptionError),
     ),
 )
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 from _pytest.mark import ParameterSet
-from mutants import CLEANUP_MUTANTS, ERASE_MUTANTS, MUTANTS, QUOTA_MUTANTS, Mutant
+from mutants import CLEANUP_MUTANTS, ERASE_MUTANTS, KEY_MUTANTS, MUTANTS, QUOTA_MUTANTS, Mutant
 from stories import run, written_by
 
 from lakelog.testing.cleanup_rules import CleanupRules
 from lakelog.testing.erase_rules import EraseRules
+from lakelog.testing.key_rules import KeyRules
 from lakelog.testing.log_rules import LogRules
 from lakelog.testing.machine import log_machine
 from lakelog.testing.quota_rules import QuotaRules
@@ -81,6 +82,20 @@ def test_the_rules_of_quotas_catch_the_mutant(mutant: Mutant, tmp_path: Path) ->
         run(written_by("calls", machine), *OF_CLEANUP)
 
 
+class Encrypted(LogRules, KeyRules):
+    """A log whose values are encrypted, and how they are changes."""
+
+
+@pytest.mark.parametrize("mutant", each(KEY_MUTANTS))
+def test_the_rules_of_keys_catch_the_mutant(mutant: Mutant, tmp_path: Path) -> None:
+    with (
+        mutant.applied(),
+        log_machine(tmp_path, Encrypted) as machine,
+        pytest.raises(mutant.shows),
+    ):
+        run(written_by("calls", machine), *OF_CLEANUP)
+
+
 @pytest.mark.slow
 def test_without_a_mutant_the_same_stories_pass(tmp_path: Path) -> None:
     kinds = (
@@ -88,6 +103,7 @@ def test_without_a_mutant_the_same_stories_pass(tmp_path: Path) -> None:
         (CleanupRules, OF_CLEANUP),
         (EraseRules, OF_CLEANUP),
         (QuotaRules, OF_CLEANUP),
+        (Encrypted, OF_CLEANUP),
     )
     for rules, (seeds, steps) in kinds:
         with log_machine(tmp_path / rules.__name__, rules) as machine:

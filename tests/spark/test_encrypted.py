@@ -16,6 +16,7 @@ from lakelog.encryption.of_topic import check_tasks_have_key
 from lakelog.encryption.sealed_values import MAGIC
 from lakelog.errors import InvalidArgumentError
 from lakelog.spark import register
+from lakelog.spark.datasource import HAS_READ_LIMITS
 
 
 def test_spark_reads_and_writes_values_that_lie_nowhere_in_the_clear(
@@ -55,9 +56,9 @@ def test_a_stream_goes_from_one_encrypted_topic_to_another_while_keys_are_rotate
     lake = log.lakelog
     lake.topics.create("copies", 1, {ENCRYPTION_KEY: f"file:{tmp_path}/key", "retention.ms": -1})
     register(spark)
-    frame = spark.readStream.format("lakelog").options(
-        **log.options(startingOffsets="earliest", maxOffsetsPerTrigger="15")
-    )
+    limit = {"maxOffsetsPerTrigger": "15"} if HAS_READ_LIMITS else {}
+    options = log.options(startingOffsets="earliest", **limit)
+    frame = spark.readStream.format("lakelog").options(**options)
     target = {"redis": log.url, "topic": "copies", "checkpointLocation": str(tmp_path / "c")}
     writer = frame.load().select("key", "value").writeStream.format("lakelog").options(**target)
     for first in (0, 40):
