@@ -102,7 +102,7 @@ def _arguments() -> argparse.Namespace:
         description="Measures lakelog beside its peers and its limits. Prints one Markdown table, "
         "writes one JSON, and exits with 1 where a goal is missed or something became slower. A "
         "row or a side that needs what is not given is left out.",
-        epilog="All lies in the folder for temporary files, 10 GB at most: TMPDIR names another. "
+        epilog="All lies in the folder for temporary files, several GB: TMPDIR names another. "
         "Examples: `python -m tests.benchmarks append --peers --bootstrap-servers "
         "localhost:9092`; `python -m tests.benchmarks --compare tests/benchmarks/results.json`",
     )
