@@ -38,7 +38,6 @@ def _in_doubt(files: SegmentIndex, registers: Mapping[Register, int]) -> list[in
     That is so of all partitions but a few, and can be seen of all at once; a look at one costs a
     millisecond.
     """
-    rows = files.columns
     numbers = [register.partition for register in registers]
     size = 1 + max([*numbers, *files.partitions], default=-1)
     archived_ends, log_starts = np.zeros(size, np.int64), np.zeros(size, np.int64)
@@ -48,30 +47,31 @@ def _in_doubt(files: SegmentIndex, registers: Mapping[Register, int]) -> list[in
         elif isinstance(register, LogStart):
             log_starts[register.partition] = value
     doubtful = np.zeros(size, bool)
-    partition = np.asarray(rows["partition"])
+    partition, segment = files.numbers("partition"), files.numbers("segment")
+    first, last, records = (files.numbers(name) for name in ("first", "last", "records"))
     # The end is that of the last file, and what has no files was never archived, or is all deleted.
     ends = np.zeros(size, np.int64)
-    np.maximum.at(ends, partition, np.asarray(rows["last"]) + 1)
+    np.maximum.at(ends, partition, last + 1)
     has_files = np.zeros(size, bool)
     has_files[partition] = True
     doubtful |= (ends != archived_ends) & (has_files | (log_starts < archived_ends))
     # Files as an archiver wrote them, each from where the one before ended.
-    starts, before = np.asarray(rows["start_offset"]), np.zeros(len(rows), np.int64)
+    starts, before = files.numbers("start_offset"), np.zeros(len(files), np.int64)
     before[1:] = np.where(
-        partition[1:] == partition[:-1], np.asarray(rows["end_offset"])[:-1], before[1:]
+        partition[1:] == partition[:-1], files.numbers("end_offset")[:-1], before[1:]
     )
-    rewritten = pc.match_substring_regex(rows["path"], _MADE)
-    plain = np.asarray(rows["ours"]) & ~np.asarray(rewritten) & (np.asarray(rows["records"]) > 0)
+    rewritten = pc.match_substring_regex(files.columns["path"], _MADE)
+    plain = np.asarray(files.columns["ours"]) & ~np.asarray(rewritten) & (records > 0)
     doubtful[partition[~plain | (starts > np.maximum(before, log_starts[partition]))]] = True
     # Segments with a record at each offset.
-    segments = rows.group_by(["partition", "segment"], use_threads=False).aggregate(
-        [("records", "sum"), ("first", "min"), ("last", "max")]
-    )
-    first, last = np.asarray(segments["first_min"]), np.asarray(segments["last_max"])
-    whole = (np.asarray(segments["records_sum"]) == last + 1 - first) & (
-        first <= np.asarray(segments["segment"])
-    )
-    doubtful[np.asarray(segments["partition"])[~whole]] = True
+    if len(files):
+        order = np.lexsort((segment, partition))
+        parted, segments = partition[order], segment[order]
+        begins = np.flatnonzero(np.r_[True, (np.diff(parted) != 0) | (np.diff(segments) != 0)])
+        low = np.minimum.reduceat(first[order], begins)
+        span = np.maximum.reduceat(last[order], begins) + 1 - low
+        whole = (np.add.reduceat(records[order], begins) == span) & (low <= segments[begins])
+        doubtful[parted[begins][~whole]] = True
     return [int(number) for number in np.flatnonzero(doubtful)]
 
 

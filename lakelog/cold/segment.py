@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..engines.choice import Work
-from ..errors import ContradictionError
 from ..record import OffsetRange
 
 UNKNOWN_TIMESTAMP_MS = 2**63 - 1  # a file without usable statistics may hold any
@@ -83,7 +82,8 @@ def sources_digest(paths: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(sorted(paths)).encode()).hexdigest()[:16]
 
 
-_OURS = (
+#: The name of a file that lakelog wrote.
+OURS = (
     r"(?:^|/)(?P<kind>archive|clean|quarantine)-(?P<start>\d{20})-(?P<end>\d{20})"
     r"-(?P<sources>[0-9a-f]{16})[0-9a-f]{16}\.parquet$"
 )
@@ -91,30 +91,30 @@ _OURS = (
 
 def is_ours(path: str) -> bool:
     """Whether lakelog wrote the file, so that its rows are sorted by offset."""
-    return re.search(_OURS, path) is not None
+    return re.search(OURS, path) is not None
 
 
 def archived_start(path: str) -> int | None:
     """The first offset of an archive file's range; None if it is not one."""
-    found = re.search(_OURS, path)
+    found = re.search(OURS, path)
     return int(found["start"]) if found and found["kind"] == "archive" else None
 
 
 def file_range(path: str) -> tuple[int, int] | None:
     """The range of offsets that a file's name says, [start, end); None if lakelog wrote it not."""
-    found = re.search(_OURS, path)
+    found = re.search(OURS, path)
     return (int(found["start"]), int(found["end"])) if found else None
 
 
 def is_stand_in(path: str) -> bool:
     """Whether the file stands in for one in quarantine: empty, and its range is a declared gap."""
-    found = re.search(_OURS, path)
+    found = re.search(OURS, path)
     return found is not None and found["kind"] == "quarantine"
 
 
 def clean_sources(path: str) -> tuple[int, int, str] | None:
     """The range of a file made of others, and their digest; None if it is not one."""
-    found = re.search(_OURS, path)
+    found = re.search(OURS, path)
     if not found or found["kind"] == "archive":
         return None
     return int(found["start"]), int(found["end"]), found["sources"]
@@ -154,47 +154,19 @@ class SegmentIndex:
 
     def __init__(self, columns: pa.Table | None = None) -> None:
         table = pa.concat_tables([COLUMNS.empty_table()] if columns is None else [columns])
-        order = pc.sort_indices(
-            table,
-            sort_keys=[
-                (name, "ascending") for name in ("partition", "start_offset", "first", "path")
-            ],
-        )
-        table = table.take(order).combine_chunks()
-        self._slices = _slices_by_partition(table["partition"])
+        table = _with_own_starts(table)
+        if not _is_ordered(table):
+            keys = ("partition", "start_offset", "first", "path")
+            order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in keys])
+            table = _taken(table, order)
+        table = table.combine_chunks()
+        self._slices = _slices_by_partition(np.asarray(table["partition"]))
         self.columns: pa.Table = _with_gaps_before(table, self._slices)
         self._starts = _int64_view(_one_chunk(self.columns["start_offset"]))
         # Where files overlap, ends do not grow with starts; their running maximum does, and the
         # first file in which it exceeds an offset is the first that holds something above it.
         self._numbers: dict[str, np.ndarray] = {}
         self._reach = _int64_view(_running_maximum(table["last"], self._slices.values()))
-
-    @classmethod
-    def from_add_actions(cls, actions: pa.Table) -> SegmentIndex:
-        """From delta-rs's flattened add actions: ranges from names, the rest from statistics.
-
-        A foreign file has no range in its name. It covers its records and, if it is the first of
-        its segment, the offsets before them down to the end of the segment before, since a gap lies
-        only there.
-
-        Raises:
-            ContradictionError: such a file has no statistics on its offsets either, or the log
-                lacks what every file has.
-        """
-        return cls.from_parts([actions])
-
-    @classmethod
-    def from_parts(cls, parts: Iterable[pa.Table]) -> SegmentIndex:
-        """As `from_add_actions`, of actions that come in parts, each of which is let go at once."""
-        try:
-            columns = pa.concat_tables([COLUMNS.empty_table(), *map(_columns_of, parts)])
-        except (pa.ArrowException, KeyError) as error:
-            raise _not_written_so(f"a file has fields that are no numbers ({error})") from error
-        for name, column in zip(columns.column_names, columns.columns, strict=True):
-            if column.null_count:
-                path = columns["path"].filter(pc.is_null(column))[0]
-                raise _not_written_so(f"{path} has no {name}")
-        return cls(columns)
 
     def __len__(self) -> int:
         return int(self.columns.num_rows)
@@ -343,20 +315,32 @@ class SegmentIndex:
         return self.file(self.columns, row)
 
 
-def _not_written_so(what: str) -> ContradictionError:
-    return ContradictionError(
-        f"the table's log is not what was written: {what}. Somebody changed a file in _delta_log; "
-        "put it back from a backup"
-    )
+def _taken(table: pa.Table, order: pa.Array) -> pa.Table:
+    """The rows in an order, in one chunk: by the column, so that little is held twice."""
+    columns = [pc.take(_one_chunk(column), order) for column in table.columns]
+    return pa.Table.from_arrays(columns, schema=table.schema)
 
 
-def _slices_by_partition(partitions: pa.ChunkedArray) -> dict[int, tuple[int, int]]:
-    counts = pc.value_counts(partitions).to_pylist()
-    slices, row = {}, 0
-    for item in sorted(counts, key=lambda item: item["values"]):
-        slices[item["values"]] = (row, row + item["counts"])
-        row += item["counts"]
-    return slices
+def _with_own_starts(table: pa.Table) -> pa.Table:
+    """The rows with foreign files' ranges as their records tell: before they are stretched."""
+    if pc.all(table["ours"]).as_py() is not False:
+        return table
+    starts = pc.if_else(table["ours"], table["start_offset"], table["first"])
+    return table.set_column(COLUMNS.names.index("start_offset"), "start_offset", starts)
+
+
+def _is_ordered(table: pa.Table) -> bool:
+    """Whether the rows are in order for certain, as an archiver writes them."""
+    steps, starts = (np.diff(np.asarray(table[name])) for name in ("partition", "start_offset"))
+    return bool(((steps > 0) | ((steps == 0) & (starts > 0))).all())
+
+
+def _slices_by_partition(partitions: np.ndarray) -> dict[int, tuple[int, int]]:
+    if not len(partitions):
+        return {}
+    begins = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist()]
+    ends = [*begins[1:], len(partitions)]
+    return dict(zip(partitions[begins].tolist(), zip(begins, ends, strict=True), strict=True))
 
 
 def _with_gaps_before(table: pa.Table, slices: Mapping[int, tuple[int, int]]) -> pa.Table:
@@ -375,59 +359,6 @@ def _with_gaps_before(table: pa.Table, slices: Mapping[int, tuple[int, int]]) ->
     starts = _one_chunk(table["start_offset"])
     stretched = pc.if_else(foreign, pc.min_element_wise(starts, pa.concat_arrays(before)), starts)
     return table.set_column(COLUMNS.names.index("start_offset"), "start_offset", stretched)
-
-
-def _columns_of(actions: pa.Table) -> pa.Table:
-    names = pc.extract_regex(actions["path"], _OURS)
-    start, end = (pc.cast(pc.struct_field(names, part), pa.int64()) for part in ("start", "end"))
-    first, last = (_statistic(actions, f"{edge}.offset", pa.int64()) for edge in ("min", "max"))
-    oldest, newest = (
-        pc.divide(
-            pc.cast(_statistic(actions, f"{edge}.timestamp", _TIMESTAMP), pa.int64()),
-            1000,  # µs in a ms
-        )
-        for edge in ("min", "max")
-    )
-    nothing = pa.scalar(-1, pa.int64())
-    records = pc.coalesce(actions["num_records"], nothing)
-    empty = pc.equal(records, 0)
-    blind = pc.and_(pc.invert(empty), pc.is_null(pc.coalesce(start, first)))
-    if pc.any(blind).as_py():
-        raise ContradictionError(
-            f"{actions['path'].filter(blind)[0]} was written by somebody else, without statistics "
-            "on offset, so nothing says which records it holds. In Spark: ANALYZE TABLE "
-            "delta.`<path>` COMPUTE DELTA STATISTICS"
-        )
-    table = pa.Table.from_arrays(
-        [
-            pc.cast(actions["partition.partition"], pa.int32()),
-            pc.cast(actions["partition.segment"], pa.int64()),
-            pc.cast(actions["path"], pa.string()),
-            actions["size_bytes"],
-            records,
-            pc.coalesce(start, first),
-            pc.coalesce(end, pc.add(last, 1)),
-            pc.coalesce(oldest, nothing),
-            pc.if_else(
-                empty, nothing, pc.coalesce(newest, pa.scalar(UNKNOWN_TIMESTAMP_MS, pa.int64()))
-            ),
-            actions["modification_time"],
-            pc.coalesce(first, start),
-            pc.if_else(empty, nothing, pc.coalesce(last, pc.subtract(end, 1))),
-            pc.is_valid(start),
-        ],
-        schema=COLUMNS,
-    )
-    return table.filter(pc.or_(table["ours"], pc.invert(pc.equal(table["records"], 0))))
-
-
-_TIMESTAMP = pa.timestamp("us", tz="UTC")
-
-
-def _statistic(actions: pa.Table, name: str, type_: pa.DataType) -> pa.ChunkedArray:
-    if name in actions.column_names:
-        return pc.cast(actions[name], type_)
-    return pa.chunked_array([pa.nulls(actions.num_rows, type_)])  # no file has it
 
 
 def _running_maximum(column: pa.ChunkedArray, slices: Iterable[tuple[int, int]]) -> pa.Array:

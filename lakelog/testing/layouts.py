@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 
-import pyarrow as pa
-
+from ..cold.added_file import AddedFile, Statistics, index_rows
 from ..cold.segment import SegmentIndex, file_name
 from ..errors import MissingExtraError
 from ..record import OffsetRange
@@ -51,25 +50,17 @@ class ColdLayout:
 
     def index(self) -> SegmentIndex:
         """The index that a look at a table with these files would give."""
-        columns = {
-            "path": [file.path for file in self.files],
-            "size_bytes": [1000 for _ in self.files],
-            "modification_time": [1 for _ in self.files],
-            "num_records": [len(file.offsets) for file in self.files],
-            "partition.partition": [file.partition for file in self.files],
-            "partition.segment": [file.segment for file in self.files],
-            "min.offset": [min(file.offsets, default=None) for file in self.files],
-            "max.offset": [max(file.offsets, default=None) for file in self.files],
-        }
-        types = {"path": pa.string()}
-        return SegmentIndex.from_add_actions(
-            pa.table(
-                {
-                    name: pa.array(column, types.get(name, pa.int64()))
-                    for name, column in columns.items()
-                }
+        rows = [
+            AddedFile(file.path, file.partition, file.segment, 1000, 1, None).row(
+                Statistics(
+                    len(file.offsets),
+                    min(file.offsets, default=None),
+                    max(file.offsets, default=None),
+                )
             )
-        )
+            for file in self.files
+        ]
+        return SegmentIndex(index_rows([row for row in rows if row is not None]))
 
     def rows(self) -> list[tuple[int, int, int]]:
         """Partition, segment and offset of each row."""

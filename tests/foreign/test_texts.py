@@ -24,7 +24,7 @@ from lakelog.cli.produce import json_record
 from lakelog.codec import decode
 from lakelog.codec.entry import EntryId
 from lakelog.cold.by_name.notes import Note, parse_copy
-from lakelog.cold.by_path.delta_log import parse_commit
+from lakelog.cold.by_path.log_content import commit_pieces
 from lakelog.config import TopicConfig
 from lakelog.errors import LakelogError
 from lakelog.groups.protocol import Assignment, Subscription
@@ -107,6 +107,20 @@ DEFINITION = {
 COMMIT = {
     "txn": {"appId": "lakelog/x/0/archived_end", "version": 5},
     "remove": {"path": "a%20b"},
+    "add": {
+        "path": "a",
+        "partitionValues": {"partition": "0", "segment": "0"},
+        "size": 5,
+        "modificationTime": 5,
+        "stats": "{}",
+    },
+    "metaData": {
+        "id": "x",
+        "schemaString": "{}",
+        "partitionColumns": ["partition", "segment"],
+        "configuration": {"a": "b"},
+    },
+    "protocol": {"minReaderVersion": 1, "readerFeatures": ["x"]},
     "commitInfo": {"lakelog.commit": "x"},
 }
 
@@ -146,7 +160,7 @@ SOUND: dict[str, Any] = {
 def read_commit(text: str) -> None:
     with contextlib.suppress(ValueError):  # the one error that it promises
         for part in text.split("\n"):
-            parse_commit(1, part.encode("utf-8", "replace"))
+            list(commit_pieces(part.encode("utf-8", "replace")))
 
 
 def sealed(text: str) -> dict[str, Any]:

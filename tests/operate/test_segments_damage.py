@@ -528,7 +528,7 @@ def test_a_table_that_is_gone(full):
 def test_a_table_that_was_never_there_any_more(full, make_bench):
     """Another process, that has not seen it: nothing is archived, and hot begins at 200."""
     shutil.rmtree(full.table.path)
-    full.table._log._table = None
+    full.table._log._state = None
     full.table._latest = type(full.table._latest)()
     only(full.said(), r"both \| between 0 and 200 \| no tier holds the offsets 0\.\.199: cold ends")
 
@@ -537,7 +537,7 @@ def test_a_broken_log(full):
     log = Path(full.table.path) / "_delta_log"
     for path in log.glob("*.json"):
         path.write_text("{}")
-    full.table._log._table = None
+    full.table._log._state = None
     assert any(line.startswith("cold | the table | ") for line in full.said())
 
 

@@ -22,7 +22,8 @@ from query_process import start
 from spark_log import SparkLog, rows_of
 
 from lakelog.cold.by_name.names import TableName
-from lakelog.cold.by_name.table_log import LOG, TableLog
+from lakelog.cold.by_name.table_log import TableLog
+from lakelog.cold.log_names import LOG
 from lakelog.spark.place.table_location import TableLocation
 from lakelog.testing.eventually import eventually
 from lakelog.testing.unity_catalog import UnityCatalogServer

@@ -8,7 +8,6 @@ Source: Delta's protocol, "Delta Log Entries", "Checkpoints", "Catalog-managed t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ import pyarrow.parquet as pq
 
 from ...errors import MissingFileError
 from ...json_text import parse_json
+from ..log_names import LOG, commit_name, commit_versions, newest_checkpoint
 from ..store.storage import Storage
 from .delta_actions import (
     CommitActions,
@@ -32,7 +32,6 @@ from .delta_actions import (
 
 T = TypeVar("T")
 
-LOG = "_delta_log"
 STAGED = f"{LOG}/_staged_commits"
 
 #: How far back removed files are known, in versions.
@@ -42,11 +41,6 @@ KEPT_VERSIONS = 1000
 KEPT_COMMITS = 128
 
 READS_AT_ONCE = 16
-
-_COMMIT = re.compile(r"(\d{20})\.json")
-_CHECKPOINT = re.compile(
-    r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?(?:\.[0-9a-f-]{36})?\.(parquet|json)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,11 +181,10 @@ class TableLog:
         self._metadata, self.version, self._stamp = None, -1, None
         listed = self.storage.list_files(self._path(LOG), recursive=False)
         names = [info.base_name for info in listed if info.is_file]
-        numbers = {int(found[1]) for name in names if (found := _COMMIT.fullmatch(name))}
-        numbers |= self._staged.keys()
+        numbers = commit_versions(names) | self._staged.keys()
         if newest.version is not None:
             numbers = {number for number in numbers if number <= newest.version}
-        checkpoint, parts = _newest_checkpoint(names, newest.version)
+        checkpoint, parts = newest_checkpoint(names, newest.version)
         if not numbers and not parts:
             return
         end = max(numbers, default=checkpoint) if newest.version is None else newest.version
@@ -291,7 +284,7 @@ class TableLog:
             raise NotDirectError(f"{path} cannot be read ({error})") from error
 
     def _file(self, version: int) -> str:
-        return self._path(f"{LOG}/{version:020}.json")
+        return self._path(f"{LOG}/{commit_name(version)}")
 
     def _path(self, path: str) -> str:
         return f"{self.storage.root}/{path}"
@@ -299,23 +292,6 @@ class TableLog:
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if value is not None}
-
-
-def _newest_checkpoint(names: Iterable[str], most: int | None) -> tuple[int, list[str]]:
-    """The version of the newest whole checkpoint, and its files; -1 and none if there is none."""
-    kinds: dict[tuple[int, str | None], dict[str, int | None]] = {}
-    for name in names:
-        found = _CHECKPOINT.fullmatch(name)
-        if found and (most is None or int(found[1]) <= most):
-            # Of several that are whole in themselves, any will do.
-            of = found[3] if found[3] else name
-            kinds.setdefault((int(found[1]), of), {})[name] = int(found[3]) if found[3] else None
-    best: tuple[int, list[str]] = (-1, [])
-    for (version, _), files in kinds.items():
-        wanted = next(iter(files.values()))
-        if (wanted is None or len(files) == wanted) and version > best[0]:
-            best = version, sorted(files)
-    return best
 
 
 def _at_once(function: Any, items: Iterable[Any]) -> Iterator[Any]:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-from deltalake import DeltaTable
-
 from ...errors import ColdTierAccessError, ColdTierRefusedError
 from ...topic import Topic
 from ..as_archived import AsArchived
 from ..registers import ArchivedEnd, LogStart, Register, app_id
-from ..segment import SegmentIndex
 from ..table import ColdSnapshot
-from .delta_log import naming
+from .log_state import LogState, open_log
 from .path_table import PathTable
 
 
@@ -43,24 +39,22 @@ class PathAsArchived(AsArchived):
                 low = middle + 1
         return self._snapshot(self._at(low), low)
 
-    def _at(self, version: int) -> DeltaTable:
-        options = self._table.storage.delta_options()
+    def _at(self, version: int) -> LogState:
         try:
-            with naming(self._table.path):
-                return DeltaTable(self._table.path, version=version, storage_options=options)
+            state = open_log(self._table.storage, self._table.path, version)
         except ColdTierAccessError:
             raise
         except ColdTierRefusedError as error:
             raise self._gone(f"version {version} of the table is gone from its log") from error
+        if state is None:
+            raise self._gone("the table has no log")
+        return state
 
-    def _snapshot(self, table: DeltaTable, version: int) -> ColdSnapshot:
+    def _snapshot(self, state: LogState, version: int) -> ColdSnapshot:
         partition = self._topic_partition.partition
-        with naming(self._table.path):
-            files = SegmentIndex.from_add_actions(pa.table(table.get_add_actions(flatten=True)))
         registers: tuple[Register, ...] = (ArchivedEnd(partition), LogStart(partition))
-        found = {register: self._register(table, register) for register in registers}
-        return ColdSnapshot(version, files, found)
+        found = {register: self._register(state, register) for register in registers}
+        return ColdSnapshot(version, state.files(), found)
 
-    def _register(self, table: DeltaTable, register: Register) -> int:
-        with naming(self._table.path):
-            return table.transaction_version(app_id(self._topic.topic_id, register)) or 0
+    def _register(self, state: LogState, register: Register) -> int:
+        return state.transactions.get(app_id(self._topic.topic_id, register), 0)

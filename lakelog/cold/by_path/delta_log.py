@@ -1,4 +1,7 @@
-"""One topic's Delta table as delta-rs sees it: open, refresh, commit once, read commits back.
+"""One topic's Delta table at a path: open, refresh, commit once, read commits back.
+
+What it is, its log tells (`log_state`). delta-rs commits, and says what was removed: it opens the
+table when it is first asked, and holds as much of each file again.
 
 Checkpoints are written here, and log files that they replace are removed here, not by delta-rs's
 own hooks. Those look only when a version is a multiple of the interval, so a crash there doubles
@@ -13,16 +16,15 @@ import json
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, NoReturn, cast
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
@@ -30,16 +32,15 @@ from ...errors import (
     ColdTierError,
     ColdTierRefusedError,
     ContradictionError,
-    CorruptRecordError,
     ForeignTableError,
     LakelogError,
-    MissingFileError,
 )
 from ...failpoints import failpoint
 from ...format_version import check_format
 from ...json_text import parse_json
 from ...topic import Topic
 from ..committing import deleted_topic
+from ..log_names import LAST_CHECKPOINT, LOG, checkpoint_names, commit_name
 from ..schema import (
     CHECKPOINT_INTERVAL,
     CHECKPOINT_PROPERTY,
@@ -49,21 +50,16 @@ from ..schema import (
     TOPIC_ID_PROPERTY,
 )
 from ..segment import SegmentFile, SegmentIndex, no_files
+from ..store.delta_runtime import check_not_forked
 from ..store.storage import Storage
 from ..store_errors import error_class, one_line
+from .log_content import COMMIT_ID, Piece, TableMetadata
+from .log_state import LogState, open_log, pieces_of_commit, read_commit
 from .log_statistics import log_statistics
 from .purging import MARK
 from .segment_writer import WrittenFile
 
-T = TypeVar("T")
-
 logger = logging.getLogger(__name__)
-
-#: In each commit's ``commitInfo``: tells after a lost reply whose commit landed.
-COMMIT_ID = "lakelog.commit"
-
-#: The file of the log that names its newest checkpoint.
-LAST_CHECKPOINT = "_last_checkpoint"
 
 #: How far back an opened local table is synced: the kernel writes dirty pages back within half a
 #: minute, so what is older than this is on the disk.
@@ -90,6 +86,17 @@ class Commit:
     transactions: Mapping[str, int]  # by app id
     removed: tuple[str, ...]  # paths
 
+    @classmethod
+    def of(cls, version: int, pieces: Iterable[Piece]) -> Commit:
+        commit_id = None
+        transactions: dict[str, int] = {}
+        removed: list[str] = []
+        for piece in pieces:
+            commit_id = piece.commit_id or commit_id
+            transactions.update(piece.transactions)
+            removed += map(unquote, piece.removes)
+        return cls(version, commit_id, transactions, tuple(removed))
+
 
 class DeltaLog:
     """The table's log at one version, and the way to newer ones. Not thread-safe.
@@ -102,7 +109,9 @@ class DeltaLog:
         self._storage = storage
         self._topic = topic
         self.path = storage.table_path(topic)
-        self._table: DeltaTable | None = None
+        self._state: LogState | None = None  # None: there is no table yet
+        self._commits: dict[int, Commit] = {}  # the newest
+        self._writer: DeltaTable | None = None  # delta-rs's own view; None: it was not asked yet
         self._opened_with: dict[str, str] = {}
         self._checked_version = -1
         self._synced_version = -1
@@ -111,7 +120,7 @@ class DeltaLog:
     @property
     def version(self) -> int:
         """-1: there is no table yet."""
-        return -1 if self._table is None else int(self._table.version())
+        return -1 if self._state is None else self._state.version
 
     def refresh(self) -> None:
         """Go to the newest version; on local paths it is on the disk afterwards.
@@ -123,17 +132,14 @@ class DeltaLog:
             NewerVersionError: a newer lakelog wrote it.
             ColdTierError: it cannot be read.
         """
+        check_not_forked()
         known = self.version
-        with naming(self.path):
-            renewed = self._opened_with != self._storage.delta_options()
-            if self._table is not None and not renewed and self._is_log_file(known + 1):
-                self._table.update_incremental()  # lists the log
-            elif self._table is None or renewed or not self._is_log_file(known):
-                # The first look; or credentials were renewed, which an open table does not notice;
-                # or the log behind us was cleaned up; or all of it is gone.
-                self._table = self._open()
+        if self._state is None or not self._advance(self._state):
+            # The first look; or the log behind us was cleaned up; or all of it is gone.
+            self._commits = {}
+            self._state = self._open()
         if self.version < known:
-            self._table = None
+            self._state = self._writer = None
             raise ContradictionError(
                 f"the table at {self.path} went from version {known} back to {self.version}: "
                 "somebody deleted it, or put back an old copy. Bring the newest one back, or "
@@ -145,6 +151,21 @@ class DeltaLog:
             self._sync()
             self._checked_version = self.version
 
+    def _advance(self, state: LogState) -> bool:
+        """Apply what was committed since the last look; False if it has to begin anew."""
+        known = state.version
+        while (content := self._content(state.version + 1)) is not None:
+            if state.version - known >= MAX_COMMITS_READ:
+                return False  # a checkpoint is nearer
+            version = state.version + 1
+            pieces = list(pieces_of_commit(self.path, version, content))  # all of it, or nothing
+            for piece in pieces:
+                state.apply(piece)
+            state.version = version
+            self._commits[version] = Commit.of(version, pieces)
+            self._commits.pop(version - MAX_COMMITS_READ, None)
+        return state.version > known or self._is_log_file(known)
+
     def create(self, properties: Mapping[str, str], columns: pa.Schema | None = None) -> None:
         """Make the table, unless it is there. Another process may make it at the same time.
 
@@ -154,15 +175,14 @@ class DeltaLog:
         self._storage.make_folder(self.path)
         options = self._storage.delta_options()
         with naming(self.path), suppress(DeltaError):  # somebody else was faster: see below
-            self._table = DeltaTable.create(
+            DeltaTable.create(
                 self.path,
                 pa.schema([*TABLE_SCHEMA, *(columns or ())]),
                 storage_options=options,
                 **self._definition(properties),
             )
-            self._opened_with = options
         self.refresh()
-        if self._table is None:
+        if self._state is None:
             raise ColdTierRefusedError(
                 f"no Delta table could be made at {self.path}. {self._storage.advice()}",
                 path=self.path,
@@ -191,7 +211,7 @@ class DeltaLog:
             made = DeltaTable.create(
                 folder, pa.schema([*TABLE_SCHEMA, *columns]), **self._definition(properties)
             )
-            lines = Path(folder, "_delta_log", f"{0:020}.json").read_text("utf-8").splitlines()
+            lines = Path(folder, LOG, commit_name(0)).read_text("utf-8").splitlines()
             assert made.version() == 0
         actions: list[dict[str, Any]] = [
             {"txn": {"appId": name, "version": version}} for name, version in transactions.items()
@@ -210,78 +230,40 @@ class DeltaLog:
             for one in files
         )
         text = "\n".join([*lines, *(json.dumps(action) for action in actions), ""])
-        self._storage.make_folder(f"{self.path}/_delta_log")
+        self._storage.make_folder(f"{self.path}/{LOG}")
         self._storage.write_bytes(path, text.encode())
-        self._storage.sync(path, f"{self.path}/_delta_log", self.path)
+        self._storage.sync(path, f"{self.path}/{LOG}", self.path)
         self.refresh()
         return True
 
     def statistics(self) -> Mapping[str, str | None]:
         """What the log says of each file's rows, by path: JSON text; None: nothing."""
-        if self._table is None:
+        if self._state is None:
             return {}
         with naming(self.path):
             return log_statistics(self._storage, self.path, self.version)
 
     def files(self) -> SegmentIndex:
-        if self._table is None:
-            return no_files()
-        with naming(self.path):
-            stream = pa.RecordBatchReader.from_stream(self._table.get_add_actions(flatten=True))
-            parts = (pa.Table.from_batches([batch]) for batch in stream if batch.num_rows)
-            found = SegmentIndex.from_parts(parts)
-        return found if len(found) else no_files()
+        """Raises ContradictionError: nothing says what a file holds."""
+        return no_files() if self._state is None else self._state.files()
 
     def table_id(self) -> str | None:
         """Delta's id of the table; None: there is none."""
-        return None if self._table is None else str(self._table.metadata().id)
+        return None if self._metadata is None else self._metadata.table_id
 
     def properties(self) -> dict[str, str]:
-        return {} if self._table is None else dict(self._table.metadata().configuration)
+        return {} if self._metadata is None else dict(self._metadata.properties)
 
     def columns(self) -> pa.Schema:
         """The columns of the table, with their comments."""
-        return pa.schema([] if self._table is None else self._table.schema().to_arrow())
+        if self._metadata is None:
+            return pa.schema([])
+        with naming(self.path):
+            return pa.schema(Schema.from_json(self._metadata.schema).to_arrow())
 
-    def transaction_version(self, app_id: str) -> int | None:
-        if self._table is None:
-            return None
-        return self._read(lambda table: cast("int | None", table.transaction_version(app_id)))
-
-    def transactions(self) -> Mapping[str, int] | None:
-        """All of them by app id, from the newest checkpoint and the commits after it.
-
-        That is one pass over the log; `transaction_version` makes one each time.
-
-        Returns:
-            None if too many commits came after the checkpoint, if it is newer than this version, or
-            if a file is gone or not what delta-rs writes: then delta-rs has to be asked.
-        """
-        checkpoint = self._last_checkpoint()
-        if checkpoint > self.version:  # somebody went on meanwhile
-            return None
-        found: dict[str, int] = {}
-        if checkpoint >= 0:
-            path = self._checkpoint_file(checkpoint)
-            try:
-                with self._storage.naming(path):
-                    rows = pq.read_table(
-                        self._storage.arrow_path(path),
-                        columns=["txn"],
-                        filesystem=self._storage.filesystem(),
-                    )
-            except (MissingFileError, CorruptRecordError):
-                return None
-            if "txn" in rows.column_names:
-                kept = rows["txn"].drop_null().combine_chunks()
-                names, versions = kept.field("appId"), kept.field("version")
-                found.update(zip(names.to_pylist(), versions.to_pylist(), strict=True))
-        commits = self.commits(after=checkpoint)
-        if commits is None:
-            return None
-        for commit in commits:
-            found.update(commit.transactions)
-        return found
+    def transactions(self) -> Mapping[str, int]:
+        """The txn versions of the table by app id."""
+        return {} if self._state is None else self._state.transactions
 
     def commit(
         self,
@@ -302,7 +284,7 @@ class DeltaLog:
         """
         from deltalake.transaction import AddAction, RemoveAction, Transaction
 
-        table = self._writable()
+        table = self._at_this_version()
         now_ms = time.time_ns() // 1_000_000
         actions = [
             *(
@@ -337,22 +319,29 @@ class DeltaLog:
 
     def set_properties(self, commit_id: str, properties: Mapping[str, str]) -> None:
         """Try once to make a next version with these properties added. Does not refresh."""
-        self._writable().alter.set_table_properties(
+        self._at_this_version().alter.set_table_properties(
             dict(properties), raise_if_not_exists=False, **_once(commit_id)
         )
 
     def add_columns(self, commit_id: str, columns: pa.Schema) -> None:
         """Try once to make a next version with these columns added. Does not refresh."""
         fields = Schema.from_arrow(columns).fields
-        self._writable().alter.add_columns(fields, **_once(commit_id))
+        self._at_this_version().alter.add_columns(fields, **_once(commit_id))
 
     def set_comment(self, commit_id: str, column: str, comment: str) -> None:
         """Try once to make a next version with this comment. Does not refresh."""
-        self._writable().alter.set_column_metadata(column, {"comment": comment}, **_once(commit_id))
+        self._at_this_version().alter.set_column_metadata(
+            column, {"comment": comment}, **_once(commit_id)
+        )
 
     def commit_at(self, version: int) -> Commit | None:
         """None: the log was cleaned up that far."""
-        return self._read_commit(version)
+        if version not in self._commits:
+            content = self._content(version)
+            if content is None:
+                return None
+            return Commit.of(version, pieces_of_commit(self.path, version, content))
+        return self._commits[version]
 
     def commits(self, after: int) -> list[Commit] | None:
         """The commits above that version up to this one.
@@ -361,7 +350,7 @@ class DeltaLog:
         """
         if self.version - after > MAX_COMMITS_READ:
             return None
-        commits = [self._read_commit(version) for version in range(after + 1, self.version + 1)]
+        commits = [self.commit_at(version) for version in range(after + 1, self.version + 1)]
         return None if None in commits else cast("list[Commit]", commits)
 
     def checkpoint_if_due(self) -> None:
@@ -373,18 +362,19 @@ class DeltaLog:
         """
         text = self.properties().get(CHECKPOINT_PROPERTY, "")
         interval = int(text) if text.isdecimal() else CHECKPOINT_INTERVAL
-        if self._table is None or self.version - self._checkpointed_version < interval:
+        if self._state is None or self.version - self._checkpointed_version < interval:
             return
         try:
             self._checkpointed_version = self._last_checkpoint()
             if self.version - self._checkpointed_version < interval:
                 return
-            self._table.create_checkpoint()
+            table = self._at_this_version()
+            table.create_checkpoint()
             # It must be on the disk before the log files that it replaces go.
-            log = f"{self.path}/_delta_log"
+            log = f"{self.path}/{LOG}"
             checkpoint = self._checkpoint_file(self.version)
             self._storage.sync(checkpoint, f"{log}/{LAST_CHECKPOINT}", log)
-            self._table.cleanup_metadata()
+            table.cleanup_metadata()
             self._checkpointed_version = self.version
         except (DeltaError, OSError, ColdTierError) as error:
             logger.warning("version %d of %s has no checkpoint: %s", self.version, self.path, error)
@@ -398,34 +388,18 @@ class DeltaLog:
         Raises:
             ColdTierError: the log cannot be read or written; what was removed is not needed.
         """
-        log = f"{self.path}/_delta_log"
-        if self._table is None or not (old := self._older(log)):
+        log = f"{self.path}/{LOG}"
+        if self._state is None or not (old := self._older(log)):
             return False
         checkpoint = self._checkpoint_file(self.version)
-        self._read(lambda table: table.create_checkpoint())
+        with naming(self.path):
+            self._at_this_version().create_checkpoint()
         # It must be on the disk before the log files that it replaces go.
         self._storage.sync(checkpoint, f"{log}/{LAST_CHECKPOINT}", log)
         self._checkpointed_version = self.version
         failpoint("erase.after_checkpoint")
         self._storage.delete_files(old)
         return True
-
-    def _read(self, ask: Callable[[DeltaTable], T]) -> T:
-        """What an open table answers that may read log files again.
-
-        They may be gone since it was opened: then it is opened again, at the same version.
-        """
-        with naming(self.path):
-            try:
-                return ask(self._writable())
-            except (DeltaError, OSError):
-                if not self._is_log_file(self.version):
-                    raise  # the log was cleaned up beyond this version: the next look goes on
-                self._opened_with = self._storage.delta_options()
-                self._table = DeltaTable(
-                    self.path, version=self.version, storage_options=self._opened_with
-                )
-                return ask(self._table)
 
     def _older(self, log: str) -> list[str]:
         """The files of the log that speak of earlier versions alone."""
@@ -437,7 +411,7 @@ class DeltaLog:
         """The paths that the log names as removed."""
         listed = self._tombstones(retention_hours=0)
         # It leaves out what was removed after "now", and the remover's clock may be ahead of ours.
-        recent = [self._read_commit(version) for version in range(self.version, -1, -1)[:100]]
+        recent = [self.commit_at(version) for version in range(self.version, -1, -1)[:100]]
         return listed.union(*(commit.removed for commit in recent if commit))
 
     def expired_tombstones(self) -> set[str]:
@@ -458,53 +432,77 @@ class DeltaLog:
         }
 
     def _tombstones(self, retention_hours: int | None) -> set[str]:
-        if self._table is None:
+        if self._state is None:
             return set()
-        listed = self._read(  # a dry run of "lite" lists what the log itself names
-            lambda table: table.vacuum(
+        with naming(self.path):
+            # A dry run of "lite" lists what the log itself names.
+            listed = self._at_this_version().vacuum(
                 retention_hours, dry_run=True, enforce_retention_duration=False, full=False
             )
-        )
         # A path is absolute if its file is gone already; no file that is there has such a path.
         return set(listed)
 
-    def _writable(self) -> DeltaTable:
-        if self._table is None:
+    def _at_this_version(self) -> DeltaTable:
+        """delta-rs's own view of this version.
+
+        It would commit on top of the version that it knows, of whose registers a change may know
+        nothing.
+
+        Raises:
+            DeltaError, OSError: it cannot be read, or delta-rs sees a newer version only.
+        """
+        if self._state is None:
             raise ColdTierRefusedError(
                 f"there is no table at {self.path} to commit to", path=self.path
             )
-        return self._table
+        options = self._storage.delta_options()
+        if self._opened_with != options:  # an open table does not notice renewed credentials
+            self._writer, self._opened_with = None, options
+        table, self._writer = self._writer, None
+        if table is not None and table.version() < self.version:
+            with suppress(DeltaError, OSError):  # the log behind it was cleaned up
+                table.update_incremental()
+        if table is None or table.version() != self.version:
+            table = DeltaTable(self.path, version=self.version, storage_options=options)
+        self._writer = table
+        return table
 
     def _last_checkpoint(self) -> int:
-        content = self._storage.read_bytes(f"{self.path}/_delta_log/{LAST_CHECKPOINT}")
+        content = self._storage.read_bytes(f"{self.path}/{LOG}/{LAST_CHECKPOINT}")
         with suppress(ValueError, KeyError, TypeError, OverflowError):
             return int(parse_json(content or b"")["version"])
         return -1
 
-    def _open(self) -> DeltaTable | None:
+    def _open(self) -> LogState | None:
         """None: nothing is there."""
         for last_try in (False, True):
-            self._opened_with = self._storage.delta_options()
-            try:
-                return DeltaTable(self.path, storage_options=self._opened_with)
-            except TableNotFoundError:
-                listed = self._storage.list_files(self.path, recursive=False)
-                strangers = [info.base_name for info in listed if info.base_name != "_delta_log"]
-                if not strangers:
-                    return None
-                if MARK in strangers:
-                    raise deleted_topic(self._topic) from None
-                if last_try:  # the first time, somebody may be creating the table
-                    self._refuse_foreign(f"no Delta table but {strangers[0]!r}")
+            state = open_log(self._storage, self.path)
+            if state is not None:
+                return state
+            if not self._storage.is_local:  # Arrow finds nothing in a bucket that is not there
+                with naming(self.path), suppress(TableNotFoundError):
+                    DeltaTable(self.path, storage_options=self._storage.delta_options())
+            listed = self._storage.list_files(self.path, recursive=False)
+            strangers = [info.base_name for info in listed if info.base_name != LOG]
+            if not strangers:
+                return None
+            if MARK in strangers:
+                raise deleted_topic(self._topic) from None
+            if last_try:  # the first time, somebody may be creating the table
+                self._refuse_foreign(f"no Delta table but {strangers[0]!r}")
         return None
 
+    @property
+    def _metadata(self) -> TableMetadata | None:
+        return None if self._state is None else self._state.metadata
+
     def _check_ours(self) -> None:
-        if self._table is None:
+        if self._state is None or self._state.metadata is None:
             return
-        metadata = self._table.metadata()
-        owner = metadata.configuration.get(TOPIC_ID_PROPERTY)
+        metadata = self._state.metadata
+        owner = metadata.properties.get(TOPIC_ID_PROPERTY)
         check_format(
-            metadata.configuration.get(FORMAT_PROPERTY), f"the table at {self.path}", path=self.path
+            metadata.properties.get(FORMAT_PROPERTY), f"the table at {self.path}", path=self.path
         )
         if owner is None:
             self._refuse_foreign("a Delta table that lakelog did not make")
@@ -512,8 +510,8 @@ class DeltaLog:
             self._refuse_foreign(f"the table of the topic with id {owner}")
         if metadata.partition_columns != PARTITION_COLUMNS:
             self._refuse_foreign(f"a table partitioned by {metadata.partition_columns}")
-        protocol = self._table.protocol()
-        if protocol.min_reader_version > 1:
+        protocol = self._state.protocol
+        if protocol is not None and protocol.min_reader_version > 1:
             features = ", ".join(protocol.reader_features or ["columnMapping"])
             raise ColdTierRefusedError(
                 f"somebody turned on {features} on the table at {self.path}; lakelog reads its "
@@ -530,30 +528,20 @@ class DeltaLog:
         )
 
     def _log_file(self, version: int) -> str:
-        return f"{self.path}/_delta_log/{version:020}.json"
+        return f"{self.path}/{LOG}/{commit_name(version)}"
 
     def _is_log_file(self, version: int) -> bool:
         return self._storage.is_file(self._log_file(version))
 
-    def _read_commit(self, version: int) -> Commit | None:
-        content = self._storage.read_bytes(self._log_file(version))
-        if content is None:
-            return None
-        try:
-            return parse_commit(version, content)
-        except ValueError as error:
-            raise ColdTierRefusedError(
-                f"{self._log_file(version)} is not the commit that was written: {error}. Put it "
-                "back from a backup",
-                path=self._log_file(version),
-            ) from error
+    def _content(self, version: int) -> bytes | None:
+        return read_commit(self._storage, self.path, version)
 
     def _sync(self) -> None:
         """Sync the commits up to this one to the disk, whoever made them.
 
         A process that sees a register may trim by it, so it must then survive a power cut.
         """
-        if not self._storage.is_local or self._table is None:
+        if not self._storage.is_local or self._state is None:
             return
         recent_s = time.time() - SYNC_S
         is_synced = True
@@ -566,7 +554,7 @@ class DeltaLog:
             self._storage.sync(path)
             is_synced = False
         if not is_synced:
-            self._storage.sync(f"{self.path}/_delta_log", self.path)
+            self._storage.sync(f"{self.path}/{LOG}", self.path)
         self._synced_version = self.version
 
     def _sync_checkpoint(self) -> int:
@@ -575,35 +563,12 @@ class DeltaLog:
             version = self._last_checkpoint()
             path = self._checkpoint_file(version)
             if version > self._synced_version and self._storage.is_file(path):
-                self._storage.sync(path, f"{self.path}/_delta_log/{LAST_CHECKPOINT}")
+                self._storage.sync(path, f"{self.path}/{LOG}/{LAST_CHECKPOINT}")
                 return version
         return self._synced_version
 
     def _checkpoint_file(self, version: int) -> str:
-        return f"{self.path}/_delta_log/{version:020}.checkpoint.parquet"
-
-
-def parse_commit(version: int, content: bytes) -> Commit:
-    """One version, parsed from its log file.
-
-    Raises:
-        ValueError: it is not what Delta writes.
-    """
-    commit_id = None
-    transactions: dict[str, int] = {}
-    removed: list[str] = []
-    try:
-        for line in content.splitlines():
-            action = parse_json(line)
-            if "txn" in action:
-                transactions[str(action["txn"]["appId"])] = int(action["txn"]["version"])
-            elif "remove" in action:
-                removed.append(unquote(action["remove"]["path"]))
-            elif "commitInfo" in action:
-                commit_id = action["commitInfo"].get(COMMIT_ID)
-    except (KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise ValueError(f"an action lacks what it should have ({error!r})") from None
-    return Commit(version, commit_id, transactions, tuple(removed))
+        return f"{self.path}/{LOG}/{checkpoint_names(version)[0]}"
 
 
 def _once(

@@ -11,14 +11,11 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import replace
 from uuid import UUID
 
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
-
 from ...errors import ColdTierError, ForeignTableError, LakelogError, NewerVersionError
 from ...topic import Topic, check_topic_name
 from ..catalogue import Catalogue, described_topic
 from ..store.storage import Storage
-from ..store_errors import error_class, one_line
+from .log_state import open_log
 from .purging import is_marked
 
 logger = logging.getLogger(__name__)
@@ -129,15 +126,7 @@ def _read(storage: Storage, path: str) -> Topic | None:
     Raises:
         ColdTierError: it cannot be opened, or says nothing of its topic.
     """
-    try:
-        table = DeltaTable(path, storage_options=storage.delta_options())
-        properties = dict(table.metadata().configuration)
-    except TableNotFoundError:
+    state = open_log(storage, path)
+    if state is None or state.metadata is None:
         return None
-    except (DeltaError, OSError) as error:
-        raise error_class(one_line(error))(
-            f"the table at {path} cannot be opened: {one_line(error)}. Check that it may be "
-            "read by this user, and that its _delta_log is whole",
-            path=path,
-        ) from error
-    return described_topic(properties, f"the table at {path}", path)
+    return described_topic(state.metadata.properties, f"the table at {path}", path)

@@ -70,11 +70,12 @@ from ..timestamp_lookup import TimestampLookup
 from . import purging
 from .delta_log import DeltaLog
 from .leftovers import leftovers_of
+from .log_state import MANY_FILES
 from .orphans import SETTLING_MS, is_settled, may_be_orphan
 from .path_commit import PathCommit, advice
 from .producer_snapshots import ProducerSnapshots
 from .segment_writer import WrittenFile, write_segment_file
-from .transactions import registers_in, registers_of
+from .transactions import registers_in
 
 logger = logging.getLogger(__name__)
 
@@ -88,11 +89,6 @@ BACK_OFF = CommitBackOff(
     refusals=BackOff(0.02, 0.5, tries=5),
     reads=BackOff(0.02, 0.5, tries=5),
 )
-
-
-#: From here on, the memory that Arrow keeps for the next time is worth giving back: to make and to
-#: check the index takes several times its size.
-_MANY_FILES = 10_000
 
 
 class PathTable(TimestampLookup[SegmentReader]):
@@ -159,7 +155,7 @@ class PathTable(TimestampLookup[SegmentReader]):
                 found = self.unchecked()
                 contradictions.check(self._topic.name, found.files, found.registers)
                 self._latest = found
-                if len(found.files) >= _MANY_FILES:
+                if len(found.files) >= MANY_FILES:
                     pa.default_memory_pool().release_unused()
             latest = self._latest
         if newer_than is not None and latest.version < newer_than.version:
@@ -181,7 +177,7 @@ class PathTable(TimestampLookup[SegmentReader]):
             self._log.refresh()
             if self._log.version != self._unchecked.version:
                 files = self._log.files()
-                registers = self._registers(files.partitions)
+                registers = self._registers()
                 properties = self._log.properties()
                 told = mirrored_version(properties)
                 self._unchecked = ColdSnapshot(
@@ -522,29 +518,14 @@ class PathTable(TimestampLookup[SegmentReader]):
         else:
             self._log.set_properties(commit_id, dict(alteration.properties))
 
-    def _registers(self, partitions: Iterable[int]) -> Mapping[Register, int]:
+    def _registers(self) -> Mapping[Register, int]:
         """As of the log's version: from the commits since the latest snapshot, else from all."""
         topic_id = self._topic.topic_id
-        if self._latest.version >= 0 or self._log.version == 0:  # 0: that is one small commit
+        if self._latest.version >= 0:
             commits = self._log.commits(after=self._latest.version)
             if commits is not None:
                 registers = dict(self._latest.registers)
                 for commit in commits:
                     registers.update(registers_in(topic_id, commit.transactions))
                 return MappingProxyType(registers)
-        registers = {}
-        # One pass over the log; to ask delta-rs for each takes one every time (half of the time of
-        # opening a table of 10 partitions, 8 minutes of one of 10,000).
-        transactions = self._log.transactions()
-        if transactions is not None:
-            return MappingProxyType(registers_in(topic_id, transactions))
-        count = max([self._topic.partitions, *(number + 1 for number in partitions)])
-        for partition in range(count):
-            # A partition's first commit states all of them (see `transactions_of`; an older lakelog
-            # left out the last). Asking for one that is not there costs a pass over the log.
-            for register in registers_of(partition):
-                value = self._log.transaction_version(app_id(topic_id, register))
-                if value is None:
-                    break
-                registers[register] = value
-        return MappingProxyType(registers)
+        return MappingProxyType(registers_in(topic_id, self._log.transactions()))

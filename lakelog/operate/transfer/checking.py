@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
 from ...cold import contradictions
+from ...cold.added_file import AddedFile, Row, Statistics, index_rows, statistics_in
 from ...cold.parquet.footers import Footer, read_footer
 from ...cold.registers import Register
 from ...cold.segment import SegmentFile, SegmentIndex
@@ -15,8 +15,6 @@ from ...cold.store.storage import Storage
 from ...errors import ContradictionError, CorruptRecordError, MissingFileError
 from ...json_text import parse_json
 from .manifest import DataFile, ExportedTopic, refuse
-
-_TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 
 def check_sizes(where: str, topic: ExportedTopic, sizes: Mapping[str, int]) -> None:
@@ -46,10 +44,8 @@ def checked_index(where: str, topic: ExportedTopic) -> SegmentIndex:
     for number, one in enumerate(topic.partitions):
         registers |= one.registers(number)
     try:
-        if not topic.files:
-            index = SegmentIndex()
-        else:
-            index = SegmentIndex.from_add_actions(_add_actions(topic.files))
+        rows = [row for one in topic.files if (row := _row(one)) is not None]
+        index = SegmentIndex(index_rows(rows))
         contradictions.check(topic.topic.name, index, registers)
     except (ContradictionError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
         refuse(where, f"its manifest contradicts itself: {str(error).rstrip('.')}")
@@ -107,27 +103,20 @@ def _contradiction(file: SegmentFile, footer: Footer) -> str | None:
     return None
 
 
-def _add_actions(files: Sequence[DataFile]) -> pa.Table:
-    """As delta-rs gives the add actions of a table."""
-    rows = [_statistics(one.stats) for one in files]
-    return pa.table(
-        {
-            "path": pa.array([one.file.path for one in files], pa.string()),
-            "size_bytes": pa.array([one.file.size_bytes for one in files], pa.int64()),
-            "modification_time": pa.array([one.modified_ms for one in files], pa.int64()),
-            "partition.partition": pa.array([one.partition for one in files], pa.int32()),
-            "partition.segment": pa.array([one.segment for one in files], pa.int64()),
-            "num_records": pa.array([row[0] for row in rows], pa.int64()),
-            "min.offset": pa.array([row[1] for row in rows], pa.int64()),
-            "max.offset": pa.array([row[2] for row in rows], pa.int64()),
-            "min.timestamp": pa.array([row[3] for row in rows], pa.string()).cast(_TIMESTAMP),
-            "max.timestamp": pa.array([row[4] for row in rows], pa.string()).cast(_TIMESTAMP),
-        }
+def _row(one: DataFile) -> Row | None:
+    added = AddedFile(
+        one.file.path,
+        one.partition,
+        one.segment,
+        one.file.size_bytes,
+        one.modified_ms,
+        one.stats,
     )
+    return added.row(_statistics(one.stats))
 
 
-def _statistics(text: str) -> tuple[Any, Any, Any, Any, Any]:
-    """Of a file's statistics as Delta has them: records, offsets and timestamps.
+def _statistics(text: str) -> Statistics:
+    """Of a file as Delta has them, if all of them are written so.
 
     Raises:
         ValueError: they are not that.
@@ -146,4 +135,7 @@ def _statistics(text: str) -> tuple[Any, Any, Any, Any, Any]:
     times = (least.get("timestamp"), largest.get("timestamp"))
     if not all(time is None or isinstance(time, str) for time in times):
         raise ValueError(f"{times!r:.80} are no times")
-    return (*numbers, *times)
+    found = statistics_in(text)
+    if [found.oldest_ms is None, found.newest_ms is None] != [time is None for time in times]:
+        raise ValueError(f"{times!r:.80} are no times")
+    return found

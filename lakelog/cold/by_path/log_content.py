@@ -1,0 +1,213 @@
+"""What the files of a Delta log say, piece by piece: a log of 100,000 files is never held at once.
+
+Source: Delta's protocol, "Actions", "Checkpoints".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ...errors import MissingFileError
+from ...json_text import parse_json
+from ..added_file import AddedFile, plain_rows
+from ..schema import PARTITION_COLUMNS
+from ..store.storage import Storage
+
+#: In each commit's ``commitInfo``: tells after a lost reply whose commit landed.
+COMMIT_ID = "lakelog.commit"
+
+#: Actions of a piece: they take some MB as Python has them.
+_AT_ONCE = 4096
+
+#: Of a column that is read from a local disk.
+_BUFFER_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class TableMetadata:
+    """What a table is, as its log says."""
+
+    table_id: str
+    properties: Mapping[str, str]
+    partition_columns: Sequence[str]
+    schema: str  # JSON, as Delta has it
+
+    @classmethod
+    def of(cls, action: Mapping[str, Any]) -> TableMetadata:
+        """Raises ValueError, KeyError, TypeError: it is no ``metaData``."""
+        properties = dict(action.get("configuration") or {})
+        columns = list(action.get("partitionColumns") or ())
+        text = [action["id"], action["schemaString"], *columns, *properties, *properties.values()]
+        if not all(isinstance(one, str) for one in text):
+            raise TypeError("metaData has something else where text should be")
+        return cls(action["id"], properties, columns, action["schemaString"])
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """What whoever reads the table must understand."""
+
+    min_reader_version: int
+    reader_features: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, action: Mapping[str, Any]) -> Protocol:
+        """Raises ValueError, KeyError, TypeError: it is no ``protocol``."""
+        features = tuple(str(one) for one in action.get("readerFeatures") or ())
+        return cls(int(action["minReaderVersion"]), features)
+
+
+@dataclass(slots=True)
+class Piece:
+    """Some of the actions of a commit, or of a checkpoint."""
+
+    adds: list[AddedFile] = field(default_factory=list)
+    rows: pa.Table | None = None  # of `COLUMNS`: of files that are not among those
+    removes: list[str] = field(default_factory=list)  # paths
+    transactions: dict[str, int] = field(default_factory=dict)  # by app id
+    metadata: TableMetadata | None = None
+    protocol: Protocol | None = None
+    commit_id: str | None = None
+
+
+def commit_pieces(content: bytes) -> Iterator[Piece]:
+    """The actions of a commit's file, in its order.
+
+    Raises:
+        ValueError: it is not what Delta writes.
+    """
+    lines = content.splitlines()
+    if not any(line.strip() for line in lines):
+        raise ValueError("it is empty")
+    for at in range(0, len(lines), _AT_ONCE):
+        some = [line for line in lines[at : at + _AT_ONCE] if line.strip()]
+        actions = parse_json(b"[" + b",".join(some) + b"]")  # by the line: three times the time
+        if len(actions) != len(some):
+            raise ValueError("a line of it is not one action")
+        piece = Piece()
+        try:
+            for action in actions:
+                _add_to(piece, action)
+        except (KeyError, TypeError, AttributeError, OverflowError) as error:
+            raise ValueError(f"an action lacks what it should have ({error!r})") from None
+        yield piece
+
+
+def _add_to(piece: Piece, action: Mapping[str, Any]) -> None:
+    if "txn" in action:
+        piece.transactions[str(action["txn"]["appId"])] = int(action["txn"]["version"])
+    elif "add" in action:
+        add = action["add"]
+        partition, segment = map(add["partitionValues"].get, PARTITION_COLUMNS)
+        piece.adds.append(
+            AddedFile(
+                add["path"],
+                partition,
+                segment,
+                add["size"],
+                add["modificationTime"],
+                add.get("stats"),
+            )
+        )
+    elif "remove" in action:
+        piece.removes.append(str(action["remove"]["path"]))
+    elif "commitInfo" in action:
+        piece.commit_id = action["commitInfo"].get(COMMIT_ID)
+    elif "metaData" in action:
+        piece.metadata = TableMetadata.of(action["metaData"])
+    elif "protocol" in action:
+        piece.protocol = Protocol.of(action["protocol"])
+
+
+def checkpoint_pieces(storage: Storage, path: str) -> Iterator[Piece]:
+    """The actions of one file of a checkpoint that take part in what a table is.
+
+    A file of a store is read by one request. One of a checkpoint that is not classic says what the
+    table asks of its readers, and less of all else.
+
+    Raises:
+        ValueError: it is not what Delta writes.
+        MissingFileError, CorruptRecordError, ColdTierError: it cannot be read.
+    """
+    if path.endswith(".json"):
+        content = storage.read_bytes(path)
+        if content is None:
+            raise MissingFileError(f"{path} is missing", path=path)
+        yield from commit_pieces(content)
+        return
+    with storage.naming(path), _source(storage, path) as source:
+        file = pq.ParquetFile(
+            source, buffer_size=_BUFFER_BYTES if storage.is_local else 0, pre_buffer=False
+        )
+        wanted = ["metaData", "protocol", "txn.appId", "txn.version"]
+        wanted += [
+            f"add.{name}"
+            for name in ("path", "partitionValues", "size", "modificationTime", "stats")
+        ]
+        for batch in file.iter_batches(_AT_ONCE // 2, columns=wanted, use_threads=False):
+            yield _piece_of(batch)
+
+
+def _source(storage: Storage, path: str) -> Any:
+    if storage.is_local:
+        return pa.OSFile(storage.arrow_path(path))
+    content = storage.read_bytes(path)
+    if content is None:
+        raise FileNotFoundError(path)
+    return pa.BufferReader(content)
+
+
+def _piece_of(batch: pa.RecordBatch) -> Piece:
+    piece = Piece()
+    try:
+        for name in batch.schema.names:
+            column = batch.column(name)
+            rows = column.filter(column.is_valid())
+            if not len(rows):
+                continue
+            if name == "add":
+                columns = _columns(rows)
+                piece.rows = plain_rows(columns)
+                if piece.rows is None:
+                    lists = {of: column.to_pylist() for of, column in columns.items()}
+                    rows_of = zip(*lists.values(), strict=True)
+                    piece.adds = [
+                        AddedFile(**dict(zip(lists, row, strict=True))) for row in rows_of
+                    ]
+            elif name == "txn":
+                names, versions = (pc.struct_field(rows, of) for of in ("appId", "version"))
+                piece.transactions = dict(zip(names.to_pylist(), versions.to_pylist(), strict=True))
+            elif name == "metaData":
+                piece.metadata = TableMetadata.of(rows[-1].as_py(maps_as_pydicts="lossy"))
+            elif name == "protocol":
+                piece.protocol = Protocol.of(rows[-1].as_py())
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise ValueError(f"an action lacks what it should have ({error!r})") from None
+    return piece
+
+
+def _columns(rows: pa.StructArray) -> dict[str, pa.Array]:
+    """By the fields of `AddedFile`."""
+    keys = pc.struct_field(rows, "partitionValues")
+    partition, segment = (
+        pc.map_lookup(keys, pa.scalar(name), "last") for name in PARTITION_COLUMNS
+    )
+    there = {field.name for field in rows.type}
+
+    def column(name: str) -> pa.Array:
+        return pc.struct_field(rows, name) if name in there else pa.nulls(len(rows), pa.string())
+
+    return {
+        "path": column("path"),
+        "partition": partition,
+        "segment": segment,
+        "size_bytes": column("size"),
+        "modified_ms": column("modificationTime"),
+        "stats": column("stats"),
+    }
