@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ..errors import EmbeddedRedisError, InvalidArgumentError
 from . import recorded
 from .entry import quiet_start
+from .without_pandas import leave_out_pandas
 
 if TYPE_CHECKING:
     from ..cold_log import ColdLog
@@ -50,6 +51,7 @@ def open_log(arguments: argparse.Namespace) -> Lakelog:
 
 def _opened(arguments: argparse.Namespace) -> Lakelog:
     with quiet_start():
+        leave_out_pandas()
         from ..lakelog import Lakelog
 
     say_what_is_logged(arguments)
@@ -113,6 +115,7 @@ def open_archived(arguments: argparse.Namespace) -> ColdLog:
             )
             return archived
     with quiet_start():
+        leave_out_pandas()
         from ..lakelog import Lakelog
 
     say_what_is_logged(arguments)

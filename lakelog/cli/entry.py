@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 
 @contextmanager
@@ -25,15 +24,6 @@ def quiet_start() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def import_pandas() -> None:
-    """Imports pandas, if it is there, as Arrow does when it makes its first array.
-
-    For within `quiet_start`: numpy.random, which pandas imports, loses an interrupt.
-    """
-    with suppress(ImportError):
-        importlib.import_module("pandas")
 
 
 def main() -> int:

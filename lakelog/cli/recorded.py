@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..secret_reference import is_secret_reference
-
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -208,6 +206,8 @@ def _kept(argv: Sequence[str]) -> Iterator[str]:
 
 def _reference(text: str) -> str:
     """Where a key is, if that is what the text says."""
+    from ..secret_reference import is_secret_reference  # not for `lakelog --help`
+
     return text if is_secret_reference(text.strip()) else "HIDDEN"
 
 
