@@ -15,6 +15,9 @@ def quiet_start() -> Iterator[None]:
     As an exception it would come up in the middle of an import, where libraries make something
     else of it, and print it.
     """
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield  # who hears of it in another way goes on to
+        return
     try:
         before = signal.signal(signal.SIGINT, signal.SIG_DFL)
     except ValueError:  # only the main thread may, and only it is interrupted

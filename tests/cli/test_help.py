@@ -92,7 +92,7 @@ def test_an_unknown_topic_is_an_error_that_names_what_there_is(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     close = printed(capsys, "stores", code=1)
-    assert "there is no help on 'stores'; close to it are:\n  object-stores\n" in close
+    assert "there is no help on 'stores'; close to it are:\n  object-stores " in close
     none = printed(capsys, "xyzzy", code=1)
     for name in ("spark", "object-stores", "produce"):
         assert f" {name}" in none

@@ -220,3 +220,17 @@ def test_a_log_that_cannot_be_read_is_an_error_and_not_an_end(table, topic, monk
 
 def _away(*_: object) -> bytes:
     raise ColdTierError("the store does not answer")
+
+
+def test_what_was_removed_is_known_though_another_cleaned_up_the_log_behind_it(
+    table, make_table, topic
+):
+    snapshot = commit(table, topic, 3)
+    files = tuple(snapshot.files)
+    table.apply(Change(removes=files, registers={LogStart(0): 30}), snapshot)
+    removed = {one.file.path for one in table.leftovers().files}
+    assert removed == {file.path for file in files}
+    other = make_table()
+    other.snapshot()
+    assert other._log.forget_history()  # as where there are value columns
+    assert {one.file.path for one in table.leftovers().files} == removed

@@ -537,7 +537,7 @@ def test_a_source_opens_once_a_process(make_redis, monkeypatch):
     assert hot.topics().list() == []
 
 
-@pytest.mark.parametrize("reference", ["env:NOT_THERE", "file:/etc/passwd", "", "LAKE_PASSWORD"])
+@pytest.mark.parametrize("reference", ["env:NOT_THERE", "file:password", "", "LAKE_PASSWORD"])
 def test_a_reference_that_names_no_password(reference):
     with pytest.raises(InvalidArgumentError, match="env:NAME"):
         HotSource("redis://h:1", password_ref=reference).open()

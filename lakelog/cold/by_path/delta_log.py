@@ -398,6 +398,7 @@ class DeltaLog:
         self._storage.sync(checkpoint, f"{log}/{LAST_CHECKPOINT}", log)
         self._checkpointed_version = self.version
         failpoint("erase.after_checkpoint")
+        self._writer = None  # it may still go by what is deleted now
         self._storage.delete_files(old)
         return True
 
@@ -435,12 +436,20 @@ class DeltaLog:
         if self._state is None:
             return set()
         with naming(self.path):
-            # A dry run of "lite" lists what the log itself names.
-            listed = self._at_this_version().vacuum(
-                retention_hours, dry_run=True, enforce_retention_duration=False, full=False
-            )
+            try:
+                listed = self._named_as_removed(retention_hours)
+            except DeltaError:  # somebody cleaned up the log behind what was opened before
+                self._writer = None
+                listed = self._named_as_removed(retention_hours)
         # A path is absolute if its file is gone already; no file that is there has such a path.
         return set(listed)
+
+    def _named_as_removed(self, retention_hours: int | None) -> list[str]:
+        # A dry run of "lite" lists what the log itself names.
+        listed: list[str] = self._at_this_version().vacuum(
+            retention_hours, dry_run=True, enforce_retention_duration=False, full=False
+        )
+        return listed
 
     def _at_this_version(self) -> DeltaTable:
         """delta-rs's own view of this version.
