@@ -32,7 +32,8 @@ class KafkaPeer:
         from confluent_kafka.admin import NewTopic
 
         topic = self.topic(name)
-        self._admin().create_topics([NewTopic(topic, partitions, 1)])[topic].result()
+        admin = self._admin()  # the answer comes only while it lives
+        admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
         self._made.append(topic)
 
     def delete(self, name: str) -> None:
@@ -45,8 +46,10 @@ class KafkaPeer:
         self._made = []
 
     def _delete(self, topics: Sequence[str]) -> None:
-        for answer in self._admin().delete_topics(list(topics)).values() if topics else ():
-            answer.result()
+        if topics:
+            admin = self._admin()
+            for answer in admin.delete_topics(list(topics)).values():
+                answer.result()
 
     def _admin(self) -> Any:
         from confluent_kafka.admin import AdminClient
