@@ -120,7 +120,7 @@ def test_an_interrupted_archive_leaves_what_holds(
 ) -> None:
     """Its threads are in calls that do not return; one more Ctrl-C, or several, end it sooner."""
     server, cold = make_redis(), tmp_path / "cold"
-    names = [f"t{number}" for number in range(8)]
+    names = [f"t{number}" for number in range(4)]
     with Lakelog.connect(server.url, cold) as lake:
         for name in names:
             lake.topics.create(name, 2, {"local.retention.ms": 0})

@@ -14,9 +14,21 @@ from runner import Run
 README = Path(__file__).with_name("README.md")
 
 
+def is_slow(case: Case, layout: str) -> bool:
+    """Records in one tier alone, where the case is run with records in both, too."""
+    return layout in ("cold", "tiered") and "split" in case.layouts
+
+
 @pytest.mark.parametrize(
     ("case", "layout"),
-    [pytest.param(*run, id=f"{run[0].number}-{run[0].test}-{run[1]}") for run in runs()],
+    [
+        pytest.param(
+            *run,
+            id=f"{run[0].number}-{run[0].test}-{run[1]}",
+            marks=[pytest.mark.slow] if is_slow(*run) else [],
+        )
+        for run in runs()
+    ],
 )
 def test_case(case: Case, layout: str, redis_url: str, tmp_path: Path) -> None:
     run = Run(case, layout, redis_url, tmp_path / "cold")
