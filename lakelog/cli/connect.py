@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import EmbeddedRedisError, InvalidArgumentError
 from . import recorded
-from .entry import quiet_start
-from .without_pandas import leave_out_pandas
+from .without_pandas import starting
 
 if TYPE_CHECKING:
     from ..cold_log import ColdLog
@@ -50,8 +49,7 @@ def open_log(arguments: argparse.Namespace) -> Lakelog:
 
 
 def _opened(arguments: argparse.Namespace) -> Lakelog:
-    with quiet_start():
-        leave_out_pandas()
+    with starting():
         from ..lakelog import Lakelog
 
     say_what_is_logged(arguments)
@@ -114,8 +112,7 @@ def open_archived(arguments: argparse.Namespace) -> ColdLog:
                 file=sys.stderr,
             )
             return archived
-    with quiet_start():
-        leave_out_pandas()
+    with starting():
         from ..lakelog import Lakelog
 
     say_what_is_logged(arguments)

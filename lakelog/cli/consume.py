@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from .connect import open_to_read
-from .entry import quiet_start
 from .output import FILE_FORMS
 from .record_output import add_output_options, written
 from .record_query import RecordQuery
 from .record_range import POSITIONS, add_range_options
-from .without_pandas import leave_out_pandas
+from .without_pandas import starting
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,8 +55,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def _run(arguments: argparse.Namespace) -> Iterator[Any]:
     _check(arguments)
-    with quiet_start():  # what reads an expression is not imported yet
-        leave_out_pandas()
+    with starting():  # what reads an expression is not imported yet
         query = RecordQuery(arguments)
     with open_to_read(arguments) as log:
         topic = log.log(arguments.topic, stored_values=arguments.stored_values)

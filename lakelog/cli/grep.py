@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from .connect import no_topics, open_to_read
-from .entry import quiet_start
 from .output import Failed, Table
 from .record_output import add_output_options, written
 from .record_query import RecordQuery
 from .record_range import POSITIONS, add_range_options
-from .without_pandas import leave_out_pandas
+from .without_pandas import starting
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,8 +60,7 @@ def _run(arguments: argparse.Namespace) -> Iterator[Any] | Table:
 
     if not arguments.text:
         raise InvalidArgumentError("there is no text to look for: `lakelog consume` shows them all")
-    with quiet_start():  # what reads an expression is not imported yet
-        leave_out_pandas()
+    with starting():  # what reads an expression is not imported yet
         query = RecordQuery(arguments, _text(arguments))
     if not arguments.count:
         return _shown(query, arguments)

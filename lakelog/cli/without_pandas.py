@@ -4,8 +4,20 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
+
+from .entry import quiet_start
+
+
+@contextmanager
+def starting() -> Iterator[None]:
+    """A `quiet_start` for imports of what makes arrays, without pandas from here on."""
+    with quiet_start():
+        leave_out_pandas()
+        yield
 
 
 def leave_out_pandas() -> None:

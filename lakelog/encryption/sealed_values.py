@@ -88,8 +88,7 @@ class SealedValues:
                 sealed.append(value)
                 continue
             count = index.to_bytes(4, "big")
-            bound = b"\0" if key is None else b"\1" + key
-            sealed.append(head + count + encrypt(_PAD + count, value, bound))
+            sealed.append(head + count + encrypt(_PAD + count, value, _bound_to(key)))
         return sealed
 
     def open(self, keys: pa.Array, values: pa.Array) -> pa.Array:
@@ -115,9 +114,8 @@ class SealedValues:
                 if value[_NAME] != name or cipher is None:
                     cipher = self._cipher(row, value)
                     name = value[_NAME]
-                bound = b"\0" if key is None else b"\1" + key
                 try:
-                    plain = cipher.decrypt(_PAD + value[_INDEX], value[_HEAD_BYTES:], bound)
+                    plain = _opened(cipher, key, value)
                 except invalid_tag():
                     _refuse(row, "or its key was changed since it was encrypted")
                 opened.append(plain)
@@ -136,10 +134,8 @@ class SealedValues:
 
     def _is_own(self, key: bytes | None, value: bytes) -> bool:
         """Whether the ring encrypted it, beside this key."""
-        bound = b"\0" if key is None else b"\1" + key
         try:
-            cipher = self._cipher(0, value)
-            cipher.decrypt(_PAD + value[_INDEX], value[_HEAD_BYTES:], bound)
+            _opened(self._cipher(0, value), key, value)
         except (DecryptionError, NewerVersionError, invalid_tag()):
             return False
         return True
@@ -167,6 +163,15 @@ class SealedValues:
         key = self._keyring.key(number)
         assert key is not None  # the caller looked
         return aes_gcm(hmac.digest(key, b"lakelog value" + salt, "sha256"))
+
+
+def _bound_to(key: bytes | None) -> bytes:
+    """What is authenticated with the value of a record that has this key."""
+    return b"\0" if key is None else b"\1" + key
+
+
+def _opened(cipher: AESGCM, key: bytes | None, value: bytes) -> bytes:
+    return cipher.decrypt(_PAD + value[_INDEX], value[_HEAD_BYTES:], _bound_to(key))
 
 
 def with_values(records: pa.RecordBatch, values: pa.Array) -> pa.RecordBatch:

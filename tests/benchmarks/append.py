@@ -23,7 +23,6 @@ Values are random text, so that no codec flatters either side.
 
 from __future__ import annotations
 
-import base64
 import os
 import re
 import statistics
@@ -51,7 +50,7 @@ from lakelog.testing.servers import RedisServer
 
 from .bench import Bench, Side, rates
 from .kafka_peer import KafkaPeer
-from .made_records import PARTITIONS, size
+from .made_records import PARTITIONS, random_text, size
 from .measures import OURS, RECORDS_PER_S, SECONDS, Goal, Row
 
 CALL_BYTES = 32 * MIB  # of values, in each call of send_batch
@@ -185,10 +184,8 @@ class Input:
 
 def made(first: int, rows: int, value_bytes: int) -> pa.Table:
     """Distinct random values, and keys of 8 bytes."""
-    text = base64.b64encode(os.urandom(rows * value_bytes * 3 // 4 + 3))[: rows * value_bytes]
-    values = pa.Array.from_buffers(pa.binary(value_bytes), rows, [None, pa.py_buffer(text)])
     keys = [b"%08d" % (number % 100_000) for number in range(first, first + rows)]
-    return pa.table({"key": pa.array(keys, pa.binary()), "value": values.cast(pa.binary())})
+    return pa.table({"key": pa.array(keys, pa.binary()), "value": random_text(rows, value_bytes)})
 
 
 class OpenBatch:

@@ -16,7 +16,6 @@ has the memory. Needs 2 GB of disk.
 
 from __future__ import annotations
 
-import base64
 import os
 import random
 import statistics
@@ -42,6 +41,7 @@ from lakelog.offsets import AtTimestamp
 from lakelog.record import HEADERS_TYPE
 
 from .bench import Bench, timed
+from .made_records import random_text
 from .made_segments import commit, path_of, shares, written
 from .measures import OURS, SECONDS, Goal, Row, quantile
 
@@ -229,11 +229,8 @@ def make(lakelog: Lakelog, client: redis.Redis, root: str, case: Case) -> Unifie
 
 def write_files(table_path: str, case: Case, places: list[tuple[int, int]]) -> list[WrittenFile]:
     """One file for each (partition, base offset). Runs in a process of its own."""
-    text = base64.b64encode(os.urandom(case.rows * VALUE_BYTES * 3 // 4 + 3))
-    values = pa.Array.from_buffers(
-        pa.binary(VALUE_BYTES), case.rows, [None, pa.py_buffer(text[: case.rows * VALUE_BYTES])]
-    ).cast(pa.binary())
-    chance = random.Random(text)
+    values = random_text(case.rows, VALUE_BYTES)
+    chance = random.Random()
     return [
         write_file(table_path, case, partition, base, values, chance) for partition, base in places
     ]

@@ -111,14 +111,15 @@ class Theirs:
         producer = self.kafka.producer(**{"linger.ms": 20})
         for batch in batches:
             columns = (batch.column(one).to_pylist() for one in ("key", "value", "timestamp_ms"))
-            for key, value, time_ms in zip(*columns, strict=True):
-                for partition in range(PARTITIONS):
-                    while True:
-                        try:
-                            producer.produce(topic, value, key, partition, timestamp=time_ms)
-                            break
-                        except BufferError:
-                            producer.poll(0.1)
+            self.kafka.produce_all(
+                producer,
+                topic,
+                (
+                    (value, key, partition, time_ms)
+                    for key, value, time_ms in zip(*columns, strict=True)
+                    for partition in range(PARTITIONS)
+                ),
+            )
             producer.flush()
 
     def consumer(self, name: str) -> Any:

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -131,14 +132,8 @@ class KafkaCleaner:
         return cleanings()
 
     def _produce(self, topic: str, table: pa.Table) -> None:
-        columns = (table[name].to_pylist() for name in ("key", "value", "partition"))
-        for key, value, partition in zip(*columns, strict=True):
-            while True:
-                try:
-                    self._producer.produce(topic, value, key, partition)
-                    break
-                except BufferError:  # its queue is full
-                    self._producer.poll(0.1)
+        columns = (table[name].to_pylist() for name in ("value", "key", "partition"))
+        KafkaPeer.produce_all(self._producer, topic, zip(*columns, repeat(0)))
         self._producer.poll(0)
 
     def _configure_topic(self, topic: str, settings: dict[str, str | None]) -> None:

@@ -69,6 +69,25 @@ class KafkaPeer:
             }
         )
 
+    @staticmethod
+    def produce_all(
+        producer: Any, topic: str, records: Iterable[tuple[bytes, bytes, int, int]]
+    ) -> None:
+        """Hands over records, without waiting for the last ones' answers.
+
+        Not for what is timed: there, the loop stands as a caller would write it.
+
+        Args:
+            records: value, key, partition, and timestamp in milliseconds, 0 for now.
+        """
+        for value, key, partition, time_ms in records:
+            while True:
+                try:
+                    producer.produce(topic, value, key, partition, timestamp=time_ms)
+                    break
+                except BufferError:  # its queue is full
+                    producer.poll(0.1)
+
     def consumer(self, **config: object) -> Any:
         """confluent-kafka's, without a group's commits."""
         from confluent_kafka import Consumer

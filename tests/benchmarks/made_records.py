@@ -55,16 +55,21 @@ def size(value_bytes: int) -> str:
     return f"{value_bytes} B" if value_bytes < KIB else f"{value_bytes // KIB} KiB"
 
 
+def random_text(count: int, value_bytes: int) -> pa.Array:
+    """So many distinct values, as ``pa.binary()``."""
+    text = base64.b64encode(os.urandom(count * value_bytes * 3 // 4 + 3))[: count * value_bytes]
+    values = pa.Array.from_buffers(pa.binary(value_bytes), count, [None, pa.py_buffer(text)])
+    return values.cast(pa.binary())
+
+
 def made_batch(count: int, value_bytes: int) -> pa.RecordBatch:
     """Records of distinct random text, a key of 8 bytes and timestamps a millisecond apart."""
-    text = base64.b64encode(os.urandom(count * value_bytes * 3 // 4 + 3))[: count * value_bytes]
     now_ms = time.time_ns() // 1_000_000
     keys = pa.array([b"%08d" % random.randrange(100_000) for _ in range(count)], pa.binary())
-    values = pa.Array.from_buffers(pa.binary(value_bytes), count, [None, pa.py_buffer(text)])
     columns = [
         pa.array(range(now_ms - count, now_ms), pa.int64()),
         keys,
-        values.cast(pa.binary()),
+        random_text(count, value_bytes),
         pa.array([[]] * count, PRODUCED.field("headers").type),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=PRODUCED)

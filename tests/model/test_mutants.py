@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
-from _pytest.mark import ParameterSet
 from mutants import CLEANUP_MUTANTS, ERASE_MUTANTS, KEY_MUTANTS, MUTANTS, QUOTA_MUTANTS, Mutant
 from stories import run, written_by
 
@@ -31,80 +30,49 @@ QUICK = {
 }
 
 
-def each(mutants: Sequence[Mutant]) -> list[ParameterSet]:
-    return [
-        pytest.param(one, id=one.name, marks=[] if one.name in QUICK else [pytest.mark.slow])
-        for one in mutants
-    ]
-
-
-def test_the_quick_ones_are_there() -> None:
-    assert {mutant.name for mutant in (*MUTANTS, *CLEANUP_MUTANTS, *QUOTA_MUTANTS)} >= QUICK
-
-
-@pytest.mark.parametrize("mutant", each(MUTANTS))
-def test_the_rules_of_a_log_catch_the_mutant(mutant: Mutant, tmp_path: Path) -> None:
-    with (
-        mutant.applied(),
-        log_machine(tmp_path, LogRules) as machine,
-        pytest.raises(mutant.shows),
-    ):
-        run(written_by("calls", machine), *OF_A_LOG)
-
-
-@pytest.mark.parametrize("mutant", each(CLEANUP_MUTANTS))
-def test_the_rules_of_cleanup_catch_the_mutant(mutant: Mutant, tmp_path: Path) -> None:
-    with (
-        mutant.applied(),
-        log_machine(tmp_path, CleanupRules) as machine,
-        pytest.raises(mutant.shows),
-    ):
-        run(written_by("calls", machine), *OF_CLEANUP)
-
-
-@pytest.mark.parametrize("mutant", each(ERASE_MUTANTS))
-def test_the_rules_of_erasures_catch_the_mutant(mutant: Mutant, tmp_path: Path) -> None:
-    with (
-        mutant.applied(),
-        log_machine(tmp_path, EraseRules) as machine,
-        pytest.raises(mutant.shows),
-    ):
-        run(written_by("calls", machine), *OF_CLEANUP)
-
-
-@pytest.mark.parametrize("mutant", each(QUOTA_MUTANTS))
-def test_the_rules_of_quotas_catch_the_mutant(mutant: Mutant, tmp_path: Path) -> None:
-    with (
-        mutant.applied(),
-        log_machine(tmp_path, QuotaRules) as machine,
-        pytest.raises(mutant.shows),
-    ):
-        run(written_by("calls", machine), *OF_CLEANUP)
-
-
 class Encrypted(LogRules, KeyRules):
     """A log whose values are encrypted, and how they are changes."""
 
 
-@pytest.mark.parametrize("mutant", each(KEY_MUTANTS))
-def test_the_rules_of_keys_catch_the_mutant(mutant: Mutant, tmp_path: Path) -> None:
+#: Rules that are run, the mutants they have to catch, and in how many seeds and steps.
+KINDS = [
+    (LogRules, MUTANTS, OF_A_LOG),
+    (CleanupRules, CLEANUP_MUTANTS, OF_CLEANUP),
+    (EraseRules, ERASE_MUTANTS, OF_CLEANUP),
+    (QuotaRules, QUOTA_MUTANTS, OF_CLEANUP),
+    (Encrypted, KEY_MUTANTS, OF_CLEANUP),
+]
+
+
+def test_the_quick_ones_are_there() -> None:
+    assert {mutant.name for _, mutants, _ in KINDS for mutant in mutants} >= QUICK
+
+
+@pytest.mark.parametrize(
+    ("rules", "mutant", "stories"),
+    [
+        pytest.param(
+            *(rules, one, stories),
+            id=f"{rules.__name__}: {one.name}",
+            marks=[] if one.name in QUICK else [pytest.mark.slow],
+        )
+        for rules, mutants, stories in KINDS
+        for one in mutants
+    ],
+)
+def test_the_rules_catch_the_mutant(
+    rules: type[Any], mutant: Mutant, stories: tuple[int, int], tmp_path: Path
+) -> None:
     with (
         mutant.applied(),
-        log_machine(tmp_path, Encrypted) as machine,
+        log_machine(tmp_path, rules) as machine,
         pytest.raises(mutant.shows),
     ):
-        run(written_by("calls", machine), *OF_CLEANUP)
+        run(written_by("calls", machine), *stories)
 
 
 @pytest.mark.slow
 def test_without_a_mutant_the_same_stories_pass(tmp_path: Path) -> None:
-    kinds = (
-        (LogRules, OF_A_LOG),
-        (CleanupRules, OF_CLEANUP),
-        (EraseRules, OF_CLEANUP),
-        (QuotaRules, OF_CLEANUP),
-        (Encrypted, OF_CLEANUP),
-    )
-    for rules, (seeds, steps) in kinds:
+    for rules, _, stories in KINDS:
         with log_machine(tmp_path / rules.__name__, rules) as machine:
-            run(written_by("calls", machine), seeds, steps)
+            run(written_by("calls", machine), *stories)

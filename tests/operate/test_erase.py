@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import redis
+from dead_letters import reject_all
 
-from lakelog import AcknowledgeType, Lakelog, ShareConsumer
+from lakelog import Lakelog
 from lakelog.cli.main import main
 from lakelog.errors import (
     ArchivedElsewhereError,
@@ -246,14 +247,7 @@ def test_dead_letters_are_told_and_go_by_the_condition_that_is_told(lake, server
     lake.topics.create("orders", 1, BOTH)
     lake.topics.create("failed", 1, BOTH)
     produce(lake, b"a", KEY, b"b")
-    with lake.share_consumer(
-        "orders",
-        group_id="shippers",
-        share_auto_offset_reset="earliest",
-        share_acknowledgement_mode="explicit",
-        errors_deadletterqueue_topic_name="failed",
-    ) as shippers:
-        _rejected(shippers)
+    reject_all(lake, "orders", "failed")
     lake.archive("failed")
     erased = lake.erase("orders", KEY)
     (told,) = (one for one in erased.beyond if "dead-letter" in one)
@@ -264,13 +258,6 @@ def test_dead_letters_are_told_and_go_by_the_condition_that_is_told(lake, server
 
     assert [one[1] for one in left(lake, topic="failed")] == [b"a", b"b"]
     eventually(lambda: not traces(tmp_path, server, KEY, VALUE))
-
-
-def _rejected(shippers: ShareConsumer) -> None:
-    """Everything becomes a dead letter."""
-    for record in _polled(shippers):
-        shippers.acknowledge(record, AcknowledgeType.REJECT)
-    _polled(shippers)  # writes them
 
 
 @pytest.mark.parametrize(

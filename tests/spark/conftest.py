@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "cleanup"))  # nor is cleanup
 sys.path.insert(0, str(Path(__file__).parents[1] / "read"))  # nor are bench.py, gapped_story.py
 sys.path.insert(0, str(Path(__file__).parents[1] / "archive"))  # nor is paused.py
 sys.path.insert(0, str(Path(__file__).parents[1] / "jobs"))  # nor is status_contract.py
-sys.path.insert(0, str(Path(__file__).parents[1] / "operate"))  # nor is groups_contract.py
+sys.path.insert(0, str(Path(__file__).parents[1] / "operate"))  # groups_contract, dead_letters
 sys.path.insert(0, str(Path(__file__).parents[1] / "model"))  # nor is mutants.py
 
 from spark_log import SparkLog

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import redis
+from dead_letters import reject_all
 from spark_log import SparkLog, rows_of
 
 import lakelog.spark
-from lakelog import AcknowledgeType
 
 pytestmark = pytest.mark.slow
 
@@ -62,16 +62,7 @@ def test_after_a_vacuum_no_byte_is_left_of_a_key_and_its_dead_letters(
     with log.lakelog.producer() as producer:
         for of, what in ((b"a", b"v"), (key, value), (b"b", b"w")):
             producer.send("orders", what, key=of).result()
-    with log.lakelog.share_consumer(
-        "orders",
-        group_id="shippers",
-        share_auto_offset_reset="earliest",
-        share_acknowledgement_mode="explicit",
-        errors_deadletterqueue_topic_name="failed",
-    ) as shippers:
-        for record in [one for found in shippers.poll(1000).values() for one in found]:
-            shippers.acknowledge(record, AcknowledgeType.REJECT)
-        shippers.poll(1000)
+    reject_all(log.lakelog, "orders", "failed")
     log.lakelog.archive()
 
     where = f'key = "{key.decode()}"'

@@ -398,7 +398,6 @@ class DeltaLog:
         self._storage.sync(checkpoint, f"{log}/{LAST_CHECKPOINT}", log)
         self._checkpointed_version = self.version
         failpoint("erase.after_checkpoint")
-        self._writer = None  # it may still go by what is deleted now
         self._storage.delete_files(old)
         return True
 
