@@ -254,8 +254,9 @@ local function complete()
 end
 
 -- Members whose server went on without them, or came back without what it had taken last, may hold
--- generations that it does not know. They keep their ids, and join again above all of those. What
--- follows from the members is made anew: of a script's writes the server may hold half.
+-- generations that it does not know, even where it knows no member at all. Those that it knows keep
+-- their ids, and all join again above those generations. What follows from the members is made anew:
+-- of a script's writes the server may hold half.
 local function take_over()
   g.run = RUN_ID
   for _, field in ipairs(redis.call('HKEYS', group)) do
@@ -268,8 +269,8 @@ local function take_over()
     put(id, m)
     renew(id, m.session_ms)
   end)
+  next_generation(LOST_GENERATIONS)
   if redis.call('HLEN', members) > 0 then
-    next_generation(LOST_GENERATIONS)
     prepare()
   elseif g.state ~= EMPTY then
     g.protocol, g.leader = '', ''

@@ -111,7 +111,9 @@ SCRIPTS = {
 _ALONE = {"registry", "restore", "defaults", "undefine", "redefine", "purge", "lock", "tenant"}
 _ALONE |= {"quota", "cold_bytes"}
 _ALONE |= {"groups/listing", "groups/record"}  # of no partition and no group
-_MAKE_TOPICS = {"registry", "redefine", "restore"}  # hot/topics_quota stands in front of these
+#: Of some of these: what stands in front, in `hot`.
+_BEFORE = dict.fromkeys(("registry", "redefine", "restore"), ("registry_version", "topics_quota"))
+_BEFORE |= dict.fromkeys(("defaults", "undefine"), ("registry_version",))
 #: folder → what stands in front of its other scripts.
 _SHARED = {"groups/share/": "groups/share/share", "groups/": "groups/group", "hot/": "hot/common"}
 
@@ -163,8 +165,8 @@ def script_text(name: str, run: Run) -> str:
     header = f"#!lua flags={flags}\n" if flags else "#!lua\n"
     path = name if "/" in name else f"hot/{name}"
     if name in _ALONE:
-        before = _file_text("hot/topics_quota") if name in _MAKE_TOPICS else ""
-        return header + before + _file_text(path)
+        before = (f"hot/{one}" for one in _BEFORE.get(name, ()))
+        return header + "".join(map(_file_text, (*before, path)))
     shared = next(of for folder, of in _SHARED.items() if path.startswith(folder))
     run_ids = f"local RUN_ID, REPLICATION_ID = '{run.run_id}', '{run.took_over}'\n"
     return "".join((header, run_ids, *map(_file_text, ("hot/run", shared, path))))

@@ -19,7 +19,7 @@ if used then
   return { 'QUOTA', used, limit }
 end
 local definition = string.gsub(kept, '"config_version": %d+', '"config_version": ' .. ARGV[3], 1)
-redis.call('HINCRBY', topics, '#changes', 1) -- first: it refuses what is no number
+note_change(topics, '#changes') -- first: it refuses what is no number
 redis.call('HSET', topics, ARGV[1], definition)
 redis.call('HDEL', topics, '#deleted:' .. ARGV[2], '#deleted_ms:' .. ARGV[2])
 return { 'OK' }

@@ -39,7 +39,7 @@ if ARGV[5] ~= '' then
   if (defaults and cjson.decode(defaults).version or 0) ~= tonumber(ARGV[5]) then
     return { 'DEFAULTS_CHANGED' }
   end
-  redis.call('HINCRBY', topics, '#changes', 1)
+  note_change(topics, '#changes')
 end
 redis.call('HSETNX', topics, '#keyspace_id', ARGV[6])
 if version > 0 then

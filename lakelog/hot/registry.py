@@ -290,11 +290,15 @@ class TopicRegistry:
         return list(self._everything()[0])
 
     def version(self) -> tuple[int, int]:
-        """Changes whenever a topic is made, changed or deleted, or the defaults change."""
+        """Another one whenever a topic is made, changed or deleted, or the defaults change.
+
+        After Redis has lost its tail, or everything, none that it told before stands for anything
+        else.
+        """
         command = ("HMGET", self._keys.topics, CHANGES_FIELD, DELETIONS_FIELD)
-        counts = self._server().call(command)[0]
-        with foreign_if_illegible(counts[0], "count of changes"):
-            return int(counts[0] or 0), int(counts[1] or 0)
+        told = self._server().call(command)[0]
+        with foreign_if_illegible(told[0], "time of a change"):
+            return int(told[0] or 0), int(told[1] or 0)
 
     def alter(self, name: str, changes: Mapping[str, object | None]) -> Topic:
         """Changes settings (None: back to the default) and returns the topic as it is then.
@@ -772,7 +776,7 @@ class TopicRegistry:
         return _defaults_from_json(self._server().call(command)[0])
 
     def _everything(self) -> tuple[Sequence[Topic], KeyspaceDefaults, bytes, Sequence[Topic]]:
-        """The topics by name, the defaults under them, the count of changes to either, and the
+        """The topics by name, the defaults under them, the last change of either, and the
         deleted topics.
         """
         reply = self._server().call(("HGETALL", self._keys.topics))[0]

@@ -33,7 +33,7 @@ local created = tonumber(redis.call('HGET', topics, '#created_us') or '0')
 assert(created and created < 2 ^ 53, '#created_us is no time') -- before the first write
 local defaults = redis.call('HGET', topics, '#defaults')
 local under = cjson.decode(defaults or ARGV[5] ~= '' and ARGV[5] or '{}').version or 0
-redis.call('HINCRBY', topics, '#changes', 1)
+note_change(topics, '#changes')
 if not defaults and ARGV[5] ~= '' then
   redis.call('HSET', topics, '#defaults', ARGV[5])
 end

@@ -15,5 +15,5 @@ end
 redis.call('HDEL', topics, ARGV[1]) -- first: a full Redis takes what follows a removal
 redis.call('HSET', topics, '#deleted:' .. ARGV[2], current, '#deleted_ms:' .. ARGV[2], deleted_ms,
   '#deleting:' .. ARGV[1], ARGV[2])
-redis.call('HINCRBY', topics, '#deletions', 1)
+note_change(topics, '#deletions')
 return deleted_ms

@@ -234,8 +234,10 @@ class GroupModel:
 
     def server_changed(self) -> None:
         """It may have lost a few generations: none of them may come again."""
-        if self.exists and self.members:
-            self.generation += 10_000
+        if not self.exists:
+            return
+        self.generation += 10_000
+        if self.members:
             for member_id in self.members:
                 self._renew(member_id)
             self._prepare()

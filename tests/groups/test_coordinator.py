@@ -189,6 +189,19 @@ def test_a_lost_tail_takes_a_commit_back_and_lets_no_generation_come_again(
     assert committed(bench) == 9
 
 
+def test_no_generation_comes_again_though_all_its_members_are_lost(
+    server: RedisServer, make_groups: Callable[..., GroupBench]
+) -> None:
+    bench = make_groups(server.url)
+    bench.coordinator.commit(GROUP, {ORDERS[0]: OffsetAndMetadata(5)})  # of a group without members
+    size = server.append_only_size()
+    lost = take_part(bench.coordinator)
+    server.cut_append_only_file(to_size=size)
+    server.start()
+    assert committed(bench) == 5
+    assert take_part(bench.coordinator).generation_id > lost.generation_id
+
+
 def test_after_a_failover_members_join_again_above_what_may_be_lost(
     server: RedisServer,
     make_redis: Callable[..., RedisServer],

@@ -328,6 +328,21 @@ def test_creations_of_one_name_are_ordered_though_clocks_are_not(topics, redis_c
 # -- cut short ---------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("change", ["create", "delete", "set_defaults"])
+def test_no_version_comes_again_after_redis_lost_what_it_counted(topics, redis_client, change):
+    def make():
+        topics.create("flights")
+        if change == "delete":
+            topics.delete("flights")
+        elif change == "set_defaults":
+            topics.set_defaults({"log.retention.ms": DAY_MS})
+        return topics.version()
+
+    seen = make()
+    redis_client.flushall()
+    assert make() != seen
+
+
 @contextmanager
 def dying_at(partition):
     """The process ends just before it makes or changes that partition."""

@@ -360,6 +360,22 @@ def test_a_topic_that_is_made_again_under_a_member_begins_anew(shared: SharedTop
     together(consumer, until=lambda: consumer.committed(TP) == 1)
 
 
+def test_a_topic_that_was_lost_and_made_again_is_read_once(
+    shared: SharedTopics, redis_client: redis.Redis
+) -> None:
+    consumer = shared.consumer("orders", enable_auto_commit=False)
+    shared.send("a", partition=0)
+    assert read(consumer, 1) == [b"a"]
+    redis_client.flushall()
+    shared.topic()
+    shared.send("b", "c", partition=0)
+    assert read(consumer, 2) == [b"b", b"c"]
+    looked = []
+    together(consumer, until=lambda: looked.append(consumer.poll(5)) or len(looked) == 20)
+    assert not any(looked)
+    assert consumer.position(TP) == 2
+
+
 def test_what_a_deleted_topic_had_is_not_told(shared: SharedTopics) -> None:
     consumer = shared.consumer()
     consumer.commit({TP: OffsetAndMetadata(2)})
