@@ -26,12 +26,12 @@
 A topic's name begins with no ``#``, so ``:topics`` also has: ``#keyspace_id``, which tells this
 keyspace from one of the same name in another Redis; ``#defaults``, the keyspace's defaults as JSON;
 ``#changes`` and ``#deletions``, when these changed last, see ``registry_version.lua``;
-``#created_us``, see ``registry.lua``; and of each deleted topic ``#deleted:{topic_id}``, its definition as it was,
-``#deleted_ms:{topic_id}``, and once it is removed for good ``#purged_ms:{topic_id}``; while its
-partitions are taken aside, ``#deleting:{topic}``, its id; and of each tenant ``#tenant:{name}``,
-since when there is one, as JSON. Its own keyspace, ``{keyspace}.{name}``, says the same in
-``#tenant``. They are fields, not keys, so that a topic and its defaults are read and compared in
-one step.
+``#created_us``, see ``registry.lua``; and of each deleted topic ``#deleted:{topic_id}``, its
+definition as it was, ``#deleted_ms:{topic_id}``, and once it is removed for good
+``#purged_ms:{topic_id}``; while its partitions are taken aside, ``#deleting:{topic}``, its id; and
+of each tenant ``#tenant:{name}``, since when there is one, as JSON. Its own keyspace,
+``{keyspace}.{name}``, says the same in ``#tenant``. They are fields, not keys, so that a topic and
+its defaults are read and compared in one step.
 
 The companions carry the whole key of the stream or group as their hash tag, so they share a cluster
 slot. A group's id may be any text; its braces are written as ``%7B`` and ``%7D``, ``%`` as ``%25``.
