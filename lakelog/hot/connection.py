@@ -112,8 +112,10 @@ _ALONE = {"registry", "restore", "defaults", "undefine", "redefine", "purge", "l
 _ALONE |= {"quota", "cold_bytes"}
 _ALONE |= {"groups/listing", "groups/record"}  # of no partition and no group
 #: Of some of these: what stands in front, in `hot`.
-_BEFORE = dict.fromkeys(("registry", "redefine", "restore"), ("registry_version", "topics_quota"))
-_BEFORE |= dict.fromkeys(("defaults", "undefine"), ("registry_version",))
+_BEFORE: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("registry", "redefine", "restore"), ("registry_version", "topics_quota")),
+    **dict.fromkeys(("defaults", "undefine"), ("registry_version",)),
+}
 #: folder → what stands in front of its other scripts.
 _SHARED = {"groups/share/": "groups/share/share", "groups/": "groups/group", "hot/": "hot/common"}
 
