@@ -45,6 +45,7 @@ from lakelog.codec import ProducedBatch, encode
 from lakelog.cold.by_path import path_table
 from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.committing import CommitBackOff
+from lakelog.cold.scan import ScanTask
 from lakelog.cold.store import object_store
 from lakelog.cold_log import ArchivedTopics
 from lakelog.config import Compression, EntryFormat
@@ -548,6 +549,8 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "PathTable.read": lambda w: drained(w.table.read([w.file], 0, 100)),
     "PathTable.with_keys": lambda w: w.table.with_keys([w.file], 0, 100, frozenset({b"k"})),
     "PathTable.row_groups": lambda w: w.table.row_groups([w.file], 0, 100),
+    "PathTable.scan": lambda w: drained(w.table.scan(w.snapshot, [ScanTask(w.file)])),
+    "PathTable.spacing": lambda w: w.table.spacing(w.snapshot, [w.file], ()),
     "LogExplorer.choose": lambda w: w.explored(lambda e: e.choose("local")),
     "LogExplorer.data": lambda w: w.explored(lambda e: e.data()),
     "LogExplorer.history": lambda w: w.explored(lambda e: e.history("k1")),
@@ -707,7 +710,7 @@ QUIET = {
     *("TopicLog.table", "TopicLog.tiers", "TopicRegistry.is_hot_alone"),
     *("Glancer.holds", "Archiver.topic", "Cleanup.topic", "ContinuousArchive.abandoned"),
     *("ContinuousArchive.close", "ContinuousArchive.troubles", "PathTable.path"),
-    "PathTable.where",
+    *("PathTable.where", "PathTable.scan_data_files", "PathTable.paths_with"),
     *("PathTable.apply", "PathTable.map"),  # archivers' and cleanups'
     *("PathTable.columns", "PathTable.create_with", "PathTable.described"),  # export's and import's
     "PathTable.last_calls",  # a recovery's

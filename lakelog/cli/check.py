@@ -38,8 +38,8 @@ Reads all records of both tiers. A fault is one of:
 checks again. It deletes no record and changes no offset; of files, statistics are not rewritten.
 Beside faults it tells what may be meant: groups above the log end or below the log start, files
 that are still being written. Exit code 1 if there is a fault. Without --redis the cold tier alone
-is checked. Of a table by name whose files are not shown, archived records are not checked, and the
-column "not checked" says so.
+is checked. A table by name whose files are not shown is checked by its rows, on Spark; what only
+its files could tell stands in the column "not checked".
 
 examples:
   lakelog --dir ./log check

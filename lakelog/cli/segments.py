@@ -14,7 +14,7 @@ from .findings import findings_shown, wrapped
 from .output import ConsoleProgress, Failed, Message, Page, Table, utc_text
 
 if TYPE_CHECKING:
-    from ..cold.by_path.file_scan import FileScan
+    from ..cold.scan import FileScan
     from ..engines.choice import Choice
     from ..operate.finding import Finding
     from ..operate.segments import EntryRow, SegmentRow

@@ -29,7 +29,9 @@ class Ranges:
         kept, offsets = list(self.ranges), self.offsets
         for one in ranges:
             offsets += one.end - one.start
-            if len(kept) < MAX_RANGES:
+            if kept and kept[-1].end == one.start:
+                kept[-1] = OffsetRange(kept[-1].start, one.end)
+            elif len(kept) < MAX_RANGES:
                 kept.append(one)
         return Ranges(tuple(kept), offsets)
 

@@ -120,6 +120,15 @@ def clean_sources(path: str) -> tuple[int, int, str] | None:
     return int(found["start"]), int(found["end"]), found["sources"]
 
 
+def declared_gaps(files: Iterable[SegmentFile]) -> list[OffsetRange]:
+    """The gaps that names of lakelog's files declare: ranges that begin before their segment."""
+    return [
+        OffsetRange(file.start_offset, min(file.segment, file.end_offset))
+        for file in files
+        if is_ours(file.path) and file.segment > file.start_offset
+    ]
+
+
 #: A row for each file; the first ten are `SegmentFile`'s. ``first`` and ``last`` are offsets of its
 #: first and last record (inclusive): inside [start, end), which may begin or end in a gap.
 COLUMNS = pa.schema(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
@@ -15,8 +15,10 @@ from ..record import OffsetAndTimestamp, OffsetRange
 from ..topic import Topic
 from .change import Change
 from .leftovers import Discarded, Leftovers
+from .ordered_rows import Spacing
 from .purged import Purged
 from .registers import ArchivedEnd, CleanedEnd, ErasedEnd, LogStart, Register, ReservedEnd
+from .scan import FileScan, ScanTask
 from .segment import SegmentFile, SegmentIndex, no_files
 from .tombstones import Tombstones
 
@@ -272,6 +274,45 @@ class ColdTable(ColdRows, Protocol):
 
         Raises:
             InvalidArgumentError: the platform does not show its files.
+        """
+        ...
+
+    def scan(self, snapshot: ColdSnapshot, tasks: Sequence[ScanTask]) -> Iterator[FileScan]:
+        """What the rows of a snapshot's files say, in any order. Damage is an answer, no error.
+
+        All rows of the files are read, where they are written, or by Spark for a table that it
+        alone reads: in bounded memory, but for 8 bytes a row of files whose rows are in no order.
+        Of segments that the snapshot does not know, there are scans of files that it does not have.
+
+        Args:
+            tasks: files of one partition.
+        """
+        ...
+
+    def scan_data_files(self, snapshot: ColdSnapshot, partition: int) -> Sequence[FileScan] | None:
+        """The same of a partition's data files, where a snapshot's files are slices of them; else
+        there are none. None: it has them, and they are not shown.
+        """
+        ...
+
+    def spacing(
+        self,
+        snapshot: ColdSnapshot,
+        files: Sequence[SegmentFile],
+        explained: Sequence[OffsetRange],
+    ) -> Spacing:
+        """How the offsets of a partition's files follow each other, taken together.
+
+        Args:
+            explained: sorted, disjoint ranges whose missing offsets are no holes.
+        """
+        ...
+
+    def paths_with(
+        self, snapshot: ColdSnapshot, rows: Sequence[tuple[SegmentFile, OffsetRange]]
+    ) -> Sequence[Collection[str]]:
+        """For each range of offsets in a file's segment the data files that have rows of it, where
+        a snapshot's files are slices and the platform tells; else none.
         """
         ...
 

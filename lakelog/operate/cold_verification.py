@@ -1,33 +1,39 @@
-"""Checks that a partition's Parquet files are sound, and the table's log is right about them."""
+"""Checks that a partition's Parquet files are sound, and the table's log is right about them.
+
+What a snapshot calls a file is a slice of a table by name: a range of offsets, whose rows lie in
+data files that may not be shown. Slices are judged as files are, by their rows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 
-import numpy as np
-
-from ..cold.by_path.file_scan import (
-    Extent,
-    FileScan,
-    RowGroupScan,
-    ScanTask,
-    declared_gaps,
-    offsets_of,
-    scan_file,
-)
 from ..cold.contradictions import check_partition
-from ..cold.offset_ranges import Ranges, doubled_in, holes_in, merged, unexplained
-from ..cold.segment import UNKNOWN_TIMESTAMP_MS, SegmentFile, is_ours
+from ..cold.extent import Extent
+from ..cold.offset_ranges import Ranges, merged, unexplained
+from ..cold.scan import FileScan, RowGroupScan, ScanTask
+from ..cold.segment import UNKNOWN_TIMESTAMP_MS, SegmentFile, declared_gaps, is_ours
 from ..cold.table import ColdSnapshot, ColdTable
-from ..errors import ContradictionError, MissingFileError
+from ..errors import ContradictionError, LakelogError, MissingFileError
 from ..record import MAX_OFFSET, NO_TIMESTAMP_MS, OffsetRange, TopicPartition
 from .finding import COLD, Findings, Kind, Progress, predicate
 
-#: Files are given to the engine in lots of this size, so that progress can be seen.
-_LOT = 64
+#: Why something of the cold tier is not checked.
+FOOTERS_HIDDEN = (
+    "cold: what the footers of its files say of their rows, since Spark shows the rows alone"
+)
+
+#: Where a statistic stands that the table's log has.
+_IN_LOG = ", in the table's log"
+
+#: Findings whose data files are looked for, where those are not what a snapshot names.
+_MOST_LOCATED = 100
+
+#: Data files that a finding names.
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,8 @@ class ColdVerification:
     start_offset: int = 0
     end_offset: int = MAX_OFFSET
     findings: Findings = field(init=False)
-    unreadable: set[str] = field(default_factory=set)  # paths
+    unreadable: set[str] = field(default_factory=set)  # paths, a value of which is not to be read
+    not_checked: str = ""  # what cannot be seen, and why
 
     def __post_init__(self) -> None:
         self.findings = Findings(COLD, self.topic_partition)
@@ -78,6 +85,8 @@ class ColdVerification:
         rows = self.cold.files.rows_of_partition(partition).select(["path", "first", "last"])
         wanted = {file.path for file in self._files}
         self._said = {row["path"]: row for row in rows.to_pylist() if row["path"] in wanted}
+        self._unscanned: set[str] = set()  # paths
+        self._unknown: dict[str, SegmentFile] = {}  # what has rows, and no snapshot has it
         self._next_base = _next_bases(self._all)
         # Where missing offsets are no hole.
         self._lost = [
@@ -103,25 +112,30 @@ class ColdVerification:
         Raises:
             LookAgain: look again, at a newer snapshot.
         """
+        partition = self.topic_partition.partition
+        data_files = self.table.scan_data_files(self.cold, partition)
+        if data_files is None:
+            self.not_checked = FOOTERS_HIDDEN
+        for scan in data_files or ():
+            self._judge_data_file(scan, last)
         spans: list[_Span] = []
-        for at in range(0, len(self._files), _LOT):
-            tasks = [ScanTask(file, self._explained) for file in self._files[at : at + _LOT]]
-            for scan in self.table.map(
-                scan_file, tasks, files_of=lambda task: [task.file], columns=None
-            ):
-                self._judge(scan, last)
-                found = scan.found
-                if scan.flaw is None and found.first_offset is not None:
-                    end = found.last_offset or 0
-                    spans.append(_Span(scan.file, found.first_offset, end, scan.holes))
-                if progress is not None:
-                    progress(scan.records)
+        tasks = [ScanTask(file, self._explained) for file in self._files]
+        for scan in self.table.scan(self.cold, tasks):
+            self._judge(scan, last)
+            found = scan.found
+            is_known = scan.file.path in self._said
+            if scan.flaw is None and is_known and found.first_offset is not None:
+                end = found.last_offset or 0
+                spans.append(_Span(scan.file, found.first_offset, end, scan.spacing.holes))
+            if progress is not None:
+                progress(scan.records)
         self._between(spans)
         if not self.findings.found:
             try:
                 check_partition(self.topic_partition, self.cold.files, self.cold.registers)
             except ContradictionError as error:
                 self.findings.add(Kind.REGISTER, "the table", error.message, self._register_range())
+        self._locate()
 
     # -- one file ----------------------------------------------------------------------------------
 
@@ -136,21 +150,23 @@ class ColdVerification:
             if isinstance(scan.flaw, MissingFileError) and not last and self._is_gone(file):
                 raise LookAgain
             self.unreadable.add(file.path)
-            gone = isinstance(scan.flaw, MissingFileError)
-            kind = Kind.MISSING_FILE if gone else Kind.CORRUPT
-            add(kind, predicate(scan.flaw.message, getattr(scan.flaw, "path", "")))
+            self._unscanned.add(file.path)
+            if not self._is_told(scan.flaw):
+                self._flaw(scan.flaw, file.path, held)
+            return
+        if file.path not in self._said:
+            self._unknown[file.path] = file
+            what = f"holds {scan.records} rows of a segment that the table's log does not know"
+            add(Kind.ORDER, what, _range(scan.found))
             return
         for group in scan.row_groups:
             self._judge_row_group(file, group)
         self._judge_log(scan)
         if is_ours(file.path) and not scan.ascending:
             add(Kind.ORDER, "holds rows out of order, though lakelog writes them sorted by offset")
-        if scan.doubled:
-            add(
-                Kind.DOUBLED,
-                f"holds offsets more than once: {scan.doubled}",
-                scan.doubled.ranges,
-            )
+        doubled = scan.spacing.doubled
+        if doubled:
+            add(Kind.DOUBLED, f"holds offsets more than once: {doubled}", doubled.ranges)
         said, found = scan.said_tombstones, scan.found_tombstones
         if said is not None and found is not None and said != found:
             add(
@@ -170,10 +186,12 @@ class ColdVerification:
                 Kind.ORDER,
                 f"holds the offsets {extent.first_offset}..{extent.last_offset}, but its segment "
                 f"and name allow {low}..{high - 1}",
-                [
-                    OffsetRange(extent.first_offset, min(low, extent.last_offset + 1)),
-                    OffsetRange(max(high, extent.first_offset), extent.last_offset + 1),
-                ],
+                merged(
+                    [
+                        OffsetRange(extent.first_offset, min(low, extent.last_offset + 1)),
+                        OffsetRange(max(high, extent.first_offset), extent.last_offset + 1),
+                    ]
+                ),
             )
         if extent.last_offset >= self._archived_end:
             add(
@@ -182,6 +200,39 @@ class ColdVerification:
                 f"{self._archived_end}",
                 [OffsetRange(max(self._archived_end, extent.first_offset), extent.last_offset + 1)],
             )
+
+    def _judge_data_file(self, scan: FileScan, last: bool) -> None:
+        """Of a data file that has slices in it: all but where its rows belong."""
+        file = scan.file
+        if scan.flaw is not None:
+            if isinstance(scan.flaw, MissingFileError) and not last:
+                there = self.table.data_files(file.partition)
+                if file.path not in {one.path for one in there}:
+                    raise LookAgain
+            self.unreadable.update(
+                one.path
+                for one in self._files
+                if one.segment == file.segment
+                and one.start_offset < file.end_offset
+                and one.end_offset > file.start_offset
+            )
+            self._flaw(scan.flaw, file.path, [OffsetRange(file.start_offset, file.end_offset)])
+            return
+        for group in scan.row_groups:
+            self._judge_row_group(file, group)
+        self._judge_log(scan)
+
+    def _flaw(self, flaw: LakelogError, path: str, held: Iterable[OffsetRange]) -> None:
+        kind = Kind.MISSING_FILE if isinstance(flaw, MissingFileError) else Kind.CORRUPT
+        self.findings.add(kind, path, predicate(flaw.message, getattr(flaw, "path", "")), held)
+
+    def _is_told(self, flaw: LakelogError) -> bool:
+        """Whether a flaw of a slice is that of a data file which was found."""
+        path = getattr(flaw, "path", "")
+        told = {Kind.MISSING_FILE, Kind.CORRUPT}
+        return any(
+            one.kind in told and path.endswith(f"/{one.where}") for one in self.findings.found
+        )
 
     def _judge_row_group(self, file: SegmentFile, group: RowGroupScan) -> None:
         where = f"{file.path}, row group {group.index}"
@@ -193,17 +244,20 @@ class ColdVerification:
 
     def _judge_log(self, scan: FileScan) -> None:
         """Judges what the table's add action says."""
-        file, where = scan.file, f"{scan.file.path}, in the table's log"
+        file, where = scan.file, f"{scan.file.path}{_IN_LOG}"
         held = [OffsetRange(file.start_offset, file.end_offset)]
         differs = partial(self.findings.differs, where, offsets=held)
-        differs("bytes", file.size_bytes, scan.size_bytes, of="the file has")
+        if scan.size_bytes >= 0:  # a slice has a share of its files
+            differs("bytes", file.size_bytes, scan.size_bytes, of="the file has")
         if file.records < 0:  # no statistics
             return
         differs("rows", file.records, scan.records, of="the file has")
-        said = self._said[file.path]
         if not scan.records or not file.records:
             return
-        newest = file.max_timestamp_ms
+        if scan.said is not None:
+            self._judge_extent(where, scan.said, scan.found)
+            return
+        said, newest = self._said[file.path], file.max_timestamp_ms
         self._judge_extent(
             where,
             Extent(
@@ -239,7 +293,7 @@ class ColdVerification:
         unreadable = [
             OffsetRange(file.start_offset, file.end_offset)
             for file in self._files
-            if file.path in self.unreadable
+            if file.path in self._unscanned
         ]
         explained = merged([*self._explained, *unreadable])
         reach = 0  # the end of all rows so far
@@ -258,14 +312,35 @@ class ColdVerification:
 
     def _overlap(self, run: Sequence[_Span], explained: Sequence[OffsetRange]) -> None:
         files = [span.file for span in run]
-        found = self.table.map(offsets_of, files, files_of=lambda file: [file], columns=None)
-        offsets = np.sort(np.concatenate(list(found)))
+        spacing = self.table.spacing(self.cold, files, explained)
         where = ", ".join(file.path for file in files[:5]) + (" …" if len(files) > 5 else "")
-        doubled = Ranges.of(doubled_in(offsets))
-        if doubled:
-            what = f"hold the same offsets: {doubled}"
-            self.findings.add(Kind.DOUBLED, where, what, doubled.ranges)
-        self._hole(Ranges.of(holes_in(offsets, explained)), where)
+        if spacing.doubled:
+            what = f"hold the same offsets: {spacing.doubled}"
+            self.findings.add(Kind.DOUBLED, where, what, spacing.doubled.ranges)
+        self._hole(spacing.holes, where)
+
+    def _locate(self) -> None:
+        """Names the data files of what was found in slices, as far as they are shown."""
+        slices = {file.path: file for file in self._files} | self._unknown
+        rows: list[tuple[SegmentFile, OffsetRange]] = []
+        findings: list[int] = []
+        for number, finding in enumerate(self.findings.found[:_MOST_LOCATED]):
+            if finding.kind in (Kind.CORRUPT, Kind.MISSING_FILE, Kind.HOLE):
+                continue
+            for name in finding.where.removesuffix(_IN_LOG).split(", "):
+                if name in slices:
+                    rows += [(slices[name], offsets) for offsets in finding.offsets[:_MOST_NAMED]]
+                    findings += [number] * len(finding.offsets[:_MOST_NAMED])
+        named: dict[int, set[str]] = {}
+        for number, paths in zip(findings, self.table.paths_with(self.cold, rows), strict=True):
+            named.setdefault(number, set()).update(paths)
+        for number, there in named.items():
+            if there:
+                shown = ", ".join(sorted(there)[:_MOST_NAMED])
+                more = " …" if len(there) > _MOST_NAMED else ""
+                finding = self.findings.found[number]
+                what = f"{finding.what}; these rows lie in {shown}{more}"
+                self.findings.found[number] = replace(finding, what=what)
 
     def _hole(self, holes: Ranges, where: str) -> None:
         if holes:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ..cold.by_path.file_scan import FileScan, ScanTask, scan_file
+from ..cold.parquet.file_scan import scan_file
+from ..cold.scan import FileScan, ScanTask
 from ..cold.segment import UNKNOWN_TIMESTAMP_MS
 from ..cold.table import ColdSnapshot
 from ..errors import InvalidArgumentError

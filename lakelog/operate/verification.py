@@ -48,6 +48,7 @@ class Verified:
     findings: tuple[Finding, ...]
     hot_entries: dict[int, int]  # by the segment's base offset, gap entries not counted
     engines: tuple[Choice, ...] = ()  # what files were read by, and why
+    not_checked: str = ""  # what of a tier cannot be seen, and why
 
 
 def verify(
@@ -132,6 +133,7 @@ class _Once:
         cold = self._cold(findings) if is_cold else None
         between = Findings(BOTH, self.topic_partition)
         unreadable: set[str] = set()
+        not_checked = ""
         if cold is not None and self.log.table is not None and COLD in tiers:
             files = ColdVerification(
                 self.log.table,
@@ -144,7 +146,7 @@ class _Once:
             with part_of(self.whole.work(cold)):
                 files.run(progress, last=last)
             findings += files.findings.all()
-            unreadable = files.unreadable
+            unreadable, not_checked = files.unreadable, files.not_checked
         if redis is not None and look is not None and HOT in tiers:
             entries = HotVerification(
                 redis, self.log.topic, look, self.start_offset, self.end_offset
@@ -160,7 +162,7 @@ class _Once:
         counts = {}
         if look is not None and HOT in tiers:
             counts = {base: tally.entries for base, tally in entries.tallies.items()}
-        return Verified(self.topic_partition, tuple(findings), counts)
+        return Verified(self.topic_partition, tuple(findings), counts, not_checked=not_checked)
 
     def _hot(self, redis: HotLog, findings: list[Finding]) -> HotLook | None:
         try:

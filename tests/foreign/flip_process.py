@@ -14,8 +14,9 @@ import signal
 import sys
 from pathlib import Path
 
-from lakelog.cold.by_path.file_scan import ScanTask, scan_file
+from lakelog.cold.parquet.file_scan import scan_file
 from lakelog.cold.parquet.segment_reader import SegmentReader
+from lakelog.cold.scan import ScanTask
 from lakelog.cold.segment import SegmentFile
 from lakelog.cold.store.storage import Storage
 from lakelog.errors import ColdTierError, CorruptRecordError

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from lakelog.cold.by_path.file_scan import scan_file
 from lakelog.cold.change import Change, Rewrite
 from lakelog.cold.offset_set import OffsetSet
+from lakelog.cold.parquet.file_scan import scan_file
 from lakelog.cold.registers import CleanedEnd, LogStart
 from lakelog.config import Compression, EntryFormat
 from lakelog.operate.verification import verify
@@ -271,7 +271,7 @@ def test_a_file_that_was_rewritten_and_vacuumed_meanwhile_is_looked_for_again(
             rewrite()
             return scan_file(reader, task)
 
-        monkeypatch.setattr("lakelog.operate.cold_verification.scan_file", scan)
+        monkeypatch.setattr("lakelog.cold.by_path.path_table.scan_file", scan)
     else:
         read = full.table.read
 

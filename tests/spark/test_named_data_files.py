@@ -133,6 +133,16 @@ def test_row_groups_say_between_which_times_their_records_are(log: SparkLog) -> 
     assert max(group.max_timestamp_ms for group in groups) == EPOCH_MS + 1000 * 199
 
 
-def test_what_would_be_verified_file_by_file_is_refused(log: SparkLog, schema: str, capsys) -> None:
-    _, said = dump(log, schema, capsys, "--verify", code=1)
-    assert "cannot be looked at one by one" in said
+@pytest.mark.parametrize("way", ["through_spark", "where_it_lies"])
+def test_what_is_dumped_can_be_verified(
+    way: str, log: SparkLog, schema: str, spark: Any, capsys, request: pytest.FixtureRequest
+) -> None:
+    if way == "through_spark":
+        request.getfixturevalue("through_spark")
+    out, _ = dump(log, schema, capsys, "--verify")
+    assert "everything holds what it says" in out
+    spark.sql(f"DELETE FROM {schema}.orders WHERE partition = 0 AND offset IN (30, 150)")
+    out, _ = dump(log, schema, capsys, "--verify", "--from", "100", *JSON, code=1)
+    said = [json.loads(line) for line in out.splitlines()]
+    found = [one for one in said if one["kind"] == "finding"]
+    assert [(one["fault"], one["offsets"]) for one in found] == [("hole", [[150, 151]])]

@@ -14,6 +14,9 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from ...engines.choice import INLINE, SPARK, Choice, SparkFacts, choose
+from ...engines.chosen import chosen, whole_work
+from ...engines.spark import CORES_UNKNOWN
 from ...errors import (
     ColdTierAccessError,
     ColdTierRefusedError,
@@ -24,16 +27,19 @@ from ...errors import (
     NewerVersionError,
 )
 from ...record import OffsetAndTimestamp, OffsetRange
+from ..ordered_rows import Spacing
 from ..projection import projection
+from ..scan import FileScan, ScanTask
 from ..segment import SegmentFile
 from ..store.storage import Storage
 from ..store_errors import one_line
-from ..table import RowGroupTimes
+from ..table import ColdSnapshot, RowGroupTimes
 from .delta_actions import LogFile, NotDirectError
 from .history import Commit
 from .log_view import LogView
 from .lookup import Measured
-from .notes import Slice
+from .notes import FOUND, Slice
+from .query_errors import is_unreadable
 from .reader import NamedReader
 from .view import SparkView
 
@@ -218,6 +224,64 @@ class EitherView:
             "HISTORY"
         )
 
+    # -- all rows --------------------------------------------------------------------------------
+
+    def scan(self, snapshot: ColdSnapshot, tasks: Sequence[ScanTask]) -> list[FileScan]:
+        """See `ColdTable.scan`: where the table lies, unless Spark is done sooner."""
+        if not tasks:
+            return []
+        choice = self._scanned_by(snapshot, tasks[0].file.partition)
+        found = self._directly(lambda log: log.scan(snapshot, tasks)) if _is_here(choice) else ()
+        chosen(choice if found else self._scanned_by(snapshot, tasks[0].file.partition))
+        return found[0] if found else self._of_spark().scan(snapshot, tasks)
+
+    def scan_data_files(self, snapshot: ColdSnapshot, partition: int) -> list[FileScan] | None:
+        """See `ColdTable.scan_data_files`: where `scan` looks at the table where it lies."""
+        if not _is_here(self._scanned_by(snapshot, partition)):
+            return None
+        found = self._directly(lambda log: log.scan_data_files(snapshot, partition))
+        return found[0] if found else None
+
+    def spacing(
+        self,
+        snapshot: ColdSnapshot,
+        files: Sequence[SegmentFile],
+        explained: Sequence[OffsetRange],
+    ) -> Spacing:
+        """See `ColdTable.spacing`."""
+        if _is_here(self._scanned_by(snapshot, files[0].partition)):
+            return self._either_reads(lambda one: one.spacing(snapshot, files, explained))
+        return self._of_spark().spacing(snapshot, files, explained)
+
+    def paths_with(
+        self, snapshot: ColdSnapshot, rows: Sequence[tuple[SegmentFile, OffsetRange]]
+    ) -> list[set[str]]:
+        """See `ColdTable.paths_with`."""
+        slices = [
+            Slice(file.partition, file.segment, FOUND, start, end, "", snapshot.version, -1)
+            for file, (start, end) in rows
+        ]
+        found: list[set[str]] = [set() for _ in rows]
+        try:
+            measured = self.measured_slices(snapshot.version, slices) if slices else ()
+        except Exception as error:  # see `naming`
+            if not (is_unreadable(error) or "UNRESOLVED_COLUMN" in str(error)):
+                raise
+            logger.debug("%s does not show its files: %s", self._name, one_line(error))
+            return found
+        for row in measured:
+            found[row["number"]].add(str(row["path"]))
+        return found
+
+    def _scanned_by(self, snapshot: ColdSnapshot, partition: int) -> Choice:
+        """What looks at all rows of a partition."""
+        if self._usable() is None:
+            return Choice(SPARK, f"it alone reads this table: {self.by_spark_because}")
+        if self._reader is None:
+            return Choice(INLINE, "there is no Spark")
+        works = [file.work for file in snapshot.files.of_partition(partition)]
+        return choose(works, SparkFacts(CORES_UNKNOWN, is_up=True), whole_work())
+
     # -- through Spark alone ---------------------------------------------------------------------
 
     def map(
@@ -304,3 +368,7 @@ class EitherView:
             f"{self.by_spark_because}",
             path=self._name,
         )
+
+
+def _is_here(choice: Choice) -> bool:
+    return choice.engine == INLINE

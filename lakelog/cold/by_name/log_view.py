@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -17,12 +17,16 @@ import pyarrow.compute as pc
 
 from ...back_off import patiently
 from ...errors import ContradictionError, CorruptRecordError, MissingFileError
-from ...record import OffsetAndTimestamp, OffsetRange
+from ...record import MAX_OFFSET, OffsetAndTimestamp, OffsetRange
+from ..extent import Extent
 from ..offset_ranges import merged
+from ..ordered_rows import Spacing
+from ..parquet.file_scan import scan_file
 from ..parquet.segment_reader import SegmentReader
+from ..scan import FileScan, ScanTask
 from ..segment import SegmentFile
 from ..store.storage import Storage
-from ..table import RowGroupTimes
+from ..table import ColdSnapshot, RowGroupTimes
 from .deletion_vectors import DeletionVector
 from .delta_actions import CommitActions, LogFile, NotDirectError
 from .history import FIRST_ROWS, Commit, is_enough
@@ -30,7 +34,8 @@ from .location import Located, Location
 from .lookup import Measured
 from .notes import Note, Slice
 from .properties import joined
-from .runs import Run, newest_of, runs, version_with
+from .runs import Run, by_segment, newest_of, runs, version_with
+from .slice_scan import SpacedRows, apart, scan_slices, unknown_slice
 from .table_log import TableLog
 
 T = TypeVar("T")
@@ -219,6 +224,69 @@ class LogView:
             reader = self._reader_of(self._there())
         return function(reader, task)
 
+    def scan(self, snapshot: ColdSnapshot, tasks: Sequence[ScanTask]) -> list[FileScan]:
+        """See `ColdTable.scan`. Of the rows only what `SCANNED` names is read, since
+        `scan_data_files` reads the rest.
+        """
+        if not tasks:
+            return []
+        partition = tasks[0].file.partition
+        there, reader = self._files(snapshot.version)
+        mine = by_segment(file for file in there if file.partition == partition)
+        known = by_segment(snapshot.files.of_partition(partition))
+        asked: dict[int, list[ScanTask]] = {}
+        for task in tasks:
+            asked.setdefault(task.file.segment, []).append(task)
+        is_all = len(tasks) == sum(map(len, known.values()))
+        found: list[FileScan] = []
+        for segment in sorted(asked.keys() | (mine.keys() - known.keys() if is_all else set())):
+
+            def scan(some: Sequence[ScanTask], segment: int = segment) -> list[FileScan]:
+                start, end = 0, MAX_OFFSET
+                if some and len(some) < len(known[segment]):
+                    start = min(task.file.start_offset for task in some)
+                    end = max(task.file.end_offset for task in some)
+                rows = reader.read(mine.get(segment, ()), start, end, ["offset", "timestamp"])
+                return scan_slices(rows, some or [unknown_slice(partition, segment)])
+
+            if segment in asked:
+                found += apart(scan, asked[segment])
+            else:
+                found += scan(())
+        return found
+
+    def scan_data_files(self, snapshot: ColdSnapshot, partition: int) -> list[FileScan]:
+        """See `ColdTable.scan_data_files`. Of a file with a deletion vector no more than whether
+        it can be read: what is said of its rows is said of those that are gone too.
+        """
+        there, reader = self._files(snapshot.version)
+        found = []
+        for file in sorted(there, key=lambda file: (file.start_offset, file.path)):
+            if file.partition == partition:
+                scan = scan_file(reader, ScanTask(file))
+                said = Extent(file.first, file.last, _ms(file.min_us), _ms(file.max_us))
+                if file.vector is not None:
+                    scan = replace(scan, row_groups=())
+                if file.first is None:
+                    scan = replace(scan, file=replace(file, records=-1))
+                found.append(replace(scan, said=said))
+        return found
+
+    def spacing(
+        self,
+        snapshot: ColdSnapshot,
+        files: Sequence[SegmentFile],
+        explained: Sequence[OffsetRange],
+    ) -> Spacing:
+        """See `ColdTable.spacing`."""
+        there, reader = self._files(snapshot.version)
+        segments, partition = {file.segment for file in files}, files[0].partition
+        mine = [one for one in there if one.partition == partition and one.segment in segments]
+        start = min(file.start_offset for file in files)
+        end = max(file.end_offset for file in files)
+        rows = reader.read(mine, start, end, ["offset", "timestamp"])
+        return SpacedRows(tuple(explained)).spacing(rows)
+
     def first_at_or_after(
         self, files: Iterable[SegmentFile], timestamp_ms: int, from_offset: int
     ) -> OffsetAndTimestamp | None:
@@ -401,6 +469,10 @@ def _measure(reader: _Reader, file: LogFile, start: int, end: int) -> _Measure:
             max(found.max_us, times["max"]),
         )
     return found
+
+
+def _ms(micros: int | None) -> int | None:
+    return None if micros is None else micros // 1000
 
 
 def _between(files: Iterable[SegmentFile], start: int, end: int) -> Iterator[SegmentFile]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
@@ -61,9 +61,11 @@ from ..committing import (
 )
 from ..leftovers import Discarded, Leftovers
 from ..mirror import AddColumns, Alteration, SetComment, SetProperties, next_alteration
+from ..ordered_rows import Spacing
 from ..planned import check_plan
 from ..purged import Purged
 from ..registers import Register
+from ..scan import FileScan, ScanTask
 from ..schema import (
     FORMAT_PROPERTY,
     PARTITION_COLUMNS,
@@ -762,6 +764,32 @@ class NamedTable(TimestampLookup[EitherView]):
         if tasks:
             chosen(BY_NAME)
         return self._reader.map(function, tasks, files_of, columns)
+
+    def scan(self, snapshot: ColdSnapshot, tasks: Sequence[ScanTask]) -> Iterator[FileScan]:
+        """See `ColdTable.scan`."""
+        yield from self._reader.scan(snapshot, tasks)
+
+    def scan_data_files(self, snapshot: ColdSnapshot, partition: int) -> Sequence[FileScan] | None:
+        """See `ColdTable.scan_data_files`."""
+        if snapshot.version < 0:
+            return ()
+        return self._reader.scan_data_files(snapshot, partition)
+
+    def spacing(
+        self,
+        snapshot: ColdSnapshot,
+        files: Sequence[SegmentFile],
+        explained: Sequence[OffsetRange],
+    ) -> Spacing:
+        """See `ColdTable.spacing`."""
+        return self._reader.spacing(snapshot, files, explained)
+
+    def paths_with(
+        self, snapshot: ColdSnapshot, rows: Sequence[tuple[SegmentFile, OffsetRange]]
+    ) -> Sequence[Collection[str]]:
+        """See `ColdTable.paths_with`."""
+        with naming(self.name):
+            return self._reader.paths_with(snapshot, rows)
 
     # -- properties and vacuum ---------------------------------------------------------------------
 

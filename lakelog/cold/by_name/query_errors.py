@@ -44,7 +44,7 @@ def naming(path: str) -> Iterator[None]:
         if _MISSING.search(text):
             raise MissingFileError(
                 f"the rows of {path} can no longer be read: what a commit removed was vacuumed, or "
-                f"somebody deleted files behind the table's back ({text[:300]}). Look again; if "
+                f"somebody deleted files behind the table's back ({text[:700]}). Look again; if "
                 "that does not help, RESTORE the table",
                 path=path,
             ) from error

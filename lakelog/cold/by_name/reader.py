@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -14,11 +15,15 @@ import pyarrow as pa
 from ...engines.spark import Failure, SparkEngine
 from ...record import MAX_OFFSET, OffsetAndTimestamp, OffsetRange
 from ...value_ddl import VALUE_ERROR
+from ..ordered_rows import Spacing
 from ..projection import projection
+from ..scan import FileScan, ScanTask
+from ..schema import FILE_SCHEMA
 from ..segment import SegmentFile
-from ..table import RowGroupTimes
+from ..table import ColdSnapshot, RowGroupTimes
 from .query_errors import naming
-from .runs import newest_of, runs, version_with
+from .runs import by_segment, newest_of, runs, version_with, where_slices
+from .slice_scan import SCANNED, SCANS, ScannedRows, SpacedRows, apart
 from .spool import OUTCOMES, TOMBSTONE, Mapped, SpooledRows, outcomes
 from .windows import Stretch
 
@@ -27,6 +32,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+#: Among so many workers, at most, the segments of a partition are dealt out to be scanned.
+WORKERS = 64
+
+#: Has Parquet's reader for Java compare each page's CRC.
+PAGE_SUMS = "parquet.page.verify-checksum.enabled"
 
 
 class NamedReader:
@@ -169,6 +180,71 @@ class NamedReader:
                 result.throw()
         yield from results
 
+    def scan(self, snapshot: ColdSnapshot, tasks: Sequence[ScanTask]) -> list[FileScan]:
+        """See `ColdTable.scan`: the rows of each segment go to one worker, by offset."""
+        if not tasks:
+            return []
+        partition = tasks[0].file.partition
+        known = by_segment(snapshot.files.of_partition(partition))
+        is_all = len(tasks) == sum(map(len, known.values()))
+
+        def scan(some: Sequence[ScanTask]) -> list[FileScan]:
+            where = f"partition = {partition}"
+            if not is_all or len(some) < len(tasks):
+                where += f" AND ({where_slices([task.file for task in some], known)})"
+            mine: dict[int, list[ScanTask]] = {}
+            for task in some:
+                mine.setdefault(task.file.segment, []).append(task)
+            scanned = ScannedRows(partition, mine)
+            with naming(some[0].file.path):
+                rows = self._scanned(snapshot.version, where)
+                parts = min(len(mine), WORKERS)
+                rows = rows.repartition(parts, "segment").sortWithinPartitions("segment", "offset")
+                answers = self._answers(rows.mapInArrow(scanned, SCANS), "scan")
+            found = [one for answer in answers for one in answer]
+            met = {one.file.path for one in found}
+            empty = [task.file for task in some if task.file.path not in met]
+            return [*found, *map(FileScan, empty)]
+
+        return list(apart(scan, tasks))
+
+    def spacing(
+        self,
+        snapshot: ColdSnapshot,
+        files: Sequence[SegmentFile],
+        explained: Sequence[OffsetRange],
+    ) -> Spacing:
+        """See `ColdTable.spacing`."""
+        known = by_segment(snapshot.files.of_partition(files[0].partition))
+        where = f"partition = {files[0].partition} AND ({where_slices(files, known)})"
+        with naming(files[0].path):
+            rows = self._scanned(snapshot.version, where)
+            rows = rows.repartition(1).sortWithinPartitions("offset")
+            spaced = rows.mapInArrow(SpacedRows(tuple(explained)), SCANS)
+            (found,) = self._answers(spaced, "spacing")
+        spacing: Spacing = found
+        return spacing
+
+    def _scanned(self, version: int, where: str) -> DataFrame:
+        """Rows of `SCANNED`, and one more column for which all others are read."""
+        others = [name for name in FILE_SCHEMA.names if name not in SCANNED]
+        return (
+            self.frame(version)
+            .where(where)
+            .selectExpr(
+                "segment",
+                "offset",
+                "unix_micros(timestamp) AS timestamp",
+                f"xxhash64({', '.join(others)}) = 0 AS others",
+            )
+        )
+
+    def _answers(self, rows: DataFrame, doing: str) -> list[Any]:
+        session = self._spark()
+        with page_sums_checked(session):
+            found = SparkEngine(session).collect(rows, f"lakelog: {doing}")
+        return [pickle.loads(bytes(row["scans"])) for row in found]
+
     def unparsed(self, version: int, files: Sequence[SegmentFile]) -> dict[int, int]:
         """How many records of the files have a ``value_error``, by partition."""
         found = dict.fromkeys((file.partition for file in files), 0)
@@ -212,3 +288,19 @@ class NamedReader:
                 .collect()
             )
         return OffsetAndTimestamp(rows[0][0], rows[0][1] // 1000) if rows else None
+
+
+@contextmanager
+def page_sums_checked(session: SparkSession) -> Iterator[None]:
+    """Have the session's queries compare the CRCs of pages, as far as its platform lets us."""
+    before = session.conf.get(PAGE_SUMS, None)
+    with suppress(Exception):  # Spark's errors have no common base
+        session.conf.set(PAGE_SUMS, "true")
+    try:
+        yield
+    finally:
+        with suppress(Exception):
+            if before is None:
+                session.conf.unset(PAGE_SUMS)
+            else:
+                session.conf.set(PAGE_SUMS, before)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...record import OffsetAndTimestamp
@@ -103,3 +103,28 @@ def newest_of(
 def beats(best: OffsetAndTimestamp, timestamp_ms: int, offset: int) -> bool:
     """Whether a record of at most that time and at least that offset would beat the best one."""
     return (timestamp_ms, -offset) > (best.timestamp_ms, -best.offset)
+
+
+def by_segment(files: Iterable[SegmentFile]) -> dict[int, list[SegmentFile]]:
+    """Files by the segment that they belong to."""
+    found: dict[int, list[SegmentFile]] = {}
+    for file in files:
+        found.setdefault(file.segment, []).append(file)
+    return found
+
+
+def where_slices(files: Iterable[SegmentFile], known: Mapping[int, Sequence[SegmentFile]]) -> str:
+    """The rows of some slices of a partition, as SQL.
+
+    Args:
+        files: of which those of a segment have no other between them.
+        known: all slices of the partition, by segment: of a whole segment all rows are asked for.
+    """
+    asked = by_segment(files)
+    whole = [segment for segment in asked if len(asked[segment]) == len(known[segment])]
+    wheres = [f"segment IN ({', '.join(map(str, sorted(whole)))})"] if whole else []
+    for segment in sorted(asked.keys() - set(whole)):
+        start = min(file.start_offset for file in asked[segment])
+        end = max(file.end_offset for file in asked[segment])
+        wheres.append(f"segment = {segment} AND offset >= {start} AND offset < {end}")
+    return " OR ".join(f"({one})" for one in wheres)

@@ -48,7 +48,9 @@ class Mapped:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_imports()
-        for partition, pieces in groupby(_pieces(batches), key=lambda piece: piece[0]):
+        for partition, pieces in groupby(
+            pieces_by("partition", batches), key=lambda piece: piece[0]
+        ):
             rows = (batch.select([*self.columns, TOMBSTONE]) for _, batch in pieces)
             with SpooledRows(rows, self.columns) as reader:
                 yield from outcomes(self.function, self.tasks[partition], reader)
@@ -151,13 +153,15 @@ class SpooledRows(AbstractContextManager["SpooledRows"]):
                     yield batch
 
 
-def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Each batch in pieces of one partition, in order."""
+def pieces_by(
+    column: str, batches: Iterable[pa.RecordBatch]
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Each batch in pieces of one number in a column, in order."""
     for batch in batches:
         if not batch.num_rows:
             continue
-        partitions = batch.column("partition").to_numpy()
-        cuts = (partitions[1:] != partitions[:-1]).nonzero()[0] + 1
+        numbers = batch.column(column).to_numpy()
+        cuts = (numbers[1:] != numbers[:-1]).nonzero()[0] + 1
         edges = [0, *cuts.tolist(), batch.num_rows]
         for low, high in pairwise(edges):
-            yield int(partitions[low]), batch.slice(low, high - low)
+            yield int(numbers[low]), batch.slice(low, high - low)

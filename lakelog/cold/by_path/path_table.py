@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.fs as pafs
 
@@ -45,10 +46,13 @@ from ..committing import (
 )
 from ..leftovers import Discarded, Leftovers
 from ..mirror import AddColumns, Alteration, SetComment, next_alteration
+from ..ordered_rows import Spacing
+from ..parquet.file_scan import offsets_of, scan_file
 from ..parquet.segment_reader import SegmentReader
 from ..planned import check_plan, standing_partitions
 from ..purged import Purged
 from ..registers import ArchivedEnd, Register, app_id
+from ..scan import FileScan, ScanTask
 from ..schema import (
     READABLE_BY_ALL,
     columns_beyond_own,
@@ -81,6 +85,9 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+#: Files are scanned in lots of this size, so that progress can be seen.
+SCAN_LOT = 64
 
 #: Each race has a winner, so one of n equal committers loses all of them with a chance of
 #: (1 - 1/n)^100: never, in practice. The others outlast a store that is away for a moment.
@@ -320,6 +327,31 @@ class PathTable(TimestampLookup[SegmentReader]):
     ) -> Iterator[R]:
         """See `ColdTable.map`. Each task opens its files where it runs."""
         return self._engine.map(partial(function, self._reader), tasks)
+
+    def scan(self, snapshot: ColdSnapshot, tasks: Sequence[ScanTask]) -> Iterator[FileScan]:
+        """See `ColdTable.scan`."""
+        for at in range(0, len(tasks), SCAN_LOT):
+            yield from self._engine.map(partial(scan_file, self._reader), tasks[at : at + SCAN_LOT])
+
+    def scan_data_files(self, snapshot: ColdSnapshot, partition: int) -> Sequence[FileScan]:
+        """See `ColdTable.scan_data_files`: a snapshot's files are data files."""
+        return ()
+
+    def spacing(
+        self,
+        snapshot: ColdSnapshot,
+        files: Sequence[SegmentFile],
+        explained: Sequence[OffsetRange],
+    ) -> Spacing:
+        """See `ColdTable.spacing`."""
+        found = self._engine.map(partial(offsets_of, self._reader), files)
+        return Spacing.of(np.concatenate(list(found)), explained)
+
+    def paths_with(
+        self, snapshot: ColdSnapshot, rows: Sequence[tuple[SegmentFile, OffsetRange]]
+    ) -> Sequence[Collection[str]]:
+        """See `ColdTable.paths_with`: a snapshot's files are data files."""
+        return [()] * len(rows)
 
     def last_calls(self, partitions: Iterable[int]) -> Mapping[int, Sequence[ProducerCall]]:
         """See `ColdTable.last_calls`."""

@@ -18,7 +18,6 @@ from ...errors import (
     AmbiguousTopicError,
     HotTierAccessError,
     HotTierUnavailableError,
-    InvalidArgumentError,
     LakelogError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
@@ -183,12 +182,7 @@ class _Check:
         asked = [*([HOT] if self._is_hot else []), *([COLD] if is_cold else [])]
         why = self._not_checked(topic)
         try:
-            try:
-                self._partitions(topic, asked, why, left)
-            except InvalidArgumentError:  # the catalog shows no files of this table
-                hidden = "cold: the files of this table are the catalog's, and not shown"
-                why = "; ".join(filter(None, (why, hidden)))
-                self._partitions(topic, [tier for tier in asked if tier == HOT], why, left)
+            self._partitions(topic, asked, why, left)
             if self._is_hot and self.log.registry is not None:
                 self._registered(topic)
             if is_cold:
@@ -219,7 +213,8 @@ class _Check:
             self.findings += verified.findings
             engines = (*self.engines.get(topic.name, ()), *verified.engines)
             self.engines[topic.name] = tuple(dict.fromkeys(engines))
-            self._verdict(topic, partition, verified.findings, why)
+            beyond = "; ".join(filter(None, (why, verified.not_checked)))
+            self._verdict(topic, partition, verified.findings, beyond)
 
     @property
     def _is_hot(self) -> bool:

@@ -21,7 +21,7 @@ class PartitionVerdict:
     verdict: str  # ok, faults or not checked
     records: int  # that were read, in both tiers
     faults: int
-    not_checked: str = ""  # which tier was not, and why
+    not_checked: str = ""  # which tier was not, or what of one, and why
 
 
 @dataclass(frozen=True, slots=True)
