@@ -15,8 +15,9 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 from .data_keys import parse_data_keys
@@ -375,6 +376,8 @@ class TopicConfig:
 
     overrides: tuple[tuple[str, str], ...] = ()
     defaults: tuple[tuple[str, str], ...] = ()
+    #: What was asked for so far: a look at many partitions asks the same again and again.
+    _values: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for layer in ("overrides", "defaults"):
@@ -407,7 +410,11 @@ class TopicConfig:
 
     def __getitem__(self, name: str) -> Any:
         """The typed value of a setting (int, float, bool, str, Enum or frozenset)."""
-        return setting(name).parse(self.text(name))
+        try:
+            return self._values[name]
+        except KeyError:
+            found = self._values[name] = setting(name).parse(self.text(name))
+            return found
 
     def text(self, name: str) -> str:
         """The value of a setting as text."""
@@ -470,7 +477,7 @@ class TopicConfig:
         for name, _ in overrides + defaults:
             if name not in SETTINGS and name not in KEYSPACE_SETTINGS:
                 raise newer(what, f"a setting {name[:80]}")
-        return cls(overrides, defaults)
+        return _checked(overrides, defaults)
 
     def _given(self, name: str) -> str | None:
         """What the topic or the keyspace sets; loops, for it is asked often over a few."""
@@ -558,6 +565,14 @@ class TopicConfig:
         """How many hot bytes a partition keeps; -1: no limit."""
         local = int(self["local.retention.bytes"])
         return int(self["retention.bytes"]) if local == -2 else local
+
+
+@lru_cache(maxsize=1024)
+def _checked(
+    overrides: tuple[tuple[str, str], ...], defaults: tuple[tuple[str, str], ...]
+) -> TopicConfig:
+    """Thousands of topics mostly have a few configs."""
+    return TopicConfig(overrides, defaults)
 
 
 def setting(name: str) -> Setting:

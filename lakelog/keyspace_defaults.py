@@ -26,6 +26,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from .config import (
@@ -245,13 +246,7 @@ class KeyspaceDefaults:
     @property
     def for_topics(self) -> tuple[tuple[str, str], ...]:
         """What `TopicConfig` takes as its defaults: text by topic setting name."""
-        given = dict(self.settings)
-        found = {name: given[name] for name in KEYSPACE_SETTINGS if name in given}
-        for topic_name, broker_names in SYNONYMS.items():
-            first = next((name for name in broker_names if name in given), None)
-            if first is not None:
-                found[topic_name] = _in_units_of_topic(first, given[first], broker_names[first])
-        return tuple(sorted(found.items()))
+        return _for_topics(self.settings)
 
     @property
     def for_groups(self) -> Mapping[str, int]:
@@ -306,3 +301,14 @@ def _in_units_of_topic(name: str, text: str, unit: int) -> str:
     if type(value) is int:  # not a boolean, not an Enum
         return str(value if value < 0 else value * unit)
     return text
+
+
+@lru_cache(maxsize=64)  # asked for with each topic that is looked up
+def _for_topics(settings: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    given = dict(settings)
+    found = {name: given[name] for name in KEYSPACE_SETTINGS if name in given}
+    for topic_name, broker_names in SYNONYMS.items():
+        first = next((name for name in broker_names if name in given), None)
+        if first is not None:
+            found[topic_name] = _in_units_of_topic(first, given[first], broker_names[first])
+    return tuple(sorted(found.items()))

@@ -567,7 +567,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "segments.segment_range": lambda w: segment_range(w.log, 0, 0),
     "segments.inspection_of": lambda w: inspection_of(w.log).look(TP, w.topic.topic_id),
     "sizing.topic_rate": lambda w: topic_rate(w.log),
-    "throttled.high_water_marks": lambda w: high_water_marks(w.hot, [w.topic]),
+    "throttled.high_water_marks": lambda w: high_water_marks(w.hot, [w.topic], w.hot.servers()),
     "status.status": lambda w: status(w.hot, [w.topic], lambda _: w.table),
     "verification.verify": lambda w: drained(verify(w.log)),
     "verification.verify cold": lambda w: drained(verify(w.archived_log)),

@@ -15,6 +15,7 @@ import lakelog
 
 ROOT = Path(lakelog.__file__).parent
 VALUES = {
+    "arrow_columns",
     "back_off",
     "producer_calls",
     "record",

@@ -204,8 +204,10 @@ def future_warning(
     ahead = [
         segment for segment in segments if near_ms < segment.max_timestamp_ms < UNKNOWN_TIMESTAMP_MS
     ]
+    if not ahead:
+        return None
     delayed = _delayed_by_future(config, hot=any(isinstance(one, HotSegment) for one in ahead))
-    if not ahead or not delayed:
+    if not delayed:
         return None
     base = min(segment.base_offset for segment in ahead)
     parts = [segment for segment in ahead if segment.base_offset == base]  # in each tier

@@ -16,10 +16,7 @@ import pyarrow.compute as pc
 from ..errors import ContradictionError
 from ..record import TopicPartition
 from .registers import ArchivedEnd, CleanedEnd, ErasedEnd, LogStart, Register
-from .segment import SegmentIndex
-
-#: Files that lakelog made of others, or in their place.
-_MADE = "/(clean|quarantine)-"
+from .segment import MADE, SegmentIndex
 
 
 def check(topic: str, files: SegmentIndex, registers: Mapping[Register, int]) -> None:
@@ -38,41 +35,61 @@ def _in_doubt(files: SegmentIndex, registers: Mapping[Register, int]) -> list[in
     That is so of all partitions but a few, and can be seen of all at once; a look at one costs a
     millisecond.
     """
-    numbers = [register.partition for register in registers]
-    size = 1 + max([*numbers, *files.partitions], default=-1)
-    archived_ends, log_starts = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    archived_ends: dict[int, int] = {}
+    log_starts: dict[int, int] = {}
     for register, value in registers.items():
-        if isinstance(register, ArchivedEnd):
+        if type(register) is ArchivedEnd:
             archived_ends[register.partition] = value
-        elif isinstance(register, LogStart):
+        elif type(register) is LogStart:
             log_starts[register.partition] = value
-    doubtful = np.zeros(size, bool)
-    partition, segment = files.numbers("partition"), files.numbers("segment")
-    first, last, records = (files.numbers(name) for name in ("first", "last", "records"))
     # The end is that of the last file, and what has no files was never archived, or is all deleted.
-    ends = np.zeros(size, np.int64)
-    np.maximum.at(ends, partition, last + 1)
-    has_files = np.zeros(size, bool)
-    has_files[partition] = True
-    doubtful |= (ends != archived_ends) & (has_files | (log_starts < archived_ends))
-    # Files as an archiver wrote them, each from where the one before ended.
-    starts, before = files.numbers("start_offset"), np.zeros(len(files), np.int64)
-    before[1:] = np.where(
-        partition[1:] == partition[:-1], files.numbers("end_offset")[:-1], before[1:]
-    )
-    rewritten = pc.match_substring_regex(files.columns["path"], _MADE)
-    plain = np.asarray(files.columns["ours"]) & ~np.asarray(rewritten) & (records > 0)
-    doubtful[partition[~plain | (starts > np.maximum(before, log_starts[partition]))]] = True
-    # Segments with a record at each offset.
+    ends = files.ends
+    doubtful = {number for number, end in ends.items() if end != archived_ends.get(number, 0)}
+    doubtful |= {
+        number
+        for number, archived_end in archived_ends.items()
+        if number not in ends and log_starts.get(number, 0) < archived_end
+    }
     if len(files):
-        order = np.lexsort((segment, partition))
-        parted, segments = partition[order], segment[order]
-        begins = np.flatnonzero(np.r_[True, (np.diff(parted) != 0) | (np.diff(segments) != 0)])
-        low = np.minimum.reduceat(first[order], begins)
-        span = np.maximum.reduceat(last[order], begins) + 1 - low
-        whole = (np.add.reduceat(records[order], begins) == span) & (low <= segments[begins])
-        doubtful[parted[begins][~whole]] = True
-    return [int(number) for number in np.flatnonzero(doubtful)]
+        partition = files.numbers("partition")
+        starts = np.array([log_starts.get(number, 0) for number in ends], np.int64)
+        rows = np.searchsorted(np.fromiter(ends, np.int64, len(ends)), partition)
+        odd = _odd_rows(files, starts[rows])
+        if odd.any():
+            doubtful.update(partition[odd].tolist())
+    return sorted(doubtful)
+
+
+def _odd_rows(files: SegmentIndex, log_starts: np.ndarray) -> np.ndarray:
+    """The files that an archiver did not write where the one before ended, with a record at each
+    offset of their segment so far. There is at least one file.
+
+    Args:
+        log_starts: of the partition of each file.
+    """
+    partition, segment, first, last, records, start, end = (
+        files.numbers(name)
+        for name in (
+            "partition",
+            "segment",
+            "first",
+            "last",
+            "records",
+            "start_offset",
+            "end_offset",
+        )
+    )
+    odd = (records != last + 1 - first) | (records <= 0) | files.made
+    if not files.are_ours:
+        odd |= ~np.asarray(files.columns["ours"])
+    same, step = partition[1:] == partition[:-1], segment[1:] - segment[:-1]
+    goes_on = same & (step == 0)
+    odd[1:] |= same & (step < 0)
+    odd[1:] |= np.where(goes_on, first[1:] != last[:-1] + 1, first[1:] > segment[1:])
+    odd[0] |= first[0] > segment[0]
+    covered = log_starts.copy()
+    np.maximum(covered[1:], np.where(same, end[:-1], 0), out=covered[1:])
+    return np.asarray(odd | (start > covered))
 
 
 def check_partition(
@@ -147,7 +164,7 @@ class _Partition:
 
     def _check_counts(self) -> None:
         """A segment never has more records than offsets, nor fewer unless it was compacted."""
-        made = self.files.filter(pc.match_substring_regex(self.files["path"], _MADE))
+        made = self.files.filter(pc.match_substring_regex(self.files["path"], MADE))
         files = self.files.filter(pc.not_equal(self.files["records"], 0))
         # What lakelog rewrote may be compacted, or span the gap between two segments.
         rewritten = pc.is_in(files["segment"], value_set=made["segment"].combine_chunks())

@@ -7,40 +7,36 @@ or removes the files.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from uuid import UUID
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class ArchivedEnd:
+
+class ArchivedEnd(Struct, frozen=True, gc=False):
     """One past the last archived offset: cold holds [log_start, archived_end)."""
 
     partition: int
 
 
-@dataclass(frozen=True, slots=True)
-class LogStart:
+class LogStart(Struct, frozen=True, gc=False):
     """The log start offset: records below it are gone, even if a file still holds them."""
 
     partition: int
 
 
-@dataclass(frozen=True, slots=True)
-class CleanedEnd:
+class CleanedEnd(Struct, frozen=True, gc=False):
     """One past the last offset that compaction has looked at."""
 
     partition: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReservedEnd:
+class ReservedEnd(Struct, frozen=True, gc=False):
     """One past the last offset that the hot tier may give out; see `lakelog.reservation`."""
 
     partition: int
 
 
-@dataclass(frozen=True, slots=True)
-class ErasedEnd:
+class ErasedEnd(Struct, frozen=True, gc=False):
     """One past the last offset whose record was erased: below it, offsets may be missing."""
 
     partition: int

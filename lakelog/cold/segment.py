@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..arrow_columns import no_rows, texts
 from ..engines.choice import Work
 from ..record import OffsetRange
 
@@ -129,6 +130,10 @@ def declared_gaps(files: Iterable[SegmentFile]) -> list[OffsetRange]:
     ]
 
 
+#: The name of a file that lakelog made of others, or put in the place of one.
+MADE = "/(?:clean|quarantine)-"
+_made = re.compile(MADE.encode()).search
+
 #: A row for each file; the first ten are `SegmentFile`'s. ``first`` and ``last`` are offsets of its
 #: first and last record (inclusive): inside [start, end), which may begin or end in a gap.
 COLUMNS = pa.schema(
@@ -162,20 +167,15 @@ class SegmentIndex:
     """
 
     def __init__(self, columns: pa.Table | None = None) -> None:
-        table = pa.concat_tables([COLUMNS.empty_table()] if columns is None else [columns])
-        table = _with_own_starts(table)
+        table = _with_own_starts(no_rows(COLUMNS) if columns is None else _in_one_chunk(columns))
         if not _is_ordered(table):
             keys = ("partition", "start_offset", "first", "path")
             order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in keys])
             table = _taken(table, order)
-        table = table.combine_chunks()
-        self._slices = _slices_by_partition(np.asarray(table["partition"]))
+        self._slices = _slices_by_partition(_numbers(table["partition"]))
         self.columns: pa.Table = _with_gaps_before(table, self._slices)
         self._starts = _int64_view(_one_chunk(self.columns["start_offset"]))
-        # Where files overlap, ends do not grow with starts; their running maximum does, and the
-        # first file in which it exceeds an offset is the first that holds something above it.
         self._numbers: dict[str, np.ndarray] = {}
-        self._reach = _int64_view(_running_maximum(table["last"], self._slices.values()))
 
     def __len__(self) -> int:
         return int(self.columns.num_rows)
@@ -187,6 +187,11 @@ class SegmentIndex:
     def partitions(self) -> list[int]:
         """The partitions that have files, ascending."""
         return list(self._slices)
+
+    @property
+    def ends(self) -> dict[int, int]:
+        """One past the last record of each partition that has files."""
+        return {number: self._reach[high - 1] + 1 for number, (_, high) in self._slices.items()}
 
     @property
     def size_bytes(self) -> int:
@@ -246,8 +251,28 @@ class SegmentIndex:
         """A column of integers, of all rows, without a copy."""
         found = self._numbers.get(name)
         if found is None:
-            found = self._numbers[name] = np.asarray(_one_chunk(self.columns[name]))
+            found = self._numbers[name] = _numbers(self.columns[name])
         return found
+
+    @cached_property
+    def made(self) -> np.ndarray:
+        """Whether lakelog made the file of others, or in the place of one: of each row."""
+        paths = _one_chunk(self.columns["path"])
+        text = paths.buffers()[2]
+        if text is None or _made(memoryview(text)) is None:  # mostly none is
+            return np.zeros(len(self), bool)
+        return np.asarray(pc.match_substring_regex(paths, MADE))
+
+    @cached_property
+    def are_ours(self) -> bool:
+        """Whether lakelog wrote all of the files."""
+        return _are_ours(self.columns)
+
+    @cached_property
+    def _reach(self) -> memoryview:
+        # Where files overlap, ends do not grow with starts; their running maximum does, and the
+        # first file in which it exceeds an offset is the first that holds something above it.
+        return _int64_view(_running_maximum(self.columns["last"], self._slices.values()))
 
     @staticmethod
     def file(rows: pa.Table, row: int) -> SegmentFile:
@@ -300,9 +325,11 @@ class SegmentIndex:
 
     @cached_property
     def _stand_ins(self) -> dict[int, list[OffsetRange]]:
-        rows = self.columns.select(["partition", "path", "start_offset", "end_offset"])
-        rows = rows.filter(pc.match_substring(rows["path"], "/quarantine-"))
         found: dict[int, list[OffsetRange]] = {}
+        if not self.made.any():
+            return found
+        rows = self.columns.select(["partition", "path", "start_offset", "end_offset"])
+        rows = rows.filter(pa.array(self.made))
         for row in rows.to_pylist():
             if is_stand_in(row["path"]):
                 stretch = OffsetRange(row["start_offset"], row["end_offset"])
@@ -311,13 +338,13 @@ class SegmentIndex:
 
     def without(self, paths: Iterable[str]) -> SegmentIndex:
         """The index without these paths."""
-        gone = pc.is_in(self.columns["path"], value_set=pa.array(sorted(paths), pa.string()))
+        gone = pc.is_in(self.columns["path"], value_set=texts(sorted(paths)))
         return SegmentIndex(self.columns.filter(pc.invert(gone)))
 
     def missing(self, paths: Iterable[str]) -> set[str]:
         """The paths that none of these files has."""
         paths = set(paths)
-        here = pc.is_in(self.columns["path"], value_set=pa.array(sorted(paths), pa.string()))
+        here = pc.is_in(self.columns["path"], value_set=texts(sorted(paths)))
         return paths - set(self.columns["path"].filter(here).to_pylist())
 
     def _file(self, row: int) -> SegmentFile:
@@ -330,9 +357,19 @@ def _taken(table: pa.Table, order: pa.Array) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=table.schema)
 
 
+def _in_one_chunk(table: pa.Table) -> pa.Table:
+    if table.schema != COLUMNS:
+        table = pa.concat_tables([no_rows(COLUMNS), table])
+    return table if all(c.num_chunks == 1 for c in table.columns) else table.combine_chunks()
+
+
+def _are_ours(table: pa.Table) -> bool:
+    return bool(_one_chunk(table["ours"]).true_count == table.num_rows)
+
+
 def _with_own_starts(table: pa.Table) -> pa.Table:
     """The rows with foreign files' ranges as their records tell: before they are stretched."""
-    if pc.all(table["ours"]).as_py() is not False:
+    if _are_ours(table):
         return table
     starts = pc.if_else(table["ours"], table["start_offset"], table["first"])
     return table.set_column(COLUMNS.names.index("start_offset"), "start_offset", starts)
@@ -340,21 +377,22 @@ def _with_own_starts(table: pa.Table) -> pa.Table:
 
 def _is_ordered(table: pa.Table) -> bool:
     """Whether the rows are in order for certain, as an archiver writes them."""
-    steps, starts = (np.diff(np.asarray(table[name])) for name in ("partition", "start_offset"))
-    return bool(((steps > 0) | ((steps == 0) & (starts > 0))).all())
+    partitions, starts = _numbers(table["partition"]), _numbers(table["start_offset"])
+    before, after = partitions[:-1], partitions[1:]
+    return bool(((after > before) | ((after == before) & (starts[1:] > starts[:-1]))).all())
 
 
 def _slices_by_partition(partitions: np.ndarray) -> dict[int, tuple[int, int]]:
     if not len(partitions):
         return {}
-    begins = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist()]
+    begins = [0, *((partitions[1:] != partitions[:-1]).nonzero()[0] + 1).tolist()]
     ends = [*begins[1:], len(partitions)]
     return dict(zip(partitions[begins].tolist(), zip(begins, ends, strict=True), strict=True))
 
 
 def _with_gaps_before(table: pa.Table, slices: Mapping[int, tuple[int, int]]) -> pa.Table:
     """The rows, with foreign files' ranges stretched down over a gap before their segment."""
-    if pc.all(table["ours"]).as_py() is not False:
+    if _are_ours(table):
         return table
     reach = _running_maximum(table["end_offset"], slices.values())
     bottom = pa.array([0], pa.int64())
@@ -371,13 +409,29 @@ def _with_gaps_before(table: pa.Table, slices: Mapping[int, tuple[int, int]]) ->
 
 
 def _running_maximum(column: pa.ChunkedArray, slices: Iterable[tuple[int, int]]) -> pa.Array:
-    array = _one_chunk(column)
-    runs = [pc.cumulative_max(array.slice(low, high - low)) for low, high in slices]
-    return pa.concat_arrays(runs) if runs else array
+    """Of each slice by itself; they follow each other."""
+    array, slices = _one_chunk(column), list(slices)
+    numbers = _numbers(array)
+    falls = numbers[1:] < numbers[:-1]
+    falls[[low - 1 for low, _ in slices[1:]]] = False
+    if not falls.any():  # as an archiver writes them
+        return array
+    return pa.concat_arrays(
+        [pc.cumulative_max(array.slice(low, high - low)) for low, high in slices]
+    )
 
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _numbers(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
+    """A column of integers without a copy; `numpy.asarray` takes several times as long."""
+    array = column if isinstance(column, pa.Array) else _one_chunk(column)
+    kind = np.dtype(array.type.to_pandas_dtype())
+    if not len(array):
+        return np.zeros(0, kind)
+    return np.frombuffer(array.buffers()[1], kind, len(array), array.offset * kind.itemsize)
 
 
 def _int64_view(array: pa.Array) -> memoryview:

@@ -61,6 +61,8 @@ class Declared:
 
 def parse_gaps(*texts: bytes | None) -> tuple[OffsetRange, ...]:
     """The fields ``gaps`` and ``quarantined`` of ``:state`` together, ascending."""
+    if not any(texts):
+        return ()
     parts = (part.split(b"-") for text in texts for part in (text or b"").split(b",") if part)
     return tuple(sorted({OffsetRange(int(start), int(end)) for start, end in parts}))
 

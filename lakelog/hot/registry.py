@@ -17,6 +17,7 @@ import logging
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import Any, Protocol
 
 from .. import reservation
@@ -1192,6 +1193,7 @@ def _defaults_to_json(defaults: KeyspaceDefaults) -> str:
     return json.dumps({"format": USUAL_FORMAT, **fields})
 
 
+@lru_cache(maxsize=64)  # read with each topic that is looked up
 def _defaults_from_json(text: bytes | None) -> KeyspaceDefaults:
     if text is None:
         return KeyspaceDefaults()

@@ -154,7 +154,7 @@ def status(
         tuple(failures),
         tuple(troubles[name] for name in sorted(troubles)),
         headroom_hours(servers, rates),
-        {} if redis is None else throttle_ms(servers, high_water_marks(redis, topics)),
+        {} if redis is None else throttle_ms(servers, high_water_marks(redis, topics, servers)),
     )
 
 
@@ -242,8 +242,9 @@ def _hole_warning(topic: Topic, look: Look, partition: int) -> str | None:
     """A warning if records lie in neither tier and no gap says why."""
     seen = look.hot[partition]
     cold_end = max(look.cold.archived_end(partition), look.cold.log_start(partition))
-    is_gap = any(gap.start <= cold_end and gap.end >= seen.local_log_start for gap in seen.gaps)
-    if not topic.config.tiered or seen.local_log_start <= cold_end or is_gap:
+    if not topic.config.tiered or seen.local_log_start <= cold_end:
+        return None
+    if any(gap.start <= cold_end and gap.end >= seen.local_log_start for gap in seen.gaps):
         return None
     return (
         f"the cold tier of {topic.name}-{partition} ends at {cold_end}, but Redis holds records "

@@ -11,14 +11,20 @@ from ..hot.throttle import throttle_time_ms
 from ..topic import Topic
 
 
-def high_water_marks(hot: HotLog, topics: Iterable[Topic]) -> dict[str, float]:
+def high_water_marks(
+    hot: HotLog, topics: Iterable[Topic], servers: Iterable[ServerInfo]
+) -> dict[str, float]:
     """Of each server, the lowest mark of the tiered topics that have a partition there."""
+    configs = ((topic.config, topic) for topic in topics)
+    tiered = [(config.high_water_percent, topic) for config, topic in configs if config.tiered]
+    unmarked = {server.name for server in servers}
     marks: dict[str, float] = {}
-    for topic in topics:
-        mark = topic.config.high_water_percent if topic.config.tiered else inf
-        if mark < inf:
-            for name in hot.server_names(topic.topic_partitions()):
-                marks[name] = min(mark, marks.get(name, inf))
+    for mark, topic in sorted(tiered, key=lambda one: one[0]):
+        if mark == inf or not unmarked:
+            break  # all others are no lower
+        for name in hot.server_names(topic.topic_partitions()) & unmarked:
+            unmarked.remove(name)
+            marks[name] = mark
     return marks
 
 

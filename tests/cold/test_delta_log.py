@@ -205,7 +205,7 @@ def test_looking_again_lists_nothing(table, make_table, topic, monkeypatch):
     for news in (0, 1):
         commit(make_table(), topic, news)
         with monkeypatch.context() as patched:
-            patched.setattr(Storage, "list_files", None)
+            patched.setattr(Storage, "file_names", None)
             assert table.snapshot().version == snapshot.version + news
 
 

@@ -385,15 +385,15 @@ def test_a_hole_in_a_store_is_seen_without_a_list(table):
 
 
 def test_a_log_that_is_cleaned_up_meanwhile_is_read_anew(table, monkeypatch):
-    list_files = Storage.list_files
+    file_names = Storage.file_names
 
-    def listing(self: Storage, path: str, *, recursive: bool) -> Any:
-        found = list_files(self, path, recursive=recursive)
+    def listing(self: Storage, path: str) -> Any:
+        found = file_names(self, path)
         monkeypatch.undo()
         shutil.copy(table.log / commit_name(5), table.path / "kept")
         table.checkpoint(1, clean_up=True)
         (table.log / checkpoint_names(2)[0]).unlink()
         return found
 
-    monkeypatch.setattr(Storage, "list_files", listing)
+    monkeypatch.setattr(Storage, "file_names", listing)
     assert table.opened().transactions == {"a": 5}

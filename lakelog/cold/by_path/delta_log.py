@@ -403,7 +403,7 @@ class DeltaLog:
 
     def _older(self, log: str) -> list[str]:
         """The files of the log that speak of earlier versions alone."""
-        names = [info.base_name for info in self._storage.list_files(log, recursive=False)]
+        names = self._storage.file_names(log)
         found = [(re.match(r"(?:\.)?(\d{20})\.", name), name) for name in names]
         return [f"{log}/{name}" for at, name in found if at and int(at[1]) < self.version]
 
@@ -555,12 +555,12 @@ class DeltaLog:
         is_synced = True
         for version in range(self.version, self._sync_checkpoint(), -1):
             path = self._log_file(version)
-            with self._storage.naming(path):
-                is_recent = Path(path).exists() and Path(path).stat().st_mtime >= recent_s
-            if not is_recent:
-                break
-            self._storage.sync(path)
-            is_synced = False
+            with self._storage.naming(path), suppress(FileNotFoundError):
+                if Path(path).stat().st_mtime >= recent_s:
+                    self._storage.sync(path)
+                    is_synced = False
+                    continue
+            break
         if not is_synced:
             self._storage.sync(f"{self.path}/{LOG}", self.path)
         self._synced_version = self.version

@@ -9,12 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from msgspec import Struct
 
 from ...errors import MissingFileError
-from ...json_text import parse_json
 from ..added_file import AddedFile, plain_rows
 from ..schema import PARTITION_COLUMNS
 from ..store.storage import Storage
@@ -82,47 +83,72 @@ def commit_pieces(content: bytes) -> Iterator[Piece]:
     Raises:
         ValueError: it is not what Delta writes.
     """
-    lines = content.splitlines()
-    if not any(line.strip() for line in lines):
+    lines = [line for line in content.splitlines() if line.strip()]
+    if not lines:
         raise ValueError("it is empty")
     for at in range(0, len(lines), _AT_ONCE):
-        some = [line for line in lines[at : at + _AT_ONCE] if line.strip()]
-        actions = parse_json(b"[" + b",".join(some) + b"]")  # by the line: three times the time
-        if len(actions) != len(some):
-            raise ValueError("a line of it is not one action")
         piece = Piece()
         try:
-            for action in actions:
-                _add_to(piece, action)
+            for line in lines[at : at + _AT_ONCE]:
+                _add_to(piece, _action(line))
+        except RecursionError:
+            raise ValueError("it nests too deep") from None
         except (KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"an action lacks what it should have ({error!r})") from None
         yield piece
 
 
-def _add_to(piece: Piece, action: Mapping[str, Any]) -> None:
-    if "txn" in action:
-        piece.transactions[str(action["txn"]["appId"])] = int(action["txn"]["version"])
-    elif "add" in action:
-        add = action["add"]
-        partition, segment = map(add["partitionValues"].get, PARTITION_COLUMNS)
+class _Txn(Struct, rename="camel", gc=False):
+    app_id: str
+    version: int
+
+
+class _Add(Struct, rename="camel", gc=False):
+    path: Any
+    partition_values: dict[str, Any]
+    size: Any
+    modification_time: Any
+    stats: Any = None
+
+
+class _Remove(Struct, gc=False):
+    path: str
+
+
+class _CommitInfo(Struct, gc=False):
+    commit_id: Any = msgspec.field(default=None, name=COMMIT_ID)
+
+
+class _Action(Struct, rename="camel", gc=False):
+    """A line of a commit; what a look does not go by is passed over, and takes no time."""
+
+    txn: _Txn | None = None
+    add: _Add | None = None
+    remove: _Remove | None = None
+    commit_info: _CommitInfo | None = None
+    meta_data: Any = None
+    protocol: Any = None
+
+
+_action = msgspec.json.Decoder(_Action).decode
+
+
+def _add_to(piece: Piece, action: _Action) -> None:
+    if (txn := action.txn) is not None:
+        piece.transactions[txn.app_id] = txn.version
+    elif (add := action.add) is not None:
+        partition, segment = map(add.partition_values.get, PARTITION_COLUMNS)
         piece.adds.append(
-            AddedFile(
-                add["path"],
-                partition,
-                segment,
-                add["size"],
-                add["modificationTime"],
-                add.get("stats"),
-            )
+            AddedFile(add.path, partition, segment, add.size, add.modification_time, add.stats)
         )
-    elif "remove" in action:
-        piece.removes.append(str(action["remove"]["path"]))
-    elif "commitInfo" in action:
-        piece.commit_id = action["commitInfo"].get(COMMIT_ID)
-    elif "metaData" in action:
-        piece.metadata = TableMetadata.of(action["metaData"])
-    elif "protocol" in action:
-        piece.protocol = Protocol.of(action["protocol"])
+    elif action.remove is not None:
+        piece.removes.append(action.remove.path)
+    elif action.commit_info is not None:
+        piece.commit_id = action.commit_info.commit_id
+    elif action.meta_data is not None:
+        piece.metadata = TableMetadata.of(action.meta_data)
+    elif action.protocol is not None:
+        piece.protocol = Protocol.of(action.protocol)
 
 
 def checkpoint_pieces(storage: Storage, path: str) -> Iterator[Piece]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...arrow_columns import texts
 from ...errors import (
     ColdTierRefusedError,
     ContradictionError,
@@ -99,7 +100,7 @@ class LogState:
                 path: error for path, error in self._refused.items() if path not in gone
             }
             if self._parts:
-                paths = pa.array(gone, pa.string())
+                paths = texts(list(gone))
                 self._parts = [
                     part.filter(pc.invert(pc.is_in(part["path"], value_set=paths)))
                     for part in self._parts
@@ -159,11 +160,7 @@ def _opened(storage: Storage, path: str, version: int | None) -> LogState | None
 
 
 def _from_list(storage: Storage, path: str, version: int | None) -> LogState | None:
-    listed = [
-        info.base_name
-        for info in storage.list_files(f"{path}/{LOG}", recursive=False)
-        if info.is_file
-    ]
+    listed = storage.file_names(f"{path}/{LOG}")
     checkpoint, names = newest_checkpoint(listed, version)
     versions = commit_versions(listed)
     if not versions and not names:

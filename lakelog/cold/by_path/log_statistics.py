@@ -29,8 +29,7 @@ def log_statistics(storage: Storage, path: str, version: int) -> Mapping[str, st
         DeltaError, OSError: delta-rs cannot read it, or the log was cleaned up that far.
         ColdTierError: it cannot be read.
     """
-    listed = storage.list_files(f"{path}/_delta_log", recursive=False)
-    found = {info.base_name: _NAME.fullmatch(info.base_name) for info in listed if info.is_file}
+    found = {name: _NAME.fullmatch(name) for name in storage.file_names(f"{path}/_delta_log")}
     versions = {name: int(match[1]) for name, match in found.items() if match is not None}
     checkpoints = [v for name, v in versions.items() if ".checkpoint." in name and v <= version]
     since = max(checkpoints, default=0)

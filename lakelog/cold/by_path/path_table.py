@@ -159,7 +159,7 @@ class PathTable(TimestampLookup[SegmentReader]):
         with self._lock:
             self._log.refresh()
             if self._log.version != self._latest.version:
-                found = self.unchecked()
+                found = self._seen()
                 contradictions.check(self._topic.name, found.files, found.registers)
                 self._latest = found
                 if len(found.files) >= MANY_FILES:
@@ -182,20 +182,7 @@ class PathTable(TimestampLookup[SegmentReader]):
         """See `ColdTable.unchecked`."""
         with self._lock:
             self._log.refresh()
-            if self._log.version != self._unchecked.version:
-                files = self._log.files()
-                registers = self._registers()
-                properties = self._log.properties()
-                told = mirrored_version(properties)
-                self._unchecked = ColdSnapshot(
-                    self._log.version,
-                    files,
-                    registers,
-                    told,
-                    is_deleted(properties),
-                    is_untiered(properties),
-                )
-            return self._unchecked
+            return self._seen()
 
     def apply(self, change: Change, planned_on: ColdSnapshot) -> Applied:
         """See `ColdTable.apply`."""
@@ -471,6 +458,20 @@ class PathTable(TimestampLookup[SegmentReader]):
         return purging.remove(self.storage, self.path, lambda: self._store_now_ms())
 
     # -- helpers -----------------------------------------------------------------------------------
+
+    def _seen(self) -> ColdSnapshot:
+        """The version that the log is at."""
+        if self._log.version != self._unchecked.version:
+            properties = self._log.properties()
+            self._unchecked = ColdSnapshot(
+                self._log.version,
+                self._log.files(),
+                self._registers(),
+                mirrored_version(properties),
+                is_deleted(properties),
+                is_untiered(properties),
+            )
+        return self._unchecked
 
     def _write_calls(self, change: Change, standing: Iterable[int]) -> None:
         calls = {number: change.calls.get(number, ()) for number in standing}

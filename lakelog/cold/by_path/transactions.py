@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from uuid import UUID
 
 from ..change import Change
@@ -55,10 +56,15 @@ def registers_in(topic_id: UUID, transactions: Mapping[str, int]) -> dict[Regist
     found: dict[Register, int] = {}
     ours = f"lakelog/{topic_id}/"
     for name, version in transactions.items():
-        if not name.startswith(ours):
-            continue
-        number, _, kind = name.removeprefix(ours).partition("/")
-        register = _KINDS.get(kind)
-        if register is not None and number.isdecimal():
-            found[register(int(number))] = version
+        if name.startswith(ours):
+            register = _named(name[len(ours) :])
+            if register is not None:
+                found[register] = version
     return found
+
+
+@lru_cache(maxsize=65_536)  # those of 1,000 tables are mostly the same
+def _named(name: str) -> Register | None:
+    number, _, kind = name.partition("/")
+    register = _KINDS.get(kind)
+    return register(int(number)) if register is not None and number.isdecimal() else None

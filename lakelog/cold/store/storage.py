@@ -234,6 +234,23 @@ class Storage:
 
         return patiently(f"listing {path}", listed)
 
+    def file_names(self, path: str) -> list[str]:
+        """The names of the files that lie in a folder itself; none if there is no folder."""
+        if not self.is_local:
+            infos = self.list_files(path, recursive=False)
+            return [info.base_name for info in infos if info.is_file]
+
+        def listed() -> list[str]:  # Arrow asks for the size and time of each file, too
+            with (
+                self.naming(path),
+                suppress(FileNotFoundError),
+                os.scandir(path) as entries,
+            ):
+                return [entry.name for entry in entries if entry.is_file()]
+            return []
+
+        return patiently(f"listing {path}", listed)
+
     @contextmanager
     def opened(self, path: str) -> Iterator[pa.NativeFile]:
         """A file to read from its beginning on.
@@ -277,7 +294,11 @@ class Storage:
     def read_bytes(self, path: str) -> bytes | None:
         """A small file's content; None if there is no such file."""
 
-        def content() -> bytes:
+        def content() -> bytes | None:
+            if self.is_local:
+                with self.naming(path), suppress(FileNotFoundError):
+                    return Path(path).read_bytes()
+                return None
             with self.opened(path) as stream:
                 return bytes(stream.read())
 

@@ -70,21 +70,30 @@ def figures_of(files: SegmentIndex) -> dict[int, ColdFigures]:
     if not len(files):
         return {}
     partitions, segments = files.numbers("partition"), files.numbers("segment")
+    sizes = files.numbers("size_bytes")
     order = np.lexsort((segments, partitions))
-    partitions, segments = partitions[order], segments[order]
-    sizes = files.numbers("size_bytes")[order]
-    is_new = np.r_[True, np.diff(partitions) != 0]  # a partition begins
-    is_next = is_new | np.r_[True, np.diff(segments) != 0]  # a segment does
-    begins = np.flatnonzero(is_next)  # rows
-    counts = np.diff(np.r_[begins, len(sizes)])  # files of each segment
-    firsts = np.flatnonzero(is_new)
-    first_segments = np.flatnonzero(is_new[begins])
+    partitions, segments, sizes = partitions[order], segments[order], sizes[order]
+    is_new = np.ones(len(sizes), bool)  # a partition begins
+    is_new[1:] = partitions[1:] != partitions[:-1]
+    is_next = is_new.copy()  # a segment does
+    is_next[1:] |= segments[1:] != segments[:-1]
+    (begins,), (firsts,) = is_next.nonzero(), is_new.nonzero()  # rows
+    (first_segments,) = is_new[begins].nonzero()
+    counts = _lengths(begins, len(sizes))  # files of each segment
     columns = (
         partitions[firsts],
         np.add.reduceat(sizes, firsts),
-        np.diff(np.r_[first_segments, len(begins)]),
-        np.diff(np.r_[firsts, len(sizes)]),
+        _lengths(first_segments, len(begins)),
+        _lengths(firsts, len(sizes)),
         np.maximum.reduceat(counts, first_segments),
     )
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return {number: ColdFigures(*row) for number, *row in rows}
+
+
+def _lengths(begins: np.ndarray, end: int) -> np.ndarray:
+    """Of stretches that follow each other."""
+    lengths = np.empty_like(begins)
+    lengths[:-1] = begins[1:] - begins[:-1]
+    lengths[-1] = end - begins[-1]
+    return lengths

@@ -181,7 +181,7 @@ def _lag_samples(
 
 def _servers(hot: HotLog, topics: Sequence[Topic], found: _Found) -> None:
     servers = hot.servers()
-    throttles = throttle_ms(servers, high_water_marks(hot, topics))
+    throttles = throttle_ms(servers, high_water_marks(hot, topics, servers))
     for server in servers:
         labels = (server.name,)
         found.add(m.REDIS_THROTTLE, labels, throttles.get(server.name, 0) / 1000)

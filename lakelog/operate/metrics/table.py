@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
+from ...arrow_columns import no_rows, numbers, repeated, texts
 from ...metrics.metric import Kind, Measured, Sample
 
 #: A row for each sample. A histogram has a row for each of its buckets (``…_bucket``, with the
@@ -30,7 +31,7 @@ def metrics_table(measured: Iterable[Measured]) -> pa.Table:
         for name, names, samples in samples_of(one)
         if samples
     ]
-    return pa.concat_tables([METRICS_SCHEMA.empty_table(), *parts])
+    return pa.concat_tables([no_rows(METRICS_SCHEMA), *parts])
 
 
 def samples_of(
@@ -64,17 +65,17 @@ def _rows(
 ) -> pa.Table:
     count, width = len(samples), len(names)
     labels = pa.MapArray.from_arrays(
-        pa.array(range(0, (count + 1) * width, width) if width else [0] * (count + 1), pa.int32()),
-        pa.array(list(names) * count, pa.string()),
-        pa.array([value for of_one, _ in samples for value in of_one], pa.string()),
+        numbers(pa.int32(), range(0, (count + 1) * width, width) if width else [0] * (count + 1)),
+        repeated(names, count),
+        texts([value for of_one, _ in samples for value in of_one]),
     )
-    return pa.table(
+    return pa.Table.from_arrays(
         [
-            pa.repeat(name, count),
-            pa.repeat(measured.metric.kind.value, count),
-            pa.repeat(measured.metric.unit, count),
+            repeated([name], count),
+            repeated([measured.metric.kind.value], count),
+            repeated([measured.metric.unit], count),
             labels,
-            pa.array([float(value) for _, value in samples], pa.float64()),
+            numbers(pa.float64(), [value for _, value in samples]),
         ],
         schema=METRICS_SCHEMA,
     )
