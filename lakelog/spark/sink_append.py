@@ -17,7 +17,9 @@ Numbers alone would take other rows for the same ones, and lose them. So each ca
 checksum over all of the task's rows for that partition up to and with it, which the append script
 compares with the one that is there: rows that came in another order the first time are refused. It
 is of the values in the clear, for each attempt encrypts them differently; where they are encrypted,
-it is therefore itself hidden by a key of the topic's.
+it is therefore itself hidden by a key of the topic's. Where a topic has values of both kinds, an
+earlier attempt may have left its checksums in the other form: what is refused is asked for in that
+one, too.
 
 Runs on: executor.
 """
@@ -37,7 +39,9 @@ import pyarrow as pa
 from ..back_off import ASK_AGAIN, BackOff, Tries
 from ..codec import ProducedBatch, encode, resolve_compression
 from ..codec.crc import crc32c_extended
-from ..encryption.of_topic import sealing
+from ..config import DATA_KEYS
+from ..data_keys import DataKeys
+from ..encryption.of_topic import opening, sealing
 from ..encryption.sealed_values import SealedValues
 from ..errors import (
     HotTierFullError,
@@ -132,6 +136,8 @@ class TaskAppend:
         self._back_off = back_off
         self._topics: dict[str, Topic] = {}
         self._progress: dict[TopicPartition, _Progress] = {}
+        #: Of topics with values of both kinds, what each call has its checksums of.
+        self._crcs: dict[tuple[TopicPartition, int], tuple[int, int]] = {}
 
     def number(self, calls: Iterable[Rows]) -> list[AppendCall]:
         """The calls, encoded, with the numbers that every attempt gives them.
@@ -197,6 +203,8 @@ class TaskAppend:
             flatten=config["lakelog.fields.flatten"],
         )
         progress.sequence, progress.crc = end, after
+        if _has_both_kinds(topic):
+            self._crcs[topic_partition, first] = before, after
         batch = ProducedBatch(
             entries,
             self._producer_id,
@@ -210,6 +218,7 @@ class TaskAppend:
     def _round(self, calls: Sequence[AppendCall]) -> tuple[list[AppendCall], LakelogError | None]:
         """One round trip: the calls to send again, in order, and what to wait for before."""
         left: list[AppendCall] = []
+        asked: set[TopicPartition] = set()  # once more, in another form
         held_ms = 0
         stopped: dict[TopicPartition, LakelogError] = {}
         for call, answer in zip(calls, self._hot.append_all(calls, self._acks), strict=True):
@@ -228,8 +237,11 @@ class TaskAppend:
                 _EXPIRY.look(topic, age_limit_ms(topic.config), call.batch.entries)
             elif isinstance(answer, OutOfOrderSequenceError) and self._was_appended(call, answer):
                 progress.is_confirmed = False
-            elif tp in stopped and isinstance(answer, _NOT_YET):
+            elif (tp in stopped or tp in asked) and isinstance(answer, _NOT_YET):
                 left.append(call)
+            elif (other := self._in_other_form(call, answer)) is not None:
+                left.append(other)
+                asked.add(tp)
             elif answer.retriable or isinstance(answer, _MENDED):
                 left.append(_unanswered(call, answer))
                 stopped.setdefault(tp, answer)
@@ -239,6 +251,26 @@ class TaskAppend:
             sleep(held_ms / 1000)
         reasons = [self._mended(tp, error) for tp, error in stopped.items()]
         return left, reasons[0] if reasons else None
+
+    def _in_other_form(self, call: AppendCall, answer: LakelogError) -> AppendCall | None:
+        """A call that was refused, with checksums as an earlier attempt may have left them; None:
+        it has come in all forms.
+        """
+        crcs = self._crcs.get((call.topic_partition, call.batch.first_sequence))
+        if crcs is None or not isinstance(answer, RepeatDiffersError) or answer.is_cut:
+            return None
+        before, after = crcs
+        topic = self._topics[call.topic_partition.topic]
+        now = sealing(topic)
+        then = opening(topic) if now is None else None
+        # Behind a call of that attempt; and as one of its own. What is appended has the form that
+        # the topic has now, since a checksum in the clear would tell of what is encrypted.
+        forms = [(now, now), (then, now), (then, then)]
+        sums = [(_checksum(before, one), _checksum(after, two)) for one, two in forms]
+        asked = sums.index(call.batch.checksums or ("", ""))
+        if asked + 1 == len(sums):
+            return None
+        return replace(call, batch=replace(call.batch, checksums=sums[asked + 1]))
 
     def _was_appended(self, call: AppendCall, answer: OutOfOrderSequenceError) -> bool:
         """Whether the partition is beyond a call that Redis remembers no more.
@@ -343,6 +375,12 @@ def _stamped(records: pa.RecordBatch) -> pa.RecordBatch:
     now_ms = int(time() * 1000)
     stamped = pa.array(np.where(is_missing, now_ms, times))
     return pa.RecordBatch.from_arrays([stamped, *records.columns[1:]], schema=PRODUCED)
+
+
+def _has_both_kinds(topic: Topic) -> bool:
+    """Whether some of a topic's values may be encrypted, and others not."""
+    data_keys: DataKeys | None = topic.config[DATA_KEYS]
+    return data_keys is not None and (data_keys.clear or not topic.config.encrypts)
 
 
 def _checksum(crc: int, values: SealedValues | None) -> str:

@@ -146,6 +146,54 @@ def test_a_repeat_is_known_although_it_encrypts_anew_and_its_checksum_tells_noth
     assert plain not in kept
 
 
+@pytest.mark.parametrize("begun", ["in the clear", "encrypted"])
+def test_a_repeat_is_known_although_encryption_was_switched_meanwhile(
+    redis_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    begun: str,
+) -> None:
+    monkeypatch.setenv("LAKE_KEY", "77" * 32)
+    attempts = Attempts(redis_url)
+    lake, table = attempts.lakelog, rows()
+    settings = [{ENCRYPTION_KEY: "env:LAKE_KEY"}, {ENCRYPTION_KEY: None}]
+    if begun == "encrypted":
+        attempts.topic = lake.topics.alter("orders", settings[0])
+        settings.reverse()
+    with pytest.raises(Stopped):
+        attempts.append(table, stop_after=3)
+    attempts.topic = lake.topics.alter("orders", settings[0])
+    with pytest.raises(Stopped):
+        attempts.append(table, stop_after=5)
+    attempts.topic = lake.topics.alter("orders", settings[1])
+    assert attempts.append(table) == COUNT
+    attempts.topic = lake.topics.alter("orders", settings[0])
+    assert attempts.append(table, arriving=37) == COUNT
+    with pytest.raises(RepeatDiffersError):
+        attempts.append(rows(seed=2))
+    held = [lake.log("orders").read(number).to_arrow() for number in range(2)]
+    assert sorted(value for one in held for value in one["value"].to_pylist()) == expected(table)
+
+
+def test_what_is_appended_behind_values_in_the_clear_has_a_checksum_that_tells_nothing(
+    redis_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAKE_KEY", "77" * 32)
+    attempts = Attempts(redis_url)
+    table = pa.table({"key": [b"k"] * 3, "value": [b"yes" * 300_000] * 2 + [b"no"]})
+    with pytest.raises(Stopped):
+        attempts.append(table, stop_after=1)
+    attempts.topic = attempts.lakelog.topics.alter("orders", {ENCRYPTION_KEY: "env:LAKE_KEY"})
+    assert attempts.append(table) == 3
+    records = [(NO_TIMESTAMP_MS, b"k", value, ()) for value in table["value"].to_pylist()]
+    plain = _extended(_extended(0, produced_batch(records[:2])), produced_batch(records[2:]))
+    values = opening(attempts.topic)
+    assert values is not None
+    hashes = [key for key in redis_client.scan_iter() if redis_client.type(key) == b"hash"]
+    kept = b" ".join(value for key in hashes for value in redis_client.hvals(key))
+    assert values.check_of(plain).encode() in kept
+    assert f"{plain:08x}".encode() not in kept
+
+
 @pytest.mark.parametrize(
     "change",
     [
