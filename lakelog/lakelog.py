@@ -49,7 +49,7 @@ from .groups.share.admin import ShareGroupAdmin
 from .groups.share.share_partitions import SharePartitions
 from .hot import HotLog, TopicRegistry
 from .ingest.producer import Producer, ProducerConfig
-from .offsets import HotOffsets, Latest
+from .offsets import HotSegments, Latest
 from .operate.acl.acl import EVERY, Acl, acl
 from .operate.acl.role import Role
 from .operate.check.check import Checked, with_unreachable
@@ -938,8 +938,8 @@ class Lakelog(ColdLog):
         return None if self._place.cold is None else self.archived.log
 
     def _cleaner(self, topic: Topic) -> Cleanup:
-        def hot() -> dict[int, HotOffsets]:
-            seen = self.hot.offsets(topic.topic_partitions(), topic_id=topic.topic_id)
+        def hot() -> dict[int, HotSegments]:
+            seen = self.hot.segments(topic.topic_partitions(), topic_id=topic.topic_id)
             return {tp.partition: offsets for tp, offsets in seen.items()}
 
         return Cleanup(

@@ -215,14 +215,21 @@ class HotSegment:
     created_ms: int  # Redis's clock
     modified_ms: int  # the last append's, Redis's clock
 
+    def bytes_from(self, offset: int) -> int:
+        """Its stored bytes from that offset on: by its share of the offsets, rounded down."""
+        start = max(offset, self.base_offset)
+        if start >= self.end_offset:
+            return 0
+        offsets = self.end_offset - self.base_offset
+        return self.size_bytes * (self.end_offset - start) // offsets
+
 
 @dataclass(frozen=True, slots=True)
 class HotOffsets:
-    """One partition of the hot tier, read in one step."""
+    """One partition of the hot tier, read in one step, however many segments it has."""
 
     local_log_start: int
     log_end: int
-    segments: tuple[HotSegment, ...]  # oldest first; the first may begin below local_log_start
     max_timestamp_ms: int  # over all that was ever appended; -1: none
     size_bytes: int  # of all segments
     recovered: bool = True  # False: the server changed since the last append; see RecoveryNeeded
@@ -239,21 +246,7 @@ class HotOffsets:
     appended_bytes: int = 0  # stored, likewise
     #: The last calls of producers with checksums, if they were asked for; see `producer_calls`.
     calls: tuple[ProducerCall, ...] = ()
-
-    def bytes_from(self, offset: int) -> int:
-        """The stored bytes from that offset on.
-
-        Redis counts whole segments: of one that the offset lies in counts its share of the offsets,
-        rounded down.
-        """
-        start = max(offset, self.local_log_start)
-        return sum(
-            segment.size_bytes
-            * (segment.end_offset - max(start, segment.base_offset))
-            // (segment.end_offset - segment.base_offset)
-            for segment in self.segments
-            if start < segment.end_offset and segment.base_offset < segment.end_offset
-        )
+    segment_count: int = 1  # with the open one
 
     @property
     def needs_room(self) -> bool:
@@ -261,6 +254,40 @@ class HotOffsets:
         return self.tiered and (
             self.reserved_end is None or self.reserved_end - self.log_end < reservation.least_room()
         )
+
+
+_NO_OFFSETS = OffsetRange(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class HotSegments(HotOffsets):
+    """One partition of the hot tier with its segments: all, or those that were asked for."""
+
+    #: Oldest first, the open one last; the first may begin below local_log_start.
+    segments: tuple[HotSegment, ...] = ()
+    #: The offsets of segments that are there and were not asked for; empty: none.
+    unseen: OffsetRange = _NO_OFFSETS
+
+    @property
+    def held_bytes(self) -> int:
+        """The stored bytes from the local log start on; the oldest segment must be known.
+
+        Redis counts whole segments: of one that is trimmed in part counts its share of the offsets.
+        """
+        return self.size_bytes - sum(
+            segment.size_bytes - segment.bytes_from(self.local_log_start)
+            for segment in self.segments
+            if segment.base_offset < self.local_log_start
+        )
+
+    def bytes_from(self, offset: int) -> int:
+        """The stored bytes from that offset on, which must not lie below or among `unseen`.
+
+        Redis counts whole segments: of one that the offset lies in counts its share of the offsets,
+        rounded down.
+        """
+        start = max(offset, self.local_log_start)
+        return sum(segment.bytes_from(start) for segment in self.segments)
 
 
 @dataclass(frozen=True, slots=True)

@@ -417,6 +417,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "HotLog.offset_for_timestamp": lambda w: w.hot.offset_for_timestamp(TP, 0),
     "HotLog.offsets_for_timestamp": lambda w: w.hot.offsets_for_timestamp([TP], 0),
     "HotLog.offsets": lambda w: w.hot.offsets([TP]),
+    "HotLog.segments": lambda w: w.hot.segments([TP]),
     "HotLog.quarantine": lambda w: w.hot.quarantine(TP, w.topic.topic_id).held(),
     "HotLog.raise_log_start": lambda w: w.hot.raise_log_start(TP, 1),
     "HotLog.read": lambda w: drained(w.hot.read(TopicPartition("local", 0), 0)),

@@ -511,7 +511,7 @@ def test_what_only_redis_holds_counts_for_retention_bytes(log: Lakelog) -> None:
         for _ in range(300):
             producer.send("t", bytes(100))
     (tp,) = log.topics.get("t").topic_partitions()
-    hot_only = log.hot.offsets([tp])[tp].bytes_from(20)
+    hot_only = log.hot.segments([tp])[tp].bytes_from(20)
     assert hot_only > 30_000
 
     (with_redis,) = log.cleanup_plan("t", limit)[0].retention

@@ -36,7 +36,7 @@ from ..offsets import (
     Ago,
     AtOffset,
     AtTimestamp,
-    HotOffsets,
+    HotSegments,
     Latest,
     Position,
     PositionLike,
@@ -51,6 +51,9 @@ from .plan import FlushLimit, archive_start, plan, unarchived_records
 from .report import ArchiveReport, PartitionArchived
 
 logger = logging.getLogger(__name__)
+
+#: So many of a partition's oldest segments are looked at, to see which of them may go.
+_OLDEST = 1_000
 
 Until = PositionLike | Mapping[int, PositionLike]
 
@@ -81,10 +84,10 @@ class Flushed:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """Both tiers, hot read first: a trim in between can only make them overlap."""
+    """Both tiers; cold holds all that hot had trimmed, so that they can only overlap."""
 
     now_ms: int  # Redis's clock, before anything else was read
-    hot: Mapping[int, HotOffsets]
+    hot: Mapping[int, HotSegments]
     cold: ColdSnapshot
     started_ns: int  # by this process's clock
 
@@ -207,19 +210,19 @@ class Archiver:
         full = self._full()
         limit = FlushLimit() if full else FlushLimit.of(self._topic.config)
         now_ms = self._hot.now_ms()
-        hot = self._offsets(range(self._topic.partitions))
+        hot = self._segments(range(self._topic.partitions), self._cold)
         report = None
         if self._cold is None or self._is_due(hot, self._cold, limit, now_ms, full):
             report, errors = self._archive(self._look(calls=1), limit, [])
             if errors:
                 raise errors[0]
-            hot = self._offsets(range(self._topic.partitions))
+            hot = self._segments(range(self._topic.partitions), self._cold)
         return self._flushed(report, hot, FlushLimit.of(self._topic.config))
 
     def drain(self) -> Flushed:
         """Archive and trim all that is there now, at the end of a run."""
         report = self.run_once()
-        hot = self._offsets(range(self._topic.partitions))
+        hot = self._segments(range(self._topic.partitions), self._cold)
         return self._flushed(report, hot, FlushLimit.of(self._topic.config), is_final=True)
 
     def _archive(
@@ -318,7 +321,7 @@ class Archiver:
         points = trim_points(self._topic, look.hot, look.cold, look.now_ms, full)
         if points:  # settings may have changed while the copy took its time
             self._reload_topic()
-            points = trim_points(self._topic, look.hot, look.cold, look.now_ms, full)
+            points = self._trim_points(look, full)
         for number, seen in look.hot.items():
             archived_end = look.cold.archived_end(number)
             untold = seen.unarchived_since_ms is not None and archived_end >= seen.log_end
@@ -336,6 +339,16 @@ class Archiver:
             number: OffsetRange(look.hot[number].local_log_start, point)
             for number, point in points.items()
         }
+
+    def _trim_points(self, look: _Look, full: frozenset[int]) -> dict[int, int]:
+        """See `trim_points`, of however many segments go."""
+        points = trim_points(self._topic, look.hot, look.cold, look.now_ms, full)
+        # Where all of the oldest that were asked for go, others may go, too.
+        more = [n for n, point in points.items() if point == look.hot[n].unseen.start]
+        if more:
+            seen = self._segments(more)
+            points |= trim_points(self._topic, seen, look.cold, look.now_ms, full)
+        return points
 
     def _remove_orphans(self) -> int:
         """Remove orphans when there may be some: in the first run and after one that lost a race.
@@ -366,7 +379,7 @@ class Archiver:
             return look
         # On the first look, another archiver's commit may be the reason; on the second, with
         # the same snapshot, Redis holds less than what was archived from it.
-        seen = self._offsets(behind)
+        seen = self._segments(behind, look.cold)
         behind = _behind(seen, look.cold)
         self._hot.recover_all(
             {self._topic.partition(n): archive_start(look.cold, n) for n in behind},
@@ -386,12 +399,20 @@ class Archiver:
         return look
 
     def _look_once(self, calls: int = 0) -> _Look:
-        started_ns = time.time_ns()
-        now_ms = self._hot.now_ms()
-        hot = self._offsets(range(self._topic.partitions), calls)
-        self._settle_table()
-        self._cold = self._table.snapshot(newer_than=self._cold)
-        return _Look(now_ms, hot, self._cold, started_ns)
+        while True:
+            started_ns = time.time_ns()
+            is_first = self._cold is None
+            # Of what is archived already, Redis need not tell the segments.
+            planned_from = self._table.snapshot() if self._cold is None else self._cold
+            now_ms = self._hot.now_ms()
+            hot = self._segments(range(self._topic.partitions), planned_from, calls)
+            self._settle_table()
+            starts = {number: archive_start(planned_from, number) for number in hot}
+            self._cold = planned_from
+            if not is_first or any(one.local_log_start > starts[n] for n, one in hot.items()):
+                self._cold = self._table.snapshot(newer_than=planned_from)
+            if all(archive_start(self._cold, n) >= start for n, start in starts.items()):
+                return _Look(now_ms, hot, self._cold, started_ns)
 
     def _full(self) -> frozenset[int]:
         """The partitions whose server is so full that the topic gives room there."""
@@ -436,14 +457,30 @@ class Archiver:
                 raise _elsewhere(self._topic, said, where)
         self._is_known = True
 
-    def _offsets(self, partitions: Iterable[int], calls: int = 0) -> dict[int, HotOffsets]:
+    def _segments(
+        self,
+        partitions: Iterable[int],
+        cold: ColdSnapshot | None = None,
+        calls: int = 0,
+    ) -> dict[int, HotSegments]:
+        """What Redis says of partitions.
+
+        Args:
+            cold: then without most of the segments that it holds already.
+        """
+        numbers = {self._topic.partition(number): number for number in partitions}
+        start = None
+        if cold is not None:
+            start = {tp: archive_start(cold, number) for tp, number in numbers.items()}
         # By id: after a drop and create, the new stream must not look like one that lost records.
-        found = self._hot.offsets(
-            [self._topic.partition(number) for number in partitions],
+        found = self._hot.segments(
+            numbers,
+            start=start,
+            oldest=_OLDEST,
             topic_id=self._topic.topic_id,
             calls=calls,
         )
-        return {topic_partition.partition: seen for topic_partition, seen in found.items()}
+        return {numbers[topic_partition]: seen for topic_partition, seen in found.items()}
 
     def _ends(self, until: Until, look: _Look) -> dict[int, int]:
         check_until(until)
@@ -476,7 +513,7 @@ class Archiver:
     def _flushed(
         self,
         report: ArchiveReport | None,
-        hot: Mapping[int, HotOffsets],
+        hot: Mapping[int, HotSegments],
         limit: FlushLimit,
         *,
         is_final: bool = False,
@@ -497,7 +534,7 @@ class Archiver:
 
     def _is_due(
         self,
-        hot: Mapping[int, HotOffsets],
+        hot: Mapping[int, HotSegments],
         cold: ColdSnapshot,
         limit: FlushLimit,
         now_ms: int,
@@ -541,7 +578,7 @@ def _tiered(topic: Topic) -> Topic:
     return topic
 
 
-def _behind(hot: Mapping[int, HotOffsets], cold: ColdSnapshot) -> list[int]:
+def _behind(hot: Mapping[int, HotSegments], cold: ColdSnapshot) -> list[int]:
     """Partitions whose server changed, or holds less than was archived from it, or that will soon
     have given out all offsets that are reserved for them.
     """

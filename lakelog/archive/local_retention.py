@@ -6,14 +6,14 @@ from collections.abc import Collection, Mapping
 
 from ..cold.table import ColdSnapshot
 from ..config import TopicConfig
-from ..offsets import HotOffsets, HotSegment
+from ..offsets import HotSegment, HotSegments
 from ..topic import Topic
 from .plan import archive_start
 
 
 def trim_points(
     topic: Topic,
-    hot: Mapping[int, HotOffsets],
+    hot: Mapping[int, HotSegments],
     cold: ColdSnapshot,
     now_ms: int,
     full: Collection[int] = (),
@@ -36,6 +36,9 @@ def trim_points(
     Args:
         full: partitions whose server is nearly full: all that is archived goes from there.
 
+    Where all of the oldest segments go that are known, the point is where `HotSegments.unseen`
+    begins.
+
     Source: Kafka ``UnifiedLog.deleteOldSegments`` with a remote tier; KIP-405.
     """
     points = {}
@@ -50,7 +53,7 @@ def trim_points(
     return points
 
 
-def next_trim_ms(topic: Topic, hot: Mapping[int, HotOffsets], cold: ColdSnapshot) -> int | None:
+def next_trim_ms(topic: Topic, hot: Mapping[int, HotSegments], cold: ColdSnapshot) -> int | None:
     """When the next archived segment's time is over, on the clock that stamped them.
 
     None: nothing goes by time alone. What size or a log start asks for is due at once.
@@ -70,13 +73,15 @@ def next_trim_ms(topic: Topic, hot: Mapping[int, HotOffsets], cold: ColdSnapshot
 
 
 def _retention_point(
-    config: TopicConfig, offsets: HotOffsets, forgotten: int, held_by_cold: int, now_ms: int
+    config: TopicConfig, offsets: HotSegments, forgotten: int, held_by_cold: int, now_ms: int
 ) -> int:
     if config.local_retention_ms == 0:
         return held_by_cold
     excess_bytes = offsets.size_bytes - config.local_retention_bytes
     by_size = config.local_retention_bytes >= 0
     for segment in offsets.segments:
+        if offsets.unseen.start < offsets.unseen.end <= segment.base_offset:
+            return min(offsets.unseen.start, held_by_cold)  # what is known of the oldest goes
         excess_bytes -= segment.size_bytes
         if segment.end_offset <= forgotten:
             continue  # it goes whatever its age, so it shields no later segment

@@ -11,7 +11,7 @@ from ..cold.table import ColdSnapshot
 from ..config import MIB, TopicConfig
 from ..engines.choice import Work
 from ..errors import ContradictionError
-from ..offsets import HotOffsets, HotSegment
+from ..offsets import HotSegment, HotSegments
 from ..producer_calls import ProducerCall, last_calls
 from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
@@ -58,7 +58,7 @@ class FlushLimit:
 
 def plan(
     topic: Topic,
-    hot: Mapping[int, HotOffsets],
+    hot: Mapping[int, HotSegments],
     cold: ColdSnapshot,
     limit: FlushLimit,
     now_ms: int,
@@ -67,9 +67,9 @@ def plan(
 ) -> Change:
     """The change that archives what the limit asks for; without partitions if that is nothing.
 
-    `hot` must have been read with the calls of producers, and before `cold`, so that a trim in
-    between cannot look like a hole; `now_ms` is of the clock that stamped
-    ``HotOffsets.unarchived_since_ms``.
+    `hot` must have been read with the calls of producers and the segments from where `cold` ends,
+    and `cold` must hold all that had been trimmed by then, which would look like a hole; `now_ms`
+    is of the clock that stamped ``HotSegments.unarchived_since_ms``.
 
     Each partition's ranges run without a hole from max(archived_end, log_start). A range that
     follows a gap begins with it and none ends in one, so that a file's last record is always there
@@ -125,7 +125,7 @@ def archive_start(cold: ColdSnapshot, partition: int) -> int:
     return max(cold.archived_end(partition), cold.log_start(partition))
 
 
-def unarchived_records(offsets: HotOffsets, start: int) -> int:
+def unarchived_records(offsets: HotSegments, start: int) -> int:
     """How many hot records lie at or above `start`."""
     return sum(
         max(0, segment.end_offset - _first_record(segment, offsets, start))
@@ -161,7 +161,7 @@ class _Slice:
 
 
 def _slices(
-    topic_partition: TopicPartition, offsets: HotOffsets, start: int, end: int
+    topic_partition: TopicPartition, offsets: HotSegments, start: int, end: int
 ) -> Iterator[_Slice]:
     position = start
     for segment in offsets.segments:
@@ -176,11 +176,11 @@ def _slices(
     _check_hole(topic_partition, offsets, OffsetRange(position, end))
 
 
-def _first_record(segment: HotSegment, offsets: HotOffsets, start: int) -> int:
+def _first_record(segment: HotSegment, offsets: HotSegments, start: int) -> int:
     return max(segment.base_offset, offsets.local_log_start, start)
 
 
-def _check_hole(topic_partition: TopicPartition, offsets: HotOffsets, hole: OffsetRange) -> None:
+def _check_hole(topic_partition: TopicPartition, offsets: HotSegments, hole: OffsetRange) -> None:
     covered = hole.start
     for gap in offsets.gaps:
         if gap.start <= covered:

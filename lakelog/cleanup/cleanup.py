@@ -32,7 +32,7 @@ from ..errors import (
 from ..failpoints import failpoint
 from ..metrics import of_process as m
 from ..metrics.counts import COUNTS
-from ..offsets import HotOffsets
+from ..offsets import HotSegments
 from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
 from .compaction import PartitionCompacted, compact, partition_of
@@ -73,7 +73,7 @@ class Cleanup:
         table: ColdTable,
         clock: Clock | None = None,
         *,
-        hot: Callable[[], Mapping[int, HotOffsets]] | None = None,
+        hot: Callable[[], Mapping[int, HotSegments]] | None = None,
         current_topic: Callable[[], Topic] | None = None,
     ) -> None:
         self._subject = _Subject(topic, table, clock or SystemClock(), hot, current_topic)
@@ -220,7 +220,7 @@ class _Subject:
     topic: Topic  # as last looked up
     table: ColdTable
     clock: Clock
-    hot: Callable[[], Mapping[int, HotOffsets]] | None
+    hot: Callable[[], Mapping[int, HotSegments]] | None
     current_topic: Callable[[], Topic] | None
 
     def reload_topic(self) -> Topic:
@@ -231,7 +231,7 @@ class _Subject:
             self.topic = self.table.mirrored() or self.topic
         return self.topic
 
-    def hot_and_snapshot(self) -> tuple[Mapping[int, HotOffsets] | None, ColdSnapshot]:
+    def hot_and_snapshot(self) -> tuple[Mapping[int, HotSegments] | None, ColdSnapshot]:
         """Hot first: the snapshot after it holds all that it says is archived."""
         hot = None if self.hot is None else self.hot()
         return hot, self.table.snapshot()

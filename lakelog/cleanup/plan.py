@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ..cold.change import Rewrite
 from ..cold.registers import LogStart
 from ..cold.table import ColdSnapshot, Vacuumed
-from ..offsets import HotOffsets
+from ..offsets import HotSegments
 from ..record import TopicPartition
 from ..topic import Topic
 from .dirty import Cleanable, cleanable
@@ -149,7 +149,7 @@ def plan_cleanup(
     topic: Topic,
     cold: ColdSnapshot,
     now_ms: int,
-    hot: Mapping[int, HotOffsets] | None = None,
+    hot: Mapping[int, HotSegments] | None = None,
 ) -> CleanupPlan:
     """What cleanup would do as things are. Pure; pass a topic with other settings to ask "what if".
 

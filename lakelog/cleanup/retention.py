@@ -28,7 +28,7 @@ from ..cold.registers import LogStart
 from ..cold.segment import UNKNOWN_TIMESTAMP_MS, Segment, SegmentFile
 from ..cold.table import ColdSnapshot
 from ..config import HOUR_MS, TopicConfig
-from ..offsets import HotOffsets, HotSegment
+from ..offsets import HotSegment, HotSegments
 from ..record import TopicPartition
 from ..topic import Topic
 
@@ -80,7 +80,7 @@ def plan_retention(
     topic: Topic,
     cold: ColdSnapshot,
     now_ms: int,
-    hot: Mapping[int, HotOffsets] | None = None,
+    hot: Mapping[int, HotSegments] | None = None,
 ) -> list[PartitionRetention]:
     """What each partition that has files drops now.
 
@@ -119,7 +119,7 @@ def retention_change(plans: Iterable[PartitionRetention]) -> Change:
 
 
 def _plan_partition(
-    topic: Topic, cold: ColdSnapshot, partition: int, now_ms: int, hot: HotOffsets | None
+    topic: Topic, cold: ColdSnapshot, partition: int, now_ms: int, hot: HotSegments | None
 ) -> PartitionRetention:
     config = topic.config
     topic_partition = TopicPartition(topic.name, partition)

@@ -19,7 +19,7 @@ from ..errors import (
     OffsetOutOfRangeError,
     TrimmedError,
 )
-from ..offsets import HotOffsets, HotSegment, check_offset
+from ..offsets import HotOffsets, HotSegments, check_offset
 from ..once_a_process import OnceAProcess
 from ..record import MAX_OFFSET, Fetched, FetchedTogether, OffsetAndTimestamp, TopicPartition
 from ..secret_reference import resolve_secret
@@ -49,13 +49,10 @@ from .connection import (
     call_script,
     connect,
     mask,
-    moved,
     translate,
 )
-from .declared import Declared, parse_gaps
 from .fetch import Fetcher, check_topic_id, unknown_partition
 from .first_steps import first_count, first_steps
-from .foreign import foreign_if_illegible
 from .glance import Glancer
 from .inspection import Inspection
 from .keys import DEFAULT_KEYSPACE, Keys
@@ -63,10 +60,10 @@ from .lock import Lock
 from .memory_use import COMMAND, MemoryUse
 from .mending import Mending
 from .persistence import Persistence, rewrite_persistence
-from .producer_values import parse_calls
 from .quarantine import HotQuarantine
 from .recovery import Recovery, Reserve
 from .registry import Copies, TopicRegistry
+from .segments_look import SegmentsLook
 from .server_info import ServerInfo, server_info
 from .waker import Waker
 
@@ -95,6 +92,7 @@ class HotLog:
         self._keys = Keys(keyspace)
         self._clock = clock
         self._fetcher = Fetcher(servers, self._keys)
+        self._segments_look = SegmentsLook(servers, self._keys, clock)
         self._recovery = Recovery(servers, self._keys, clock)
         self._allowances = Allowances(servers, self._keys, self.topics().list, clock)
         self._looks = AppendLooks()
@@ -395,7 +393,7 @@ class HotLog:
         topic_id: UUID | Mapping[str, UUID] | None = None,
         calls: int = 0,
     ) -> dict[TopicPartition, HotOffsets]:
-        """Where the partitions begin and end, with their segments: one round trip for each server.
+        """Where the partitions begin and end: one round trip for each server.
 
         Args:
             topic_id: refuse to look at another creation of the topic; of several, by name.
@@ -407,34 +405,29 @@ class HotLog:
             UnknownTopicOrPartitionError: one is not in the hot tier.
             UnknownTopicIdError: one belongs to another creation of the topic than ``topic_id``.
         """
-        wanted = list(topic_partitions)
-        now = "" if self._clock is None else self._clock.now_ms()
-        arguments = (calls, now)
+        return self._segments_look.offsets(topic_partitions, topic_id, calls)
 
-        def id_of(topic: str) -> UUID | None:
-            return topic_id.get(topic) if isinstance(topic_id, Mapping) else topic_id
+    def segments(
+        self,
+        topic_partitions: Iterable[TopicPartition],
+        *,
+        start: Mapping[TopicPartition, int] | None = None,
+        oldest: int = 0,
+        topic_id: UUID | Mapping[str, UUID] | None = None,
+        calls: int = 0,
+    ) -> dict[TopicPartition, HotSegments]:
+        """As `offsets`, with the partitions' segments: all, or those that are asked for.
 
-        found: dict[TopicPartition, HotOffsets] = {}
-        for attempt in range(3):
-            left = [tp for tp in wanted if tp not in found]
-            if not left:
-                break
-            for server, group in by_server(self._servers, left, self._keys.stream):
-                run_id, replies = server.run_scripts(
-                    [("offsets", self._keys.partition(tp).all(), arguments) for tp in group]
-                )
-                for tp, reply in zip(group, replies, strict=True):
-                    if moved(reply) and attempt < 2:
-                        self._servers.refresh()
-                    elif isinstance(reply, Exception):
-                        stream = self._keys.partition(tp).stream
-                        raise translate(reply, server.name, stream) from reply
-                    else:
-                        check_topic_id(tp, reply[0][0], id_of(tp.topic))
-                        what = f"state of {tp}, with its segments"
-                        with foreign_if_illegible(reply, what):
-                            found[tp] = _offsets(tp, reply, run_id)
-        return {tp: found[tp] for tp in wanted}
+        Up to `segments_look.PAGE` of a partition take a round trip for each server.
+
+        Args:
+            start: an offset of each partition, to leave out segments that lie wholly below.
+            oldest: so many of those below, the oldest, are told all the same.
+            topic_id, calls: as for `offsets`.
+
+        Raises: as `offsets`.
+        """
+        return self._segments_look.segments(topic_partitions, start, oldest, topic_id, calls)
 
     def read(
         self,
@@ -518,7 +511,7 @@ class HotLog:
         Left out are those that need a closer look.
         """
         asked = list(topic_partitions)
-        arguments = [timestamp_ms, "" if topic_id is None else str(topic_id)]
+        arguments = time_index.arguments(timestamp_ms, topic_id)
         found: dict[TopicPartition, OffsetAndTimestamp | None] = {}
         starts: dict[TopicPartition, tuple[int, int]] = {}  # and the largest entry's bytes
         for server, group in by_server(self._servers, asked, self._keys.stream):
@@ -562,8 +555,13 @@ class HotLog:
     ) -> OffsetAndTimestamp | None:
         """The earliest hot offset whose timestamp is at or after the target, or None."""
         keys = self._keys.partition(topic_partition)
-        arguments = [timestamp_ms, "" if topic_id is None else str(topic_id)]
-        answer = call_script(self._servers, "find_timestamp", keys.all(), arguments)
+        after = ""
+        while True:  # as often as the segments take
+            arguments = time_index.arguments(timestamp_ms, topic_id, after)
+            answer = call_script(self._servers, "find_timestamp", keys.all(), arguments)
+            if answer[0] != b"MORE":
+                break
+            after = answer[1].decode()
         if answer[0] == b"UNKNOWN_TOPIC_ID":
             check_topic_id(topic_partition, answer[1], topic_id)
         if answer[0] == b"NONE":
@@ -586,10 +584,10 @@ class HotLog:
         offsets = self.offsets([topic_partition], topic_id=topic_id)[topic_partition]
         if offsets.local_log_start >= offsets.log_end:
             return None
-        top = max((segment.max_timestamp_ms for segment in offsets.segments), default=-1)
-        found = self.offset_for_timestamp(topic_partition, max(top, 0), topic_id=topic_id)
-        if found is not None:
-            return found
+        for top in self._largest_timestamps(topic_partition, offsets, topic_id):
+            found = self.offset_for_timestamp(topic_partition, max(top, 0), topic_id=topic_id)
+            if found is not None:
+                return found
         try:
             # The largest was in a trimmed part of a segment, or no record has a timestamp.
             return time_index.largest(
@@ -598,6 +596,14 @@ class HotLog:
             )
         except TrimmedError:  # as above
             return self.max_timestamp(topic_partition, topic_id=topic_id)
+
+    def _largest_timestamps(
+        self, topic_partition: TopicPartition, offsets: HotOffsets, topic_id: UUID | None
+    ) -> Iterator[int]:
+        """The largest timestamp of all, and if that one was trimmed, the largest there is."""
+        yield offsets.max_timestamp_ms
+        seen = self.segments([topic_partition], topic_id=topic_id)[topic_partition]
+        yield max(segment.max_timestamp_ms for segment in seen.segments)
 
     def wait(
         self,
@@ -676,7 +682,10 @@ class HotLog:
                 planned_at_ms,
             )
         ]
-        answer = call_script(self._servers, "trim", keys.all(), arguments)
+        while True:  # as often as the segments take
+            answer = call_script(self._servers, "trim", keys.all(), arguments)
+            if answer[0] != b"MORE":
+                break
         if answer[0] == b"UNKNOWN_TOPIC_ID":
             check_topic_id(topic_partition, answer[1], topic_id)
         if answer[0] == b"OUT_OF_RANGE":
@@ -874,40 +883,6 @@ def _at_once(largest_bytes: Mapping[TopicPartition, int]) -> Iterator[list[Topic
         size_bytes += more
     if together:
         yield together
-
-
-def _offsets(topic_partition: TopicPartition, reply: Any, run_id: str) -> HotOffsets:
-    state, closed, producers = reply
-    if state[0] is None:
-        raise unknown_partition(topic_partition)
-    log_end = int(state[2])
-    base, size, first, largest, created, modified = map(int, state[5].split())
-    declared = Declared(log_end, parse_gaps(state[9], state[13]))
-    segments = declared.segments([HotSegment(*map(int, text.split())) for text in closed], base)
-    segments.append(HotSegment(base, log_end, size, first, largest, created, modified))
-    appended, appended_bytes = map(int, (state[17] or b"0 0").split())
-    return HotOffsets(
-        local_log_start=int(state[4]),
-        log_end=log_end,
-        segments=tuple(segments),
-        max_timestamp_ms=int(state[6].split()[2]),
-        size_bytes=int(state[7]) + size,
-        recovered=state[1].decode() == run_id,
-        gaps=declared.gaps,
-        unarchived_since_ms=None if state[8] is None else int(state[8]),
-        log_start=int(state[3]),
-        paused=state[10] is not None,
-        reserved_end=None if state[12] is None else int(state[12]),
-        lost_from=None if state[14] is None else int(state[14]),
-        tiered=state[15].split()[9] == b"1",
-        appended=appended,
-        appended_bytes=appended_bytes,
-        calls=tuple(
-            call
-            for producer, value in zip(producers[::2], producers[1::2], strict=True)
-            for call in parse_calls(producer, value)
-        ),
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
--- One look at all of a partition except its entries and time index, even if keys are damaged.
+-- One look at all of a partition except its entries and time index, even if keys are damaged; of its
+-- closed segments a part. ARGV: the score after which these go on or '', about how many.
 -- Returns the replies of HGETALL state, ZRANGE segments WITHSCORES, HLEN producers and XLEN stream;
 -- in place of one that failed, {'ERR', why}.
 
@@ -10,7 +11,16 @@ local function ask(...)
   return reply
 end
 
-return {
-  ask('HGETALL', state), ask('ZRANGE', segments, 0, -1, 'WITHSCORES'), ask('HLEN', producers),
-  ask('XLEN', stream),
-}
+local most = tonumber(ARGV[2])
+local closed = ask('ZRANGE', segments, ARGV[1] == '' and '-inf' or '(' .. ARGV[1], '+inf',
+  'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES')
+if #closed == 2 * most then -- all that foreign hands gave the last score belong to this part
+  local last = closed[#closed]
+  while closed[#closed] == last do
+    closed[#closed], closed[#closed - 1] = nil, nil
+  end
+  for _, value in ipairs(redis.call('ZRANGE', segments, last, last, 'BYSCORE', 'WITHSCORES')) do
+    closed[#closed + 1] = value
+  end
+end
+return { ask('HGETALL', state), closed, ask('HLEN', producers), ask('XLEN', stream) }

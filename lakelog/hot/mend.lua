@@ -2,7 +2,7 @@
 -- ARGV: topic_id, then triples: what, and two values:
 --   'closed'         a closed segment's text as it was seen, and as it is to be
 --   'open'           likewise, the open segment's
---   'closed_bytes'   '', ''
+--   'closed_bytes'   as they were seen, and the sum of the closed segments then; '' if one is foreign
 --   'producer_count' '', ''
 --   'largest_entry'  at least so many bytes, ''
 --   'largest'        at least that timestamp, ''
@@ -12,7 +12,8 @@
 -- Returns {'OK', for each 1, or 0 if it is no longer as it was seen} or {'UNKNOWN_TOPIC_ID', found or ''}.
 --
 -- No record, offset or start of the log is ever touched. Appends and trims may go on: each triple is
--- compared with what is there now, and the sums are taken now.
+-- compared with what is there now; `closed_bytes`, which each closed segment changes, is changed by what
+-- it lacked.
 
 local st = redis.call('HMGET', state, 'topic_id', 'segment', 'index', 'largest_entry', 'log_end',
   'local_log_start')
@@ -20,14 +21,6 @@ if not st[1] or st[1] ~= ARGV[1] then
   return { 'UNKNOWN_TOPIC_ID', st[1] or '' }
 end
 check_types()
-
-local function sum_of_closed()
-  local bytes = 0
-  for _, text in ipairs(redis.call('ZRANGE', segments, 0, -1)) do
-    bytes = bytes + parse_closed(text).bytes
-  end
-  return bytes
-end
 
 local does = {}
 
@@ -49,9 +42,15 @@ function does.open(seen, held)
   return 1
 end
 
-function does.closed_bytes()
-  local bytes = sum_of_closed() -- first: it refuses foreign segments
-  redis.call('HSET', state, 'closed_bytes', int(bytes))
+function does.closed_bytes(seen, held)
+  assert(tonumber(held), 'a closed segment is not lakelog\'s')
+  local now = redis.call('HGET', state, 'closed_bytes') or ''
+  if tonumber(seen) and tonumber(now) then
+    held = int(tonumber(now) + tonumber(held) - tonumber(seen))
+  elseif now ~= seen then
+    return 0
+  end
+  redis.call('HSET', state, 'closed_bytes', held)
   return 1
 end
 

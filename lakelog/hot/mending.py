@@ -39,9 +39,12 @@ class SegmentStatistics:
 class ClosedBytes:
     """The size of all closed segments together."""
 
+    seen: bytes  # what is said, a number or not; empty: nothing
+    held: int | None  # None: a segment cannot be read, and nobody knows
+
     @property
-    def arguments(self) -> tuple[str, ...]:
-        return ("closed_bytes", "", "")
+    def arguments(self) -> tuple[str | bytes, ...]:
+        return ("closed_bytes", self.seen, "" if self.held is None else str(self.held))
 
 
 @dataclass(frozen=True, slots=True)

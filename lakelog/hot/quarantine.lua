@@ -90,14 +90,23 @@ local function gap_left()
 end
 
 local function cut_segments(first, ending)
-  local texts = {}
-  for _, text in ipairs(redis.call('ZRANGE', segments, 0, -1)) do
-    local s = parse_closed(text)
-    if s.base < ending and first < s.ending then
-      texts[#texts + 1] = text
+  local texts, at = {}, int(first)
+  while true do
+    local page = closed_from(at, 100)
+    for _, text in ipairs(page) do
+      local s = parse_closed(text)
+      if s.base >= ending then
+        return texts
+      end
+      if first < s.ending then
+        texts[#texts + 1] = text
+      end
+      at = '(' .. int(s.base)
+    end
+    if #page < 100 then
+      return texts
     end
   end
-  return texts
 end
 
 -- Rebuilds the stream without one entry, or with one more. It is made again because entries can be

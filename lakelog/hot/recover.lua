@@ -40,7 +40,7 @@ assert(log_end and closed_bytes and largest and (reserved_end or not st[11]) and
 local is_tiered = parse_settings(st[12]).tiered
 local asks, start = is_tiered and ARGV[6] == 'ask', is_tiered and tonumber(ARGV[6])
 local MAX_DECODED_BYTES = 9007199254740991 -- as good as none, until the topic is altered
-local PRODUCERS_AT_ONCE = 4000 -- some tens of milliseconds
+local PRODUCERS_AT_ONCE = 500 -- a few milliseconds
 local UNSYNCED = '2' -- as `paused`: the gap is in place, but may not be on the disk
 local is_own = st[2] == RUN_ID
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +13,18 @@ import pyarrow.compute as pc
 from ..record import Fetched, FetchedTogether, OffsetAndTimestamp, TopicPartition
 
 ReadFrom = Callable[[int], Iterator[Fetched]]
+
+#: How many segments one script looks through: a few milliseconds.
+AT_ONCE = 500
+
+
+def arguments(timestamp_ms: int, topic_id: UUID | None, after: str = "") -> list[Any]:
+    """ARGV of ``find_timestamp.lua``.
+
+    Args:
+        after: the base of a segment, to go on behind it.
+    """
+    return [timestamp_ms, "" if topic_id is None else str(topic_id), after, AT_ONCE]
 
 
 def first_at_or_after(

@@ -1,8 +1,12 @@
 -- Drops hot records below an offset and notes how far the partition is archived.
 -- ARGV: topic_id or '', before, log_start or '', archived_end or '', planned_at_ms or ''.
--- Returns {'OK', local log start}, {'UNKNOWN_TOPIC_ID', found or ''} or {'OUT_OF_RANGE', local log
--- start, log end}. Only grows; repeating it changes nothing. An untiered partition is only trimmed with
--- its log start: whoever archived it may not know yet that nobody does any more.
+-- Returns {'OK', local log start}, {'MORE'}, {'UNKNOWN_TOPIC_ID', found or ''} or {'OUT_OF_RANGE',
+-- local log start, log end}. MORE: a part of the segments was dropped, and all others who use the
+-- server get their turn before the next part. Only grows; repeating it changes nothing. An untiered
+-- partition is only trimmed with its log start: whoever archived it may not know yet that nobody does
+-- any more.
+
+local SEGMENTS_AT_ONCE = 250 -- a few milliseconds
 
 local st = redis.call('HMGET', state, 'topic_id', 'local_log_start', 'log_start', 'log_end',
   'segment', 'closed_bytes', 'unarchived_since', 'run_id', 'settings')
@@ -20,7 +24,12 @@ end
 if ARGV[3] == '' and not parse_settings(st[9]).tiered then
   return { 'OK', local_log_start }
 end
-local freed, trim
+local freed, trim, is_part
+local following = tonumber(
+  redis.call('ZRANGE', segments, SEGMENTS_AT_ONCE, SEGMENTS_AT_ONCE, 'WITHSCORES')[2])
+if following and local_log_start < following and following < before then
+  before, is_part = following, true
+end
 if before > local_log_start then
   freed, trim = trimming(before, parse_segment(st[5]).base)
 end
@@ -32,6 +41,9 @@ if trim then
     'closed_bytes', int(tonumber(st[6]) - freed))
   trim()
   local_log_start = before
+end
+if is_part then
+  return { 'MORE' }
 end
 if ARGV[4] ~= '' and st[7] then
   if tonumber(ARGV[4]) >= tonumber(st[4]) then

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ..hot.server_info import ServerInfo
-from ..offsets import HotOffsets
+from ..offsets import HotSegments
 from .sizing import HOUR_S, MEMORY_ONE_BY_ONE
 
 #: The rate is that of so long.
@@ -19,7 +19,7 @@ WINDOW_S = HOUR_S
 LEAST_S = 60
 
 
-def bytes_per_second(seen: HotOffsets, now_ms: int) -> float:
+def bytes_per_second(seen: HotSegments, now_ms: int) -> float:
     """How many stored bytes came in a second, of late.
 
     Of a segment that reaches back further than `WINDOW_S`, the share counts that lies within. What

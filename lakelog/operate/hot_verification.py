@@ -28,9 +28,6 @@ from ..record import NO_TIMESTAMP_MS, OffsetRange
 from ..topic import Topic
 from .finding import HOT, Findings, Kind, Progress, predicate
 
-#: What rights a field of ``:state`` that is a sum.
-_SUMS: dict[str | None, Mend] = {"closed_bytes": ClosedBytes(), "producer_count": ProducerCount()}
-
 #: What other fields of ``:state`` are about, but for those that say where the log starts or ends.
 _OF_FIELDS = {
     "segment": Kind.SEGMENT,
@@ -112,8 +109,9 @@ class HotVerification:
 
     def _flaw(self, flaw: KeyFlaw) -> None:
         keys = self.look.keys
-        if flaw.field in _SUMS:
-            self.mends.append(_SUMS[flaw.field])
+        if flaw.field in {"closed_bytes", "producer_count"}:
+            is_count = flaw.field == "producer_count"
+            self.mends.append(ProducerCount() if is_count else self._closed_bytes())
             self.findings.add(Kind.STATISTICS, flaw.where, flaw.what, repairable=True)
         elif flaw.field is not None:
             kind = _OF_FIELDS.get(flaw.field, Kind.REGISTER)
@@ -121,6 +119,16 @@ class HotVerification:
         else:
             kind = Kind.FOREIGN if flaw.is_type or flaw.where != keys.segments else Kind.SEGMENT
             self.findings.add(kind, flaw.where, flaw.what)
+
+    def _closed_bytes(self) -> ClosedBytes:
+        look = self.look
+        is_open_known = not any(flaw.field in {"segment", "log_end"} for flaw in look.flaws)
+        closed = look.segments[:-1] if is_open_known else look.segments
+        is_known = not any(flaw.where == look.keys.segments for flaw in look.flaws)
+        return ClosedBytes(
+            look.state.get("closed_bytes", b""),
+            sum(segment.size_bytes for segment in closed) if is_known else None,
+        )
 
     # -- entries -----------------------------------------------------------------------------------
 
@@ -276,7 +284,7 @@ class HotVerification:
                     what = f"has no segment for the offsets {holes}"
                     add(Kind.SEGMENT, look.keys.segments, what, holes.ranges)
             reach = segment.end_offset
-        closed = sum(segment.size_bytes for segment in look.segments[:-1])
+        closed = self._closed_bytes().held
         if not look.flaws and self.findings.differs(
             look.keys.state,
             "closed_bytes",
@@ -285,7 +293,7 @@ class HotVerification:
             of="the closed segments have",
             repairable=True,
         ):
-            self.mends.append(ClosedBytes())
+            self.mends.append(self._closed_bytes())
         if self.findings.differs(
             look.keys.state,
             "producer_count",

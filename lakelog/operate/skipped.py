@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from ..hot.server_info import ServerInfo
-from ..offsets import HotOffsets, LogOffsets
+from ..offsets import HotSegments, LogOffsets
 from ..record import TopicPartition
 
 
@@ -49,7 +49,7 @@ class Skipped:
 UNARCHIVED = "all that were not archived then"
 
 
-def skipped(log: LogOffsets, hot: HotOffsets) -> Iterator[Skipped]:
+def skipped(log: LogOffsets, hot: HotSegments) -> Iterator[Skipped]:
     """A partition's gaps, with the times that the segments beside them in Redis tell."""
     for gap in log.gaps:
         whole = next((one for one in hot.gaps if one.start <= gap.start < one.end), gap)

@@ -19,9 +19,9 @@ from ..cold.table import ColdSnapshot, ColdTable
 from ..errors import LakelogError
 from ..hot import HotLog
 from ..hot.server_info import ServerInfo
-from ..offsets import HotOffsets, HotSegment, LogOffsets
+from ..offsets import HotSegment, HotSegments, LogOffsets
 from ..read.hot_tier import HotTier
-from ..read.tiers import Look, Tiers
+from ..read.tiers import SegmentedLook, Tiers
 from ..record import TopicPartition
 from ..topic import Topic
 from .headroom import bytes_per_second, headroom_hours
@@ -129,7 +129,7 @@ def status(
     for topic in topics:
         try:
             tiers = Tiers(topic, hot, table_of(topic))
-            look = tiers.look(range(topic.partitions), seen.get(topic.topic_id))
+            look = tiers.look_at_segments(range(topic.partitions), seen.get(topic.topic_id))
             figures = figures_of(look.cold.files)
             partitions += [
                 _partition(topic, look, n, figures.get(n, _NO_FIGURES), now_ms, redis is None)
@@ -160,14 +160,14 @@ def status(
 
 def _hot_offsets(
     redis: HotLog, topics: Sequence[Topic]
-) -> Mapping[UUID, Mapping[TopicPartition, HotOffsets]]:
+) -> Mapping[UUID, Mapping[TopicPartition, HotSegments]]:
     """What Redis says of all topics at once; of none if one is damaged, or is another by now.
 
     One round trip a server, where asking topic by topic takes one each.
     """
     asked = {topic.topic_id: topic.topic_partitions() for topic in topics}
     try:
-        found = redis.offsets(
+        found = redis.segments(
             (tp for tps in asked.values() for tp in tps),
             topic_id={topic.name: topic.topic_id for topic in topics},
         )
@@ -198,7 +198,7 @@ def _open_tables(topics: Sequence[Topic], table_of: Callable[[Topic], ColdTable 
 
 def _partition(
     topic: Topic,
-    look: Look,
+    look: SegmentedLook,
     partition: int,
     figures: ColdFigures,
     now_ms: int,
@@ -220,7 +220,7 @@ def _partition(
     )
 
 
-def _warnings(topic: Topic, look: Look, now_ms: int) -> Iterable[PartitionWarning]:
+def _warnings(topic: Topic, look: SegmentedLook, now_ms: int) -> Iterable[PartitionWarning]:
     later = _with_later_timestamps(look.cold, now_ms)
     for partition, offsets in look.offsets.items():
         topic_partition = TopicPartition(topic.name, partition)
@@ -238,7 +238,7 @@ def _warnings(topic: Topic, look: Look, now_ms: int) -> Iterable[PartitionWarnin
                 yield PartitionWarning(topic_partition, text)
 
 
-def _hole_warning(topic: Topic, look: Look, partition: int) -> str | None:
+def _hole_warning(topic: Topic, look: SegmentedLook, partition: int) -> str | None:
     """A warning if records lie in neither tier and no gap says why."""
     seen = look.hot[partition]
     cold_end = max(look.cold.archived_end(partition), look.cold.log_start(partition))

@@ -12,7 +12,7 @@ from ..cold.table import ColdTable
 from ..errors import TrimmedError
 from ..hot.hot_log import READ_STEP_BYTES
 from ..hot.waker import Waker
-from ..offsets import HotOffsets
+from ..offsets import HotOffsets, HotSegments
 from ..record import Fetched, FetchedTogether, OffsetAndTimestamp, TopicPartition
 from ..topic import Topic
 
@@ -35,6 +35,12 @@ class HotTier(Protocol):
         self, topic_partitions: Iterable[TopicPartition], *, topic_id: UUID | None = None
     ) -> dict[TopicPartition, HotOffsets]:
         """Where partitions begin and end."""
+        ...
+
+    def segments(
+        self, topic_partitions: Iterable[TopicPartition], *, topic_id: UUID | None = None
+    ) -> dict[TopicPartition, HotSegments]:
+        """As `offsets`, with the segments."""
         ...
 
     def read(
@@ -126,6 +132,12 @@ class NothingHot:
         self, topic_partitions: Iterable[TopicPartition], *, topic_id: UUID | None = None
     ) -> dict[TopicPartition, HotOffsets]:
         """See `HotTier.offsets`."""
+        return {**self.segments(topic_partitions, topic_id=topic_id)}
+
+    def segments(
+        self, topic_partitions: Iterable[TopicPartition], *, topic_id: UUID | None = None
+    ) -> dict[TopicPartition, HotSegments]:
+        """See `HotTier.segments`: there are none."""
         asked = list(topic_partitions)
         names = {tp.topic for tp in asked}
         cold = {name: self._table_of(name, topic_id).snapshot() for name in names}
@@ -133,7 +145,7 @@ class NothingHot:
         for tp in asked:
             seen = cold[tp.topic]
             end = max(seen.archived_end(tp.partition), seen.log_start(tp.partition))
-            found[tp] = HotOffsets(end, end, (), -1, 0)
+            found[tp] = HotSegments(end, end, -1, 0, segment_count=0)
         return found
 
     def read(

@@ -18,7 +18,7 @@ from ..record import FetchedTogether, Record, TopicPartition
 from .found import FOUND, FULL, Page, Place, Progress, SearchLimit, records_of, rows_within
 from .search_merge import MOST_AT_ONCE, FirstSteps, Merge
 from .search_scan import Backward, Forward, Narrowed, Scan
-from .tiers import Look, Tiers
+from .tiers import SegmentedLook, Tiers
 from .where import Bounds, Where
 from .where.grammar import write
 
@@ -56,7 +56,7 @@ class Search:
         tiers: Tiers,
         ranges: Mapping[int, tuple[int, int]],
         where: Where,
-        look: Look | None = None,
+        look: SegmentedLook | None = None,
         first_times_ms: Mapping[int, int] | None = None,
     ) -> None:
         self._tiers = tiers
@@ -79,7 +79,7 @@ class Search:
         page_bytes: float = math.inf,
         on_progress: Callable[[Progress], None] = lambda _: None,
         stopped: Callable[[], bool] = lambda: False,
-        look: Look | None = None,
+        look: SegmentedLook | None = None,
     ) -> Page:
         """The first matches, or backward the last.
 
@@ -114,7 +114,7 @@ class Search:
         page_bytes: float,
         on_progress: Callable[[Progress], None],
         stopped: Callable[[], bool],
-        look: Look | None,
+        look: SegmentedLook | None,
         *,
         last: bool = False,
     ) -> Page | None:
@@ -182,12 +182,12 @@ class Search:
         )
 
     def _scans(
-        self, after: Mapping[int, Place], backward: bool, look: Look | None = None
+        self, after: Mapping[int, Place], backward: bool, look: SegmentedLook | None = None
     ) -> list[Scan]:
         bounds = Bounds.of(self.where)
         may = {p for p in self.ranges if bounds.partitions is None or p in bounds.partitions}
         if look is None and may:
-            look = self._tiers.look(sorted(may))
+            look = self._tiers.look_at_segments(sorted(may))
         step_bytes = self._step_bytes()
         kind = Backward if backward else Forward
         scans: list[Scan] = []

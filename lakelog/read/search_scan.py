@@ -17,7 +17,7 @@ from ..record import Fetched, TopicPartition
 from .fetch import fetches
 from .found import FOUND, Place, with_partition
 from .stretches import Piece, piece_at, pieces, record_count
-from .tiers import Look, Tiers
+from .tiers import SegmentedLook, Tiers
 from .where import Bounds, Where
 from .where.expression import matching
 
@@ -42,7 +42,7 @@ class Narrowed:
     """
 
     tiers: Tiers
-    look: Look | None
+    look: SegmentedLook | None
     partition: int
     keys: frozenset[bytes] | None
 

@@ -27,7 +27,7 @@ from ..offsets import (
 from ..record import NO_TIMESTAMP_MS, OffsetAndTimestamp, TopicPartition
 from .fetch import stored_fetches
 from .stretches import pieces
-from .tiers import Look, Tiers, out_of_range
+from .tiers import SegmentedLook, Tiers, out_of_range
 
 #: Positions that need a search in each partition; one look at the offsets decides the others.
 SOUGHT = (AtTimestamp, Ago, MaxTimestamp)
@@ -42,10 +42,10 @@ class Sought:
 
     offsets: Mapping[int, int | None]  # None where no record has that position
     times_ms: Mapping[int, int]  # of the record there, where it took reading it
-    look: Look  # at all of them, no older than what says so
+    look: SegmentedLook  # at all of them, no older than what says so
 
     @staticmethod
-    def of(found: Mapping[int, OffsetAndTimestamp | None], look: Look) -> Sought:
+    def of(found: Mapping[int, OffsetAndTimestamp | None], look: SegmentedLook) -> Sought:
         """What was read in each partition."""
         return Sought(
             {number: None if one is None else one.offset for number, one in found.items()},
@@ -59,7 +59,7 @@ def seek_each(tiers: Tiers, partitions: Iterable[int], position: Position, clock
     asked = [tiers.topic.partition(number) for number in partitions]
     numbers = [one.partition for one in asked]
     if not isinstance(position, SOUGHT):
-        look = tiers.look(numbers)
+        look = tiers.look_at_segments(numbers)
         known = {
             number: offset_of(position, tiers, number, one) for number, one in look.offsets.items()
         }
@@ -67,7 +67,7 @@ def seek_each(tiers: Tiers, partitions: Iterable[int], position: Position, clock
     target_ms = _target_ms(position, clock)
     if target_ms is None or len(asked) <= _ASKED_ONE_BY_ONE:
         found = {one.partition: _read_for(tiers, one, target_ms) for one in asked}
-        return Sought.of(found, tiers.look(numbers))
+        return Sought.of(found, tiers.look_at_segments(numbers))
     decided = _decided_together(tiers, asked, target_ms)
     left = [one for one in asked if one.partition not in decided.offsets]
     found = {one.partition: _read_for(tiers, one, target_ms) for one in left}
@@ -115,7 +115,7 @@ def _decided_together(tiers: Tiers, asked: list[TopicPartition], timestamp_ms: i
     # Hot first, as for one partition.
     hot = tiers.hot.offsets_for_timestamp(asked, timestamp_ms, topic_id=tiers.topic.topic_id)
     by_partition = {one.partition: one for one in asked}
-    look = tiers.look(by_partition)
+    look = tiers.look_at_segments(by_partition)
     found: dict[int, OffsetAndTimestamp | None] = {}
     for number, log in look.offsets.items():
         one = by_partition[number]
@@ -137,7 +137,7 @@ def _decided_together(tiers: Tiers, asked: list[TopicPartition], timestamp_ms: i
 
 
 def _decided_by_indexes(
-    look: Look, partitions: Iterable[int], timestamp_ms: int
+    look: SegmentedLook, partitions: Iterable[int], timestamp_ms: int
 ) -> dict[int, int | None]:
     """The offset of a time in those partitions where no record has to be read for it."""
     found: dict[int, int | None] = {}

@@ -227,7 +227,7 @@ class _TopicTable(ds.Dataset):  # type: ignore[misc]
     @cached_property
     def _seen(self) -> tuple[Tiers, list[_Part]]:
         tiers = self._tiers_of()
-        look = tiers.look(range(tiers.topic.partitions))
+        look = tiers.look_at_segments(range(tiers.topic.partitions))
         return tiers, [
             _Part(number, piece)
             for number, log in look.offsets.items()

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ..cold.segment import UNKNOWN_TIMESTAMP_MS, SegmentIndex
-from ..offsets import HotOffsets, LogOffsets
+from ..offsets import HotOffsets, HotSegments, LogOffsets
 from ..record import OffsetRange
-from .tiers import Look
+from .tiers import Look, SegmentedLook
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Piece:
     is_full: bool = True  # whether each offset surely has a record
 
 
-def pieces(look: Look, partition: int, start: int, end: int) -> list[Piece]:
+def pieces(look: SegmentedLook, partition: int, start: int, end: int) -> list[Piece]:
     """What the log holds of [start, end), by offset; none where it holds nothing."""
     found: list[Piece] = []
     hot, log = look.hot[partition], look.offsets[partition]
@@ -153,7 +153,7 @@ def record_count(found: Iterable[Piece]) -> int:
     return sum(piece.records for piece in found)
 
 
-def _hot_pieces(hot: HotOffsets, low: int, high: int) -> Iterator[Piece]:
+def _hot_pieces(hot: HotSegments, low: int, high: int) -> Iterator[Piece]:
     at = low
     for segment in hot.segments:
         start, end = max(at, segment.base_offset), min(high, segment.end_offset)

@@ -13,7 +13,7 @@ from ..cold.committing import deleted_topic
 from ..cold.offset_ranges import merged
 from ..cold.table import ColdRows, ColdSnapshot, ColdTable
 from ..errors import OffsetOutOfRangeError, RecoveryNeededError
-from ..offsets import HotOffsets, LogOffsets
+from ..offsets import HotOffsets, HotSegments, LogOffsets
 from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
 from .hot_tier import HotTier
@@ -30,6 +30,13 @@ class Look:
     offsets: Mapping[int, LogOffsets]
     cold: ColdSnapshot  # the one of a table that does not exist when the topic has no cold tier
     hot: Mapping[int, HotOffsets]  # as it was just before the cold tier was looked at
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentedLook(Look):
+    """What both tiers said, with the segments of the hot one; it costs more, the more there are."""
+
+    hot: Mapping[int, HotSegments]
 
 
 class Tiers:
@@ -78,6 +85,21 @@ class Tiers:
         # it dropped is in the snapshot that comes after.
         if hot is None:
             hot = self._hot_offsets(asked)
+        return Look(*self._joined(asked, hot), {tp.partition: hot[tp] for tp in asked})
+
+    def look_at_segments(
+        self, partitions: Iterable[int], hot: Mapping[TopicPartition, HotSegments] | None = None
+    ) -> SegmentedLook:
+        """As `look`, also at the segments of the hot tier."""
+        asked = [self.topic.partition(partition) for partition in partitions]
+        if hot is None:
+            hot = self._hot_segments(asked)
+        return SegmentedLook(*self._joined(asked, hot), {tp.partition: hot[tp] for tp in asked})
+
+    def _joined(
+        self, asked: list[TopicPartition], hot: Mapping[TopicPartition, HotOffsets]
+    ) -> tuple[dict[int, LogOffsets], ColdSnapshot]:
+        """What the partitions are across both tiers, and the cold one, which is looked at now."""
         self._follow(hot.values())
         cold = self.cold()
         ahead = [tp for tp in asked if _cold_end(cold, tp.partition) > hot[tp].log_end]
@@ -90,7 +112,7 @@ class Tiers:
             joined = join(hot[tp], cold, tp.partition)
             offsets[tp.partition] = replace(joined, recovered=False) if lost else joined
             self._local_log_starts[tp.partition] = joined.local_log_start
-        return Look(offsets, cold, {tp.partition: hot[tp] for tp in asked})
+        return offsets, cold
 
     def current_table(self, asked: list[TopicPartition]) -> ColdTable | None:
         """The cold tier that partitions have by now; None if they have none."""
@@ -123,6 +145,9 @@ class Tiers:
 
     def _hot_offsets(self, asked: list[TopicPartition]) -> dict[TopicPartition, HotOffsets]:
         return self.hot.offsets(asked, topic_id=self.topic.topic_id)
+
+    def _hot_segments(self, asked: list[TopicPartition]) -> dict[TopicPartition, HotSegments]:
+        return self.hot.segments(asked, topic_id=self.topic.topic_id)
 
     def may_be_hot(self, topic_partition: TopicPartition, offset: int) -> bool:
         """False if the offset is known to lie below the hot records. Costs nothing."""

@@ -321,7 +321,7 @@ class TopicLog:
         found = parse(where) if isinstance(where, str) else where
         edges = [self._sought(asked, one) for one in (start, end)]
         looks = [one.look for _, one in edges if one is not None]
-        look = looks[-1] if looks else self._tiers.look(asked)
+        look = looks[-1] if looks else self._tiers.look_at_segments(asked)
         first, last = (self._clamped(asked, sought, look) for sought, _ in edges)
         ranges = {number: (first[number], max(first[number], last[number])) for number in asked}
         begun = edges[0][1]

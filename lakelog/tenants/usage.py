@@ -15,6 +15,7 @@ from ..config import (
 )
 from ..errors import LakelogError
 from ..hot import HotLog, TopicRegistry
+from ..record import MAX_OFFSET
 from ..topic import Topic
 from .tenant import QuotaUsage
 
@@ -35,8 +36,14 @@ def quota_usage(
     there, defaults = topics.list(), topics.defaults()
     hot_bytes = 0
     for topic in there:
-        seen = hot.offsets(topic.topic_partitions(), topic_id=topic.topic_id)
-        hot_bytes += sum(one.bytes_from(0) for one in seen.values())
+        partitions = topic.topic_partitions()
+        seen = hot.segments(
+            partitions,
+            start=dict.fromkeys(partitions, MAX_OFFSET),
+            oldest=1,
+            topic_id=topic.topic_id,
+        )
+        hot_bytes += sum(one.held_bytes for one in seen.values())
     used = {
         QUOTA_HOT_BYTES: hot_bytes,
         QUOTA_COLD_BYTES: _cold_bytes(hot, [*there, *topics.deleted()], table_of),

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..config import TopicConfig
-from ..offsets import HotOffsets
+from ..offsets import HotSegments
 from ..record import Record
 
 
@@ -81,7 +81,7 @@ def retained(
     return Retained(dropped, tuple(kept), lowest, max(lowest, first))
 
 
-def hot_only_bytes(seen: HotOffsets, archived_end: int) -> int:
+def hot_only_bytes(seen: HotSegments, archived_end: int) -> int:
     """The size of what only the hot tier holds, of a segment that is archived in part its share."""
     total = 0
     for segment in seen.segments:

@@ -26,7 +26,7 @@ from ..cold.segment import is_ours
 from ..cold.table import ColdSnapshot
 from ..config import HOUR_MS, MIB
 from ..errors import MissingExtraError, MissingFileError, OffsetOutOfRangeError
-from ..offsets import HotOffsets
+from ..offsets import HotSegments
 from ..record import Record, to_records
 from . import strategies
 from .cleaning import ColdSegment, Dirty, dirty, eligible, hot_only_bytes, retained
@@ -368,7 +368,7 @@ class CleanupRules(LogHarness):
         hot = self._hot if with_hot else None
         return Cleanup(self.topic, self._new_table(), self.clock, hot=hot)
 
-    def _hot(self) -> dict[int, HotOffsets]:
+    def _hot(self) -> dict[int, HotSegments]:
         return {tp.partition: seen for tp, seen in self._observe().items()}
 
     def _clean_up(self, steps: Sequence[str], *, with_hot: bool) -> CleanupReport:

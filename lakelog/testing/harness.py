@@ -45,7 +45,7 @@ from ..hot import TopicRegistry
 from ..hot.append import AppendCall, AppendResult
 from ..hot.hot_log import HotLog, HotSource
 from ..keyspace_defaults import KeyspaceDefaults
-from ..offsets import HotOffsets
+from ..offsets import HotSegments
 from ..producer_calls import REMEMBERED_CALLS
 from ..read.unified_log import UnifiedLog
 from ..read.values import Values
@@ -354,9 +354,9 @@ class LogHarness(RuleBasedStateMachine):
         """From now on, no restart goes back to before this moment."""
         self.sizes = [self.server.append_only_size()]
 
-    def _observe(self) -> dict[TopicPartition, HotOffsets]:
+    def _observe(self) -> dict[TopicPartition, HotSegments]:
         partitions = self.topic.topic_partitions()
-        return self.hot.offsets(partitions, topic_id=self.topic.topic_id, calls=REMEMBERED_CALLS)
+        return self.hot.segments(partitions, topic_id=self.topic.topic_id, calls=REMEMBERED_CALLS)
 
     # producing
 

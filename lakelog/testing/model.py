@@ -21,7 +21,7 @@ from ..errors import (
     RepeatDiffersError,
     UnknownProducerError,
 )
-from ..offsets import HotOffsets, LogOffsets
+from ..offsets import HotSegments, LogOffsets
 from ..producer_calls import CUT, ProducerCall
 from ..record import (
     NO_TIMESTAMP_MS,
@@ -532,7 +532,7 @@ class ModelLog:
             f"expected the gaps {lost} within {self.gaps}. {where}",
         )
 
-    def check_segments(self, seen: HotOffsets, segment_bytes: int) -> None:
+    def check_segments(self, seen: HotSegments, segment_bytes: int) -> None:
         """Checks that hot segments follow each other and know their records' largest timestamp."""
         where = f"{self.topic_partition}: {seen.segments}"
         gaps = _joined(seen.gaps)

@@ -72,4 +72,4 @@ class QuotaRules(LogRules):
         self.topic = self.hot.topics().get(TOPIC)
 
     def _held(self) -> int:
-        return sum(seen.bytes_from(0) for seen in self._observe().values())
+        return sum(seen.held_bytes for seen in self._observe().values())

@@ -141,7 +141,7 @@ class Readers:
         """Where an answer could be wrong: the edges of files, segments, row groups, tiers and gaps,
         the log start and the log end, each with its neighbours.
         """
-        look = self._tiers().look([partition])
+        look = self._tiers().look_at_segments([partition])
         offsets, hot = look.offsets[partition], look.hot[partition]
         edges = {offsets.local_log_start, offsets.archived_end, look.cold.cleaned_end(partition)}
         for file in look.cold.files.of_partition(partition):

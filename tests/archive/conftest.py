@@ -26,7 +26,7 @@ from lakelog.config import Compression, EntryFormat
 from lakelog.engines.engine import Engine, InlineEngine
 from lakelog.failpoints import ENVIRONMENT_VARIABLE
 from lakelog.hot.hot_log import HotLog, HotSource
-from lakelog.offsets import HotOffsets
+from lakelog.offsets import HotSegments
 from lakelog.record import TopicPartition, produced_batch
 from lakelog.testing.later_clock import LaterClock
 from lakelog.topic import Topic
@@ -82,9 +82,9 @@ class Tiers:
         """A new one, as a process that starts has it."""
         return Archiver(self.topic, self.hot, self.table(engine), **more)
 
-    def seen(self, partition: int = 0) -> HotOffsets:
+    def seen(self, partition: int = 0) -> HotSegments:
         topic_partition = TopicPartition(self.topic.name, partition)
-        return self.hot.offsets([topic_partition])[topic_partition]
+        return self.hot.segments([topic_partition])[topic_partition]
 
     def delta(self) -> DeltaTable:
         return DeltaTable(self.table().path)

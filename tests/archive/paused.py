@@ -73,7 +73,7 @@ class Party:
 
     def cleanup(self) -> Cleanup:
         def hot() -> dict[int, HotOffsets]:
-            seen = self.hot.offsets(self.topic.topic_partitions())
+            seen = self.hot.segments(self.topic.topic_partitions())
             return {tp.partition: offsets for tp, offsets in seen.items()}
 
         return Cleanup(self.topic, self.table, hot=hot, current_topic=self.renewed)

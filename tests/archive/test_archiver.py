@@ -351,3 +351,34 @@ def test_a_damaged_cold_file_is_named_although_it_belongs_to_no_partition_of_the
 
     with pytest.raises(CorruptRecordError, match="is not what was written"):
         tiers.archiver(DamagedStore()).run_once()
+
+
+def test_it_asks_for_what_is_not_archived_and_trims_all_that_is_due(
+    make_tiers, monkeypatch: pytest.MonkeyPatch
+):
+    """Of many segments that are archived, it looks at the oldest; if all of these go, at all."""
+    monkeypatch.setattr("lakelog.archive.archiver._OLDEST", 2)
+    config = {"retention_ms": -1, "local_retention_ms": 1_000}
+    tiers = make_tiers(internal_segment_bytes=5_000, **config)
+    tiers.append(600)
+    archiver = tiers.archiver()
+    archiver.run_once()
+    bases = [segment.base_offset for segment in tiers.seen().segments]
+    assert len(bases) > 5
+    told, segments = [], tiers.hot.segments
+
+    def segments_told(*asked: object, **more: object) -> object:
+        found = segments(*asked, **more)
+        told.append([one.base_offset for seen in found.values() for one in seen.segments])
+        return found
+
+    monkeypatch.setattr(tiers.hot, "segments", segments_told)
+    tiers.append(3)
+    archiver.run_once()
+    assert told == [[*bases[:2], *bases[-2:]]]
+    tiers.clock.advance(5_000)
+    tiers.append(30)
+    archiver.run_once()
+    newest = tiers.seen().segments[0].base_offset
+    assert tiers.seen().local_log_start == newest > bases[-2]
+    assert tiers.archived() == tiers.expected()

@@ -13,7 +13,7 @@ from lakelog.cold.registers import ArchivedEnd, LogStart
 from lakelog.cold.table import ColdSnapshot
 from lakelog.config import TopicConfig
 from lakelog.errors import InvalidConfigError
-from lakelog.offsets import HotOffsets, HotSegment
+from lakelog.offsets import HotSegment, HotSegments
 from lakelog.topic import Topic
 
 NOW_MS = 1_000_000
@@ -23,17 +23,19 @@ def topic(**config: object) -> Topic:
     return Topic("orders", uuid.UUID(int=7), 1, TopicConfig.of(**config))
 
 
-def hot(*segments: tuple[int, int, int], local_log_start: int = 0, **more: int) -> HotOffsets:
+def hot(*segments: tuple[int, int, int], local_log_start: int = 0, **more: int) -> HotSegments:
     """Segments of (base, end, age of the newest record); 100 bytes a record."""
     made = tuple(
         HotSegment(base, end, (end - base) * 100, 0, NOW_MS - age_ms, 0, NOW_MS)
         for base, end, age_ms in segments
     )
     size_bytes = sum(segment.size_bytes for segment in made)
-    return HotOffsets(local_log_start, made[-1].end_offset, made, NOW_MS, size_bytes, **more)
+    return HotSegments(
+        local_log_start, made[-1].end_offset, NOW_MS, size_bytes, segments=made, **more
+    )
 
 
-def points(topic: Topic, offsets: HotOffsets, archived_end: int, log_start: int = 0):
+def points(topic: Topic, offsets: HotSegments, archived_end: int, log_start: int = 0):
     registers = {ArchivedEnd(0): archived_end, LogStart(0): log_start}
     return trim_points(topic, {0: offsets}, ColdSnapshot(registers=registers), NOW_MS)
 
@@ -123,7 +125,7 @@ def test_a_partition_sheds_whole_segments_while_it_stays_at_least_as_large_as_th
 
 def test_records_without_timestamps_age_by_their_last_append():
     segment = HotSegment(0, 10, 1000, -1, -1, 0, NOW_MS - 300)
-    offsets = HotOffsets(0, 10, (segment,), -1, 1000)
+    offsets = HotSegments(0, 10, -1, 1000, segments=(segment,))
     assert points(topic(local_retention_ms=299), offsets, archived_end=10) == {0: 10}
     assert points(topic(local_retention_ms=300), offsets, archived_end=10) == {}
 
@@ -134,16 +136,10 @@ def test_what_lies_below_the_log_start_goes_at_once():
 
 
 def test_a_gap_after_the_last_archived_record_stays_until_it_is_covered():
-    offsets = HotOffsets(
-        0,
-        60,
-        tuple(
-            HotSegment(base, end, 1000, 0, NOW_MS - 500, 0, NOW_MS)
-            for base, end in ((0, 10), (50, 60))
-        ),
-        NOW_MS,
-        2000,
-    )
+    both = [
+        HotSegment(base, end, 1000, 0, NOW_MS - 500, 0, NOW_MS) for base, end in ((0, 10), (50, 60))
+    ]
+    offsets = HotSegments(0, 60, NOW_MS, 2000, segments=tuple(both))
     assert points(topic(local_retention_ms=100), offsets, archived_end=10) == {0: 10}
     assert points(topic(local_retention_ms=100), offsets, archived_end=60) == {0: 60}
 

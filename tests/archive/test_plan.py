@@ -14,7 +14,7 @@ from lakelog.cold.registers import ArchivedEnd, LogStart
 from lakelog.cold.table import ColdSnapshot
 from lakelog.config import MIB, TopicConfig
 from lakelog.errors import ContradictionError
-from lakelog.offsets import HotOffsets, HotSegment
+from lakelog.offsets import HotSegment, HotSegments
 from lakelog.record import OffsetRange, TopicPartition
 from lakelog.topic import Topic
 
@@ -32,19 +32,19 @@ def hot(
     gaps: tuple[OffsetRange, ...] = (),
     local_log_start: int | None = None,
     since_ms: int | None = NOW_MS,
-) -> HotOffsets:
+) -> HotSegments:
     ends = [piece.end_offset for piece in segments] + [gap.end for gap in gaps] + [0]
     start = (
         local_log_start
         if local_log_start is not None
         else min([s.base_offset for s in segments] + [g.start for g in gaps])
     )
-    return HotOffsets(
+    return HotSegments(
         start,
         max(ends),
-        segments,
         NOW_MS,
         sum(piece.size_bytes for piece in segments),
+        segments=segments,
         gaps=gaps,
         unarchived_since_ms=since_ms,
     )
@@ -60,7 +60,7 @@ def ranges(change, partition: int = 0) -> list[tuple[int, int, int]]:
     return [(r.segment, r.start_offset, r.end_offset) for r in change.hot_ranges(partition)]
 
 
-def planned(offsets: HotOffsets, snapshot: ColdSnapshot, limit: FlushLimit = EVERYTHING, **more):
+def planned(offsets: HotSegments, snapshot: ColdSnapshot, limit: FlushLimit = EVERYTHING, **more):
     return plan(TOPIC, {0: offsets}, snapshot, limit, NOW_MS, **more)
 
 
@@ -68,7 +68,7 @@ def planned(offsets: HotOffsets, snapshot: ColdSnapshot, limit: FlushLimit = EVE
 
 
 @st.composite
-def logs(draw) -> tuple[HotOffsets, ColdSnapshot]:
+def logs(draw) -> tuple[HotSegments, ColdSnapshot]:
     """A hot tier of dense segments and gaps, somewhere in which cold ends."""
     segments, gaps, offset = [], [], 0
     for _ in range(draw(st.integers(1, 6))):
@@ -86,7 +86,7 @@ def logs(draw) -> tuple[HotOffsets, ColdSnapshot]:
     return hot(*kept, gaps=tuple(gaps), local_log_start=local_log_start), snapshot
 
 
-def records_of(offsets: HotOffsets) -> set[int]:
+def records_of(offsets: HotSegments) -> set[int]:
     return {
         offset
         for piece in offsets.segments

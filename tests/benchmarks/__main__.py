@@ -35,6 +35,7 @@ BENCHMARKS = (
     "explore",
     "many_topics",
     "many_files",
+    "many_segments",
     "limits",
     "search",
     "engines",

@@ -34,8 +34,8 @@ from lakelog.explore.picture.drawing import picture_html
 from lakelog.explore.picture.groups import groups_of
 from lakelog.explore.picture.histogram import histogram, whole
 from lakelog.explore.picture.picture import STEPS
-from lakelog.offsets import HotOffsets, LogOffsets
-from lakelog.read.tiers import Look
+from lakelog.offsets import HotSegments, LogOffsets
+from lakelog.read.tiers import SegmentedLook
 
 from .bench import Bench, Side, rates, timed
 from .measures import OURS, RECORDS_PER_S, SECONDS, Goal, Row, quantile
@@ -213,8 +213,8 @@ def drawing(files: int) -> Callable[[], None]:
     index = SegmentIndex(pa.table(columns).cast(COLUMNS))
     end = half * 1000
     offsets = {n: LogOffsets(0, end, end, end) for n in (0, 1)}
-    hot = {n: HotOffsets(end, end, (), -1, 0) for n in (0, 1)}
-    look = Look(offsets, ColdSnapshot(files=index), hot)
+    hot = {n: HotSegments(end, end, -1, 0) for n in (0, 1)}
+    look = SegmentedLook(offsets, ColdSnapshot(files=index), hot)
 
     def draw() -> None:
         groups = groups_of(look)

@@ -19,7 +19,7 @@ from lakelog.errors import (
     InvalidArgumentError,
     InvalidConfigError,
 )
-from lakelog.offsets import HotOffsets
+from lakelog.offsets import HotSegments
 
 BOTH = {
     "cleanup.policy": "compact,delete",
@@ -156,8 +156,8 @@ def test_an_open_segment_expires_only_when_hot_says_that_it_is_archived(cold_log
     log.segment([(b"a", b"1")])
     log.clock.advance(1001)
     assert not cleanup(log).run(("retain",))
-    assert not cleanup(log, hot=lambda: {0: HotOffsets(1, 2, (), -1, 0)}).run(("retain",))
-    assert cleanup(log, hot=lambda: {0: HotOffsets(1, 1, (), -1, 0)}).run(("retain",)).retained
+    assert not cleanup(log, hot=lambda: {0: HotSegments(1, 2, -1, 0)}).run(("retain",))
+    assert cleanup(log, hot=lambda: {0: HotSegments(1, 1, -1, 0)}).run(("retain",)).retained
     assert log.table.snapshot().log_start(0) == 1
     assert log.left() == []
 

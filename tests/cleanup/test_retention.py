@@ -25,7 +25,7 @@ from lakelog.cold.table import ColdSnapshot
 from lakelog.config import DAY_MS, HOUR_MS, TopicConfig
 from lakelog.engines.engine import InlineEngine
 from lakelog.failpoints import armed
-from lakelog.offsets import HotOffsets, HotSegment
+from lakelog.offsets import HotSegment, HotSegments
 from lakelog.record import RECORDS
 from lakelog.testing.later_clock import LaterClock
 from lakelog.topic import Topic
@@ -98,9 +98,11 @@ def a_snapshot(*segments: Made, log_start: int = 0, **registers: int) -> ColdSna
     )
 
 
-def hot_to(end: int, *segments: HotSegment, local_log_start: int = 0) -> HotOffsets:
+def hot_to(end: int, *segments: HotSegment, local_log_start: int = 0) -> HotSegments:
     """A hot tier with these segments; without any, it holds no bytes."""
-    return HotOffsets(local_log_start, end, segments, -1, sum(s.size_bytes for s in segments))
+    return HotSegments(
+        local_log_start, end, -1, sum(s.size_bytes for s in segments), segments=segments
+    )
 
 
 def hot_segment(base: int, end: int, size_bytes: int) -> HotSegment:
@@ -108,7 +110,7 @@ def hot_segment(base: int, end: int, size_bytes: int) -> HotSegment:
 
 
 def planned(
-    cold: ColdSnapshot, hot: HotOffsets | int | None = None, **config: object
+    cold: ColdSnapshot, hot: HotSegments | int | None = None, **config: object
 ) -> PartitionRetention:
     """The plan of partition 0, with a hot tier or the end of one without bytes."""
     seen = hot_to(hot) if isinstance(hot, int) else hot
@@ -143,7 +145,7 @@ def oracle(
     segments: list[Segment],
     log_start: int,
     archived_end: int,
-    hot: HotOffsets | None,
+    hot: HotSegments | None,
     config: TopicConfig,
 ) -> tuple[int, list[tuple[int, str]]]:
     """The rules as they are written, one segment and one pass at a time."""
@@ -187,7 +189,7 @@ def _unarchived_bytes(segment: HotSegment, archived_end: int) -> int:
 
 
 @st.composite
-def logs(draw: st.DrawFn) -> tuple[ColdSnapshot, dict[str, object], HotOffsets | None]:
+def logs(draw: st.DrawFn) -> tuple[ColdSnapshot, dict[str, object], HotSegments | None]:
     """A partition, settings whose limits often just hold or just do not, and a hot tier."""
     segments, end = [], 0
     for _ in range(draw(st.integers(1, 6))):
@@ -224,7 +226,7 @@ def logs(draw: st.DrawFn) -> tuple[ColdSnapshot, dict[str, object], HotOffsets |
 
 
 @st.composite
-def hot_tiers(draw: st.DrawFn, archived_end: int) -> HotOffsets:
+def hot_tiers(draw: st.DrawFn, archived_end: int) -> HotSegments:
     """Of the last few offsets that are archived, and of some that are not."""
     base = max(0, archived_end - draw(st.integers(0, 6)))
     segments = []
@@ -588,7 +590,7 @@ class Cold:
         change = Change(registers={LogStart(partition): before})
         assert not other.apply(change, other.snapshot()).superseded
 
-    def plan(self, hot: Mapping[int, HotOffsets] | None = None, **config: object) -> Planned:
+    def plan(self, hot: Mapping[int, HotSegments] | None = None, **config: object) -> Planned:
         cold = self.table.snapshot()
         plans = plan_retention(a_topic(**config), cold, NOW_MS, hot)
         return Planned(cold, retention_change(plans))

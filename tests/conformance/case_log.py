@@ -16,7 +16,7 @@ from lakelog.clock import ManualClock
 from lakelog.codec import Entry, ProducedBatch, encode
 from lakelog.cold.table import ColdSnapshot
 from lakelog.config import Compression, EntryFormat
-from lakelog.offsets import HotOffsets
+from lakelog.offsets import HotSegments
 from lakelog.record import TopicPartition, produced_batch
 from lakelog.topic import Topic
 
@@ -130,8 +130,8 @@ class CaseLog:
     def _cold(self) -> ColdSnapshot:
         return self._table().snapshot() if self._there().config.tiered else ColdSnapshot()
 
-    def _hot(self) -> HotOffsets:
-        return self._lakelog.hot.offsets([self._tp])[self._tp]
+    def _hot(self) -> HotSegments:
+        return self._lakelog.hot.segments([self._tp])[self._tp]
 
     def _log(self) -> Any:
         return self._lakelog.log(self._there())

@@ -18,7 +18,7 @@ from lakelog.config import TopicConfig
 from lakelog.errors import InvalidConfigError
 from lakelog.ingest.partitioner import murmur2
 from lakelog.keyspace_defaults import KeyspaceDefaults
-from lakelog.offsets import HotOffsets, HotSegment
+from lakelog.offsets import HotSegment, HotSegments
 from lakelog.read.policy import OffsetReset
 from lakelog.record import TopicPartition
 from lakelog.topic import Topic
@@ -85,7 +85,7 @@ def do_retention_size(given: Mapping[str, int]) -> int:
     files = SegmentIndex(pa.Table.from_pylist(rows, schema=COLUMNS))
     cold = ColdSnapshot(1, files, {ArchivedEnd(0): cold_end})
     open_segment = HotSegment(cold_end, cold_end + 1, given["hot_only"], 0, 0, 0, 0)
-    hot = HotOffsets(cold_end, cold_end + 1, (open_segment,), 0, given["hot_only"])
+    hot = HotSegments(cold_end, cold_end + 1, 0, given["hot_only"], segments=(open_segment,))
     config = TopicConfig.of(retention_ms=-1, retention_bytes=given["retention.bytes"])
     (plan,) = plan_retention(Topic("orders", UUID(int=1), 1, config), cold, 0, {0: hot})
     return plan.size_bytes

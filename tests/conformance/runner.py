@@ -40,6 +40,7 @@ from lakelog.cold.change import Change
 from lakelog.cold.registers import CleanedEnd, LogStart, Register
 from lakelog.config import EntryFormat
 from lakelog.failpoints import armed
+from lakelog.hot import time_index
 from lakelog.hot.connection import call_script
 from lakelog.hot.keys import Keys
 
@@ -200,7 +201,8 @@ class Run(Sights):
         """Where the hot tier would begin to scan for a timestamp; None: nowhere."""
         hot = self._lakelog.hot
         keys = Keys(hot.keyspace).partition(self._tp).all()
-        answer = call_script(hot._servers, "find_timestamp", keys, [timestamp_ms, ""])
+        arguments = time_index.arguments(timestamp_ms, None)
+        answer = call_script(hot._servers, "find_timestamp", keys, arguments)
         return None if answer[0] == b"NONE" else int(answer[1])
 
     def do_place(self, _: Any) -> None:

@@ -15,7 +15,7 @@ from lakelog.codec import ProducedBatch, encode
 from lakelog.config import Compression, EntryFormat
 from lakelog.hot import AppendCall, AppendResult, HotLog
 from lakelog.hot.keys import Keys
-from lakelog.offsets import HotOffsets
+from lakelog.offsets import HotSegments
 from lakelog.record import Record, TopicPartition, produced_batch, to_records
 from lakelog.topic import Topic
 
@@ -87,8 +87,8 @@ class Bench:
         batch = batch_of(timestamps_ms, producer_id=next(self._producers))
         return self.send(sized(batch, size_bytes))
 
-    def offsets(self, partition: int = 0) -> HotOffsets:
-        return self.hot.offsets([self.tp(partition)])[self.tp(partition)]
+    def offsets(self, partition: int = 0) -> HotSegments:
+        return self.hot.segments([self.tp(partition)])[self.tp(partition)]
 
     def bases(self) -> list[int]:
         return [segment.base_offset for segment in self.offsets().segments]

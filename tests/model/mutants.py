@@ -36,7 +36,7 @@ from lakelog.config import TopicConfig
 from lakelog.errors import ContradictionError, DecryptionError, TopicPurgedError
 from lakelog.failpoints import failpoint
 from lakelog.hot import connection
-from lakelog.offsets import HotOffsets, LatestTiered, Position
+from lakelog.offsets import HotSegments, LatestTiered, Position
 from lakelog.read import seek
 from lakelog.read.values import Values
 from lakelog.record import OffsetRange
@@ -108,14 +108,14 @@ def _copy_and_trim(self: HotRows, hot_range: HotRange) -> Iterator[pa.RecordBatc
     self.source.open().trim(hot_range.topic_partition, hot_range.end_offset)
 
 
-def _trim_everything(topic: object, hot: Mapping[int, HotOffsets], *_: object) -> dict[int, int]:
+def _trim_everything(topic: object, hot: Mapping[int, HotSegments], *_: object) -> dict[int, int]:
     return {number: seen.log_end for number, seen in hot.items()}
 
 
 _archive_plan = archiver.plan
 
 
-def _plan_from_the_old_end(topic: Topic, hot: Mapping[int, HotOffsets], *more: Any) -> Change:
+def _plan_from_the_old_end(topic: Topic, hot: Mapping[int, HotSegments], *more: Any) -> Change:
     return _archive_plan(topic, {n: replace(one, log_start=0) for n, one in hot.items()}, *more)
 
 
@@ -283,7 +283,7 @@ def _oldest_expired(segment: Segment, *more: int) -> bool:
 
 
 def _plan_without_asking(topic: Topic, cold: ColdSnapshot, now_ms: int, *_: object) -> object:
-    empty = HotOffsets(0, 0, (), -1, 0)
+    empty = HotSegments(0, 0, -1, 0)
     hot = dict.fromkeys(range(topic.partitions), empty)
     return _plan_retention(topic, cold, now_ms, hot)
 
@@ -570,7 +570,7 @@ CLEANUP_MUTANTS = (
     Mutant(
         "retention.bytes of the files alone",
         "the size of a log is that of both tiers",
-        patched(HotOffsets, "bytes_from", lambda *_: 0),
+        patched(HotSegments, "bytes_from", lambda *_: 0),
     ),
     Mutant(
         "open segment expires unasked",

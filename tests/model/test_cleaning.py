@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelog.config import TopicConfig
-from lakelog.offsets import HotOffsets, HotSegment
+from lakelog.offsets import HotSegment, HotSegments
 from lakelog.record import Record
 from lakelog.testing.cleaning import (
     ColdSegment,
@@ -71,8 +71,8 @@ def test_what_only_hot_holds_counts_and_a_segment_archived_in_part_by_its_share(
     assert kept(given, hot_only=10, retention_bytes=30) == ([2, 3], 2)
     assert kept(given, hot_only=9, retention_bytes=30) == ([1, 2, 3], 1)
     hot = (HotSegment(2, 6, 41, 0, 0, 0, 0), HotSegment(6, 8, 7, 0, 0, 0, 0))
-    assert hot_only_bytes(HotOffsets(2, 8, hot, 0, 48), 4) == 20 + 7
-    assert hot_only_bytes(HotOffsets(7, 8, hot, 0, 48), 4) == 3
+    assert hot_only_bytes(HotSegments(2, 8, 0, 48, segments=hot), 4) == 20 + 7
+    assert hot_only_bytes(HotSegments(7, 8, 0, 48, segments=hot), 4) == 3
 
 
 def test_the_newest_segment_goes_only_when_it_is_known_to_be_closed():

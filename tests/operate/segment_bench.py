@@ -69,7 +69,7 @@ class Bench:
 
     @property
     def offsets(self) -> Any:
-        return self.hot.offsets([self.tp])[self.tp]
+        return self.hot.segments([self.tp])[self.tp]
 
     # -- a life ----------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelog.hot.server_info import ServerInfo
-from lakelog.offsets import HotOffsets, HotSegment
+from lakelog.offsets import HotSegment, HotSegments
 from lakelog.operate.headroom import bytes_per_second, headroom_hours
 from lakelog.operate.sizing import MEMORY_ONE_BY_ONE
 
@@ -13,7 +13,7 @@ NOW_MS = 1_700_000_000_000
 MINUTE_MS = 60_000
 
 
-def seen(*segments: tuple[float, float, int]) -> HotOffsets:
+def seen(*segments: tuple[float, float, int]) -> HotSegments:
     """A partition with segments made and appended to last so many minutes ago, of so many bytes."""
     made = tuple(
         HotSegment(
@@ -21,7 +21,7 @@ def seen(*segments: tuple[float, float, int]) -> HotOffsets:
         )
         for n, (old, new, size) in enumerate(segments)
     )
-    return HotOffsets(0, len(made), made, -1, sum(one.size_bytes for one in made))
+    return HotSegments(0, len(made), -1, sum(one.size_bytes for one in made), segments=made)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lakelog.hot.server_info import ServerInfo
-from lakelog.offsets import HotOffsets, HotSegment, LogOffsets
+from lakelog.offsets import HotSegment, HotSegments, LogOffsets
 from lakelog.operate.skipped import Skipped, may_be_lost, skipped
 from lakelog.record import OffsetRange, TopicPartition
 
@@ -23,7 +23,7 @@ def segment(base: int, end: int, created_ms: int, modified_ms: int) -> HotSegmen
 
 def test_the_segments_beside_a_gap_tell_when() -> None:
     segments = (segment(0, 9, 1, 2), segment(9, 20, 3, 400_000), segment(GAP.end, GAP.end, 5000, 0))
-    hot = HotOffsets(0, GAP.end, segments, -1, 200, gaps=(GAP,))
+    hot = HotSegments(0, GAP.end, -1, 200, gaps=(GAP,), segments=segments)
     log = LogOffsets(0, 0, 0, GAP.end, gaps=(GAP,))
     assert list(skipped(log, hot)) == [Skipped(20, GAP.end, 400_000, 5000)]
     # Cold got the first records of what hot lost; and what told of the time is trimmed.

@@ -147,9 +147,9 @@ def test_redis_is_asked_once_a_topic(log, append):
         def __getattr__(self, name: str) -> Any:
             return getattr(log.hot, name)
 
-        def offsets(self, topic_partitions: Any, **more: Any) -> Any:
+        def segments(self, topic_partitions: Any, **more: Any) -> Any:
             asked.append(list(topic_partitions))
-            return log.hot.offsets(asked[-1], **more)
+            return log.hot.segments(asked[-1], **more)
 
     topic = log.topics.create("t", 3)
     append(0, 0)

@@ -162,7 +162,7 @@ class Bench:
 
     def hot_offsets(self, partition: int = 0) -> Any:
         topic_partition = self.topic.partition(partition)
-        return self.hot.offsets([topic_partition])[topic_partition]
+        return self.hot.segments([topic_partition])[topic_partition]
 
     def fetched(self, offset: int, *, partition: int = 0, **options: Any) -> list[Record]:
         step = self.log.fetch(partition, offset, **options)

@@ -13,7 +13,7 @@ from lakelog.record import OffsetRange
 
 
 def hot(local_log_start, log_end, **more):
-    return HotOffsets(local_log_start, log_end, (), -1, 0, **more)
+    return HotOffsets(local_log_start, log_end, -1, 0, **more)
 
 
 def cold(archived_end=0, log_start=0, files=()):

@@ -198,7 +198,7 @@ GAPS_SEEN = (OffsetRange(100, 900), OffsetRange(950, 960))
 LOOK = Look(
     {0: LogOffsets(0, 0, 0, 1000, gaps=GAPS_SEEN)},
     ColdSnapshot(),
-    {0: HotOffsets(0, 1000, (), -1, 0, gaps=GAPS_SEEN)},
+    {0: HotOffsets(0, 1000, -1, 0, gaps=GAPS_SEEN)},
 )
 
 

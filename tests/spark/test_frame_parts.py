@@ -63,7 +63,7 @@ def looks(draw: st.DrawFn) -> Look:
     log = LogOffsets(log_start, max(local, log_start), archived, max(log_end, local), True)
     # Until it is recovered, a server that lost its tail ends below what is archived.
     hot_end = draw(st.integers(local, max(log_end, local)))
-    hot = HotOffsets(local, hot_end, (), -1, 0, gaps=tuple(gaps))
+    hot = HotOffsets(local, hot_end, -1, 0, gaps=tuple(gaps))
     return Look({0: log}, cold, {0: hot})
 
 

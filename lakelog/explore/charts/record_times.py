@@ -24,9 +24,9 @@ import pyarrow as pa
 from ...cold.segment import UNKNOWN_TIMESTAMP_MS, SegmentIndex
 from ...config import MIB
 from ...errors import MissingFileError, OffsetOutOfRangeError
-from ...offsets import HotOffsets, LogOffsets
+from ...offsets import HotSegments, LogOffsets
 from ...operate.segments import inspection_of
-from ...read.tiers import Look
+from ...read.tiers import Look, SegmentedLook
 from ...read.topic_log import TopicLog
 from ...record import OffsetRange, TopicPartition
 from .facts import int64
@@ -140,7 +140,7 @@ class Known:
         )
 
 
-def known_stretches(look: Look, partition: int) -> Known:
+def known_stretches(look: SegmentedLook, partition: int) -> Known:
     """The records at and above the log start, with those that compaction removed.
 
     A file that compaction emptied has no times: its records came between its neighbours'.
@@ -177,7 +177,7 @@ def known_stretches(look: Look, partition: int) -> Known:
     )
 
 
-def _hot_rows(offsets: LogOffsets, hot: HotOffsets, files: pa.Table) -> list[_Hot]:
+def _hot_rows(offsets: LogOffsets, hot: HotSegments, files: pa.Table) -> list[_Hot]:
     """The parts of the hot segments that are not archived."""
     first = max(offsets.archived_end, offsets.local_log_start)
     newest = files["max_timestamp_ms"][-1].as_py() if files.num_rows else -1

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ...cold.segment import UNKNOWN_TIMESTAMP_MS
 from ...cold.table import ColdSnapshot
-from ...offsets import HotOffsets, LogOffsets
+from ...offsets import HotSegments, LogOffsets
 from ...operate.finding import COLD, HOT
 from ...operate.segments import BELOW_LOG_START, CLEANED, CLOSED, DIRTY, OPEN
 from ...read.topic_log import TopicLog
@@ -80,7 +80,7 @@ def segment_rows(log: TopicLog, partitions: Iterable[int] | None = None) -> pa.T
         LakelogError: a tier cannot be read.
     """
     asked = list(range(log.topic.partitions) if partitions is None else partitions)
-    look = log.tiers().look(asked)
+    look = log.tiers().look_at_segments(asked)
     parts = []
     for partition in asked:
         offsets, hot = look.offsets[partition], look.hot[partition]
@@ -165,7 +165,7 @@ def covered(
     return found
 
 
-def _hot_rows(partition: int, offsets: LogOffsets, hot: HotOffsets) -> pa.Table:
+def _hot_rows(partition: int, offsets: LogOffsets, hot: HotSegments) -> pa.Table:
     newest = hot.segments[-1].base_offset if hot.segments else 0
     start = hot.local_log_start
     # A closed segment that was trimmed whole while it was open is listed until the next trim.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from ...offsets import Ago, AtOffset, AtTimestamp, LogOffsets, MaxTimestamp, Position
-from ...read.tiers import Look
+from ...read.tiers import SegmentedLook
 from ...read.unified_log import UnifiedLog
 from ...record import OffsetRange
 from .opened_topic import OpenedTopic, stretches_of
@@ -57,7 +57,7 @@ def answer(
             place = _place(opened, ask.partition, ask.where, offsets)
             start = (place.offset, place.backward, place.note)
 
-        def look_now() -> Look:
+        def look_now() -> SegmentedLook:
             return opened.look(asked)
 
         def first(found: Found) -> None:
@@ -95,7 +95,7 @@ def of_search(opened: OpenedTopic, ask: Ask, found: Found) -> Shown:
 def _shown(
     opened: OpenedTopic,
     ask: Ask,
-    look: Look,
+    look: SegmentedLook,
     view: View,
     records: pa.Table,
     said: Iterable[str],
@@ -129,7 +129,7 @@ def _shown(
     return replace(shown, tiers=tuple(_tiers(opened, look, shown)))
 
 
-def _tiers(opened: OpenedTopic, look: Look, shown: Shown) -> list[str]:
+def _tiers(opened: OpenedTopic, look: SegmentedLook, shown: Shown) -> list[str]:
     """The tier of each row."""
     if shown.view.partition is not None:
         return record_tiers(opened, look, shown.view.partition, shown.records["offset"])
@@ -183,7 +183,7 @@ def _noted(note: str | None) -> list[str]:
     return [] if note is None else [note]
 
 
-def _page(opened: OpenedTopic, ask: Ask, look: Look, place: _Place) -> pa.Table:
+def _page(opened: OpenedTopic, ask: Ask, look: SegmentedLook, place: _Place) -> pa.Table:
     assert ask.partition is not None
     offsets = look.offsets[ask.partition]
     if place.backward:

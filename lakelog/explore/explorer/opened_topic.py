@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...read.stretches import Stretch, stretches
-from ...read.tiers import Look
+from ...read.tiers import Look, SegmentedLook
 from ...read.topic_log import TopicLog
 
 
@@ -16,12 +16,12 @@ class OpenedTopic:
         self.log = log
         self._tiers = log.tiers()
 
-    def look(self, partitions: Iterable[int]) -> Look:
+    def look(self, partitions: Iterable[int]) -> SegmentedLook:
         """Both tiers of some partitions as of now."""
         asked = [*partitions]
         for partition in asked:
             self.log.topic.partition(partition)
-        return self._tiers.look(asked)
+        return self._tiers.look_at_segments(asked)
 
 
 def stretches_of(look: Look) -> list[Stretch]:

@@ -12,7 +12,7 @@ from ...ingest.partitioner import partition_of_key
 from ...offsets import AtOffset, Earliest, Latest
 from ...read.found import EDGE, FULL, STOPPED, TOO_MANY_RECORDS, Page, Place, Progress
 from ...read.search import Search
-from ...read.tiers import Look
+from ...read.tiers import SegmentedLook
 from ...read.topic_log import TopicLog
 from ...read.where import Always, Bounds, is_all
 from .key_history import history_note
@@ -37,7 +37,7 @@ class Found:
     records: pa.Table  # FOUND
     low: Mapping[int, Place]  # where the search goes on backward,
     high: Mapping[int, Place]  # and forward
-    look: Look  # that it goes by
+    look: SegmentedLook  # that it goes by
     notes: tuple[str, ...] = ()
 
     @property
@@ -66,7 +66,7 @@ class _Start:
     ranges: Mapping[int, tuple[int, int]]
     after: Mapping[int, Place]
     backward: bool
-    look: Look  # that covers the ranges
+    look: SegmentedLook  # that covers the ranges
     note: str | None = None
 
     def of(self, partitions: frozenset[int]) -> _Start:
@@ -82,7 +82,7 @@ class _Start:
 def search_page(
     log: TopicLog,
     ask: Ask,
-    look: Callable[[], Look],
+    look: Callable[[], SegmentedLook],
     start: tuple[int, bool, str | None] | None,
     on_first: Callable[[Found], None],
     on_progress: OnProgress,
@@ -118,7 +118,7 @@ def search_page(
 def _begin(
     log: TopicLog,
     ask: Ask,
-    look_now: Callable[[], Look],
+    look_now: Callable[[], SegmentedLook],
     start: tuple[int, bool, str | None] | None,
 ) -> _Start:
     where = ask.where
@@ -168,7 +168,7 @@ def _begin(
     return _Start(ranges, places, False, look, note)
 
 
-def _looked(search: Search) -> Look:
+def _looked(search: Search) -> SegmentedLook:
     """The look that fixed its ranges."""
     assert search.look is not None
     return search.look

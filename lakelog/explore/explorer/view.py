@@ -11,7 +11,7 @@ from ...offsets import AtOffset, Earliest, Latest, LogOffsets, Position
 from ...read.found import Place, SearchLimit
 from ...read.range_read import RangeRead
 from ...read.search import Search
-from ...read.tiers import Look
+from ...read.tiers import SegmentedLook
 from ...read.topic_log import TopicLog
 from ...read.where import Always, Where, is_all, write
 from ...record import OffsetRange
@@ -125,7 +125,7 @@ class Shown:
     partitions: int = 1  # of the topic
     error: Exception | None = None  # why only archived records are shown
     edges: tuple[Mapping[int, Place], Mapping[int, Place]] | None = None  # of a page of a search
-    look: Look | None = field(default=None, compare=False, repr=False)  # that it goes by
+    look: SegmentedLook | None = field(default=None, compare=False, repr=False)  # that it goes by
 
     @property
     def places(self) -> list[tuple[int, int]]:

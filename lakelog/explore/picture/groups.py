@@ -10,7 +10,7 @@ import pyarrow as pa
 from ...cold.segment import UNKNOWN_TIMESTAMP_MS
 from ...errors import MissingFileError
 from ...read.stretches import TierRange, tiers_between
-from ...read.tiers import Look
+from ...read.tiers import Look, SegmentedLook
 from ...read.topic_log import TopicLog
 from .histogram import BOTH, COLD, HOT, Groups, Numbers
 
@@ -21,7 +21,7 @@ COUNTED_RECORDS = 200_000
 COUNTED_GROUPS = 500
 
 
-def groups_of(look: Look) -> Groups:
+def groups_of(look: SegmentedLook) -> Groups:
     """A group for each cold file and each hot segment, cut where a tier ends; no record is read."""
     cold = _cold(look)
     hot = _hot(look, cold)
@@ -37,7 +37,7 @@ def groups_of(look: Look) -> Groups:
     return Groups.joined(parts)
 
 
-def _ranges(look: Look) -> dict[int, list[list[tuple[int, int, int]]]]:
+def _ranges(look: SegmentedLook) -> dict[int, list[list[tuple[int, int, int]]]]:
     """Partition, start and end of what is shown of each tier, one of a partition in each list."""
     found: dict[int, list[list[tuple[int, int, int]]]] = {COLD: [], BOTH: [], HOT: []}
     for partition, log in look.offsets.items():
@@ -58,7 +58,7 @@ def _ranges(look: Look) -> dict[int, list[list[tuple[int, int, int]]]]:
     return found
 
 
-def _cold(look: Look) -> Groups:
+def _cold(look: SegmentedLook) -> Groups:
     """The files of all partitions that were looked at."""
     files = look.cold.files
     partition = files.numbers("partition")
@@ -79,7 +79,7 @@ def _cold(look: Look) -> Groups:
     return Groups(number, start, end, records, min_ms, max_ms, same * COLD, same)
 
 
-def _hot(look: Look, cold: Groups) -> Groups:
+def _hot(look: SegmentedLook, cold: Groups) -> Groups:
     """The segments in Redis, which tells the largest timestamp of each, and of its first entry.
 
     So their records are taken to begin where those before them end.
@@ -157,7 +157,7 @@ def may_be_counted(groups: Groups, chosen: Numbers) -> bool:
 
 def counted(
     log: TopicLog,
-    look: Look,
+    look: SegmentedLook,
     groups: Groups,
     window: tuple[int, int],
     step_ms: float,

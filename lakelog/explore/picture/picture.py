@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ...read.tiers import Look
+from ...read.tiers import SegmentedLook
 from ...read.topic_log import TopicLog
 from .drawing import Mark
 from .groups import counted, groups_of, may_be_counted, to_be_counted
@@ -27,7 +27,7 @@ class Picture:
 
 def pictures(
     log: TopicLog,
-    look: Look,
+    look: SegmentedLook,
     window: tuple[int, int] | None = None,
     *,
     positions: Mapping[str, Mapping[int, int]] | None = None,

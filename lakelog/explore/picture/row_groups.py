@@ -11,7 +11,7 @@ from ...cold.schema import ROW_GROUP_ROWS
 from ...cold.table import RowGroupTimes
 from ...config import KIB, MIB
 from ...errors import MissingFileError
-from ...read.tiers import Look
+from ...read.tiers import SegmentedLook
 from ...read.topic_log import TopicLog
 from .histogram import BOTH, COLD, Groups, Numbers
 
@@ -24,7 +24,7 @@ _ROW_GROUP_BYTES = 2 * KIB
 
 def by_row_groups(
     log: TopicLog,
-    look: Look,
+    look: SegmentedLook,
     groups: Groups,
     long: Numbers,
     stopped: Callable[[], bool] = lambda: False,

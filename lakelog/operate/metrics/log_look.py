@@ -17,7 +17,7 @@ from ...groups.recorded_offset import SeenGroups
 from ...hot import HotLog
 from ...metrics import of_log as m
 from ...metrics.metric import Measured, Metric, Sample
-from ...offsets import HotOffsets, LogOffsets
+from ...offsets import HotSegments, LogOffsets
 from ...read.tiers import join
 from ...record import TopicPartition
 from ...topic import Topic
@@ -51,6 +51,8 @@ class LogLook:
         self._now_ms = now_ms
         self._tables = ColdLooks(table_of)
         self._figures = KnownFigures()
+        #: How far partitions were archived at the last look: segments below are not asked for.
+        self._archived_ends: dict[TopicPartition, int] = {}
 
     def look(self, topics: Sequence[Topic], cold_within_s: float | None = None) -> list[Measured]:
         """What there is to measure of the topics, and of what is shared.
@@ -64,7 +66,7 @@ class LogLook:
         """
         started_s = time.monotonic()
         found = _Found()
-        hot: Mapping[TopicPartition, HotOffsets] | None = None
+        hot: Mapping[TopicPartition, HotSegments] | None = None
         if self._hot is not None:
             now_ms = self._hot.now_ms()
             # Hot first: a trim between the two looks can then only make the tiers overlap.
@@ -89,16 +91,19 @@ class LogLook:
 
     def _hot_offsets(
         self, hot: HotLog, topics: Sequence[Topic], found: _Found
-    ) -> dict[TopicPartition, HotOffsets]:
+    ) -> dict[TopicPartition, HotSegments]:
         try:
-            return hot.offsets(tp for topic in topics for tp in topic.topic_partitions())
+            every = [tp for topic in topics for tp in topic.topic_partitions()]
+            return hot.segments(every, start=self._archived_ends)
         except LakelogError as error:
             if error.retriable:
                 raise
-        seen: dict[TopicPartition, HotOffsets] = {}
+        seen: dict[TopicPartition, HotSegments] = {}
         for topic in topics:  # one is damaged, or was deleted just now
             try:
-                seen |= hot.offsets(topic.topic_partitions(), topic_id=topic.topic_id)
+                seen |= hot.segments(
+                    topic.topic_partitions(), start=self._archived_ends, topic_id=topic.topic_id
+                )
             except LakelogError as error:
                 found.add(m.TOPIC_FAILED, (topic.name, type(error).__name__), 1)
         return seen
@@ -106,7 +111,7 @@ class LogLook:
     def _topic(
         self,
         topic: Topic,
-        hot: Mapping[TopicPartition, HotOffsets] | None,
+        hot: Mapping[TopicPartition, HotSegments] | None,
         cold: Found | None,
         now_ms: int,
         found: _Found,
@@ -134,6 +139,7 @@ class LogLook:
                     found.add(m.DIRTY_RATIO, labels, ratio)
             if snapshot is not None and seen is not None:
                 offsets = logs[tp] = join(seen, snapshot, tp.partition)
+                self._archived_ends[tp] = offsets.archived_end
                 found.add(m.LOG_START, labels, offsets.log_start)
                 if tiered:
                     _lag_samples(labels, seen, offsets, now_ms, found)
@@ -158,24 +164,25 @@ class _Found:
         return [Measured(metric, samples) for metric, samples in self._samples.items()]
 
 
-def _hot_samples(labels: tuple[str, ...], seen: HotOffsets, found: _Found) -> None:
+def _hot_samples(labels: tuple[str, ...], seen: HotSegments, found: _Found) -> None:
     found.add(m.LOG_END, labels, seen.log_end)
     found.add(m.LOCAL_LOG_START, labels, seen.local_log_start)
     found.add(m.RECORDS_IN, labels, seen.appended)
     found.add(m.BYTES_IN, labels, seen.appended_bytes)
     found.add(m.HOT_SIZE, labels, seen.size_bytes)
-    found.add(m.HOT_SEGMENTS, labels, len(seen.segments))
+    found.add(m.HOT_SEGMENTS, labels, seen.segment_count)
     found.add(m.RECOVERY_NEEDED, labels, not seen.recovered)
 
 
 def _lag_samples(
-    labels: tuple[str, ...], seen: HotOffsets, offsets: LogOffsets, now_ms: int, found: _Found
+    labels: tuple[str, ...], seen: HotSegments, offsets: LogOffsets, now_ms: int, found: _Found
 ) -> None:
     records = offsets.unarchived
     since_ms = seen.unarchived_since_ms
     waited_ms = max(0, now_ms - since_ms) if records and since_ms is not None else 0
     found.add(m.LAG_RECORDS, labels, records)
-    found.add(m.LAG_BYTES, labels, seen.bytes_from(offsets.archived_end) if records else 0)
+    start = max(offsets.archived_end, seen.unseen.end)  # the latter if the table went back since
+    found.add(m.LAG_BYTES, labels, seen.bytes_from(start) if records else 0)
     found.add(m.LAG_SECONDS, labels, waited_ms / 1000)
 
 

@@ -29,7 +29,7 @@ from ...errors import (
 )
 from ...failpoints import failpoint
 from ...groups.recorded_offset import RecordedOffset
-from ...offsets import HotOffsets
+from ...offsets import HotSegments
 from ...producer_calls import REMEMBERED_CALLS, ProducerCall
 from ...record import TopicPartition
 from ...topic import Topic
@@ -62,13 +62,13 @@ class ExportWriter(Protocol):
 class HotPart(Protocol):
     """What an export asks of the hot tier; see `HotLog`."""
 
-    def offsets(
+    def segments(
         self,
         topic_partitions: Iterable[TopicPartition],
         *,
         topic_id: UUID | None = None,
         calls: int = 0,
-    ) -> Mapping[TopicPartition, HotOffsets]: ...
+    ) -> Mapping[TopicPartition, HotSegments]: ...
 
     def now_ms(self) -> int: ...
 
@@ -122,7 +122,7 @@ class _Seen:
     """One topic at one moment: a version of its table, and the hot log above it."""
 
     groups: Sequence[RecordedOffset]
-    hot: Mapping[int, HotOffsets]
+    hot: Mapping[int, HotSegments]
     cold: ColdSnapshot
     files: Sequence[WrittenFile]
     table: PathTable | None
@@ -189,9 +189,9 @@ def _look(source: Source) -> _Seen:
     """Groups first, then hot, then cold: what moves on meanwhile is in the later ones, too."""
     topic, table = source.topic, source.table
     groups = source.groups
-    seen: Mapping[TopicPartition, HotOffsets] = {}
+    seen: Mapping[TopicPartition, HotSegments] = {}
     if source.hot is not None:
-        seen = source.hot.offsets(
+        seen = source.hot.segments(
             topic.topic_partitions(), topic_id=topic.topic_id, calls=REMEMBERED_CALLS
         )
     hot = {tp.partition: offsets for tp, offsets in seen.items()}

@@ -12,7 +12,7 @@ from ...errors import (
     ContradictionError,
     ForeignTableError,
 )
-from ...offsets import HotOffsets
+from ...offsets import HotOffsets, HotSegments
 from ...read.hot_tier import HotTier
 from ...read.tiers import OpenTable, Tiers
 from ...record import TopicPartition
@@ -88,3 +88,6 @@ class WholeTiers(TaskTiers):
 
     def _hot_offsets(self, asked: list[TopicPartition]) -> dict[TopicPartition, HotOffsets]:
         return {tp: replace(one, log_start=0) for tp, one in super()._hot_offsets(asked).items()}
+
+    def _hot_segments(self, asked: list[TopicPartition]) -> dict[TopicPartition, HotSegments]:
+        return {tp: replace(one, log_start=0) for tp, one in super()._hot_segments(asked).items()}

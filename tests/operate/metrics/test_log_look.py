@@ -55,7 +55,7 @@ def test_each_partition_is_as_status_has_it(log, append):
             assert ("lakelog_archive_lag_records", *at) not in found
     assert found["lakelog_cold_files", "t", "0"] == 3
     assert found["lakelog_cold_segment_files_max", "t", "0"] == 1
-    hot = log.hot.offsets([TopicPartition("t", 0)])[TopicPartition("t", 0)]
+    hot = log.hot.segments([TopicPartition("t", 0)])[TopicPartition("t", 0)]
     assert found["lakelog_log_segments", "t", "0"] == len(hot.segments) > 1
     assert found["lakelog_archive_lag_bytes", "t", "0"] == hot.bytes_from(3)
     assert found["lakelog_archive_lag_seconds", "t", "0"] > 0

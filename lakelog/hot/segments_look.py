@@ -1,0 +1,225 @@
+"""Looks at partitions: where they begin and end, and their segments.
+
+A script that took all of 100,000 segments would keep everybody else waiting for a tenth of a
+second, so they come in pages. What the last page's look says of the partition holds: closed
+segments are added at their end and dropped from their beginning, so of those that came before it
+only the oldest can be gone. Whatever else changes them also changes the partition's gaps or its
+run; then the pages are read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+from uuid import UUID
+
+from ..clock import Clock
+from ..offsets import HotOffsets, HotSegment, HotSegments
+from ..record import OffsetRange, TopicPartition
+from .connection import Servers, by_server, moved, translate
+from .declared import Declared, parse_gaps
+from .fetch import check_topic_id, unknown_partition
+from .foreign import foreign_if_illegible
+from .keys import Keys
+from .producer_values import parse_calls
+
+#: How many closed segments one script tells: two to four milliseconds.
+PAGE = 4_000
+
+Arguments = tuple[object, ...]
+
+
+class SegmentsLook:
+    """Looks at the partitions of one keyspace."""
+
+    def __init__(self, servers: Servers, keys: Keys, clock: Clock | None) -> None:
+        self._servers = servers
+        self._keys = keys
+        self._clock = clock
+
+    def offsets(
+        self,
+        topic_partitions: Iterable[TopicPartition],
+        topic_id: UUID | Mapping[str, UUID] | None,
+        calls: int,
+    ) -> dict[TopicPartition, HotOffsets]:
+        """See `HotLog.offsets`."""
+        wanted = dict.fromkeys(topic_partitions, (calls, self._now(), 0, 0, 0))
+        return {
+            tp: _Reply.of(tp, reply, run_id).offsets(tp)
+            for tp, (run_id, reply) in self._ask(wanted, topic_id).items()
+        }
+
+    def segments(
+        self,
+        topic_partitions: Iterable[TopicPartition],
+        start: Mapping[TopicPartition, int] | None,
+        oldest: int,
+        topic_id: UUID | Mapping[str, UUID] | None,
+        calls: int,
+    ) -> dict[TopicPartition, HotSegments]:
+        """See `HotLog.segments`."""
+        wanted = list(topic_partitions)
+        pages = {tp: _Pages(0 if start is None else start.get(tp, 0)) for tp in wanted}
+        found: dict[TopicPartition, HotSegments] = {}
+        while left := [tp for tp in wanted if tp not in found]:
+            asked = {tp: (calls, self._now(), oldest, pages[tp].after, PAGE) for tp in left}
+            for tp, (run_id, reply) in self._ask(asked, topic_id).items():
+                seen = pages[tp].with_page(tp, _Reply.of(tp, reply, run_id))
+                if seen is not None:
+                    found[tp] = seen
+        return {tp: found[tp] for tp in wanted}
+
+    def _now(self) -> object:
+        return "" if self._clock is None else self._clock.now_ms()
+
+    def _ask(
+        self,
+        wanted: Mapping[TopicPartition, Arguments],
+        topic_id: UUID | Mapping[str, UUID] | None,
+    ) -> dict[TopicPartition, tuple[str, Any]]:
+        """Which run of its server answered of each, and what."""
+
+        def id_of(topic: str) -> UUID | None:
+            return topic_id.get(topic) if isinstance(topic_id, Mapping) else topic_id
+
+        found: dict[TopicPartition, tuple[str, Any]] = {}
+        for attempt in range(3):
+            left = [tp for tp in wanted if tp not in found]
+            if not left:
+                break
+            for server, group in by_server(self._servers, left, self._keys.stream):
+                run_id, replies = server.run_scripts(
+                    [("offsets", self._keys.partition(tp).all(), wanted[tp]) for tp in group]
+                )
+                for tp, reply in zip(group, replies, strict=True):
+                    if moved(reply) and attempt < 2:
+                        self._servers.refresh()
+                    elif isinstance(reply, Exception):
+                        stream = self._keys.partition(tp).stream
+                        raise translate(reply, server.name, stream) from reply
+                    else:
+                        check_topic_id(tp, reply[0][0], id_of(tp.topic))
+                        found[tp] = run_id, reply
+        return {tp: found[tp] for tp in wanted}
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    """One look, and what it told of the closed segments."""
+
+    run_id: str
+    state: Sequence[Any]
+    count: int  # of all closed segments
+    oldest: tuple[HotSegment, ...]
+    page: tuple[HotSegment, ...]
+    producers: Sequence[bytes]
+
+    @classmethod
+    def of(cls, topic_partition: TopicPartition, reply: Any, run_id: str) -> _Reply:
+        if reply[0][0] is None:
+            raise unknown_partition(topic_partition)
+        with foreign_if_illegible(reply, f"state of {topic_partition}, with its segments"):
+            state, count, oldest, page, producers = reply
+            return cls(run_id, state, count, _closed(oldest), _closed(page), producers)
+
+    @property
+    def version(self) -> tuple[Any, ...]:
+        """What changes if closed segments change other than at their beginning or end."""
+        return self.state[0], self.state[1], self.state[9], self.state[13]
+
+    @property
+    def declared(self) -> Declared:
+        return Declared(int(self.state[2]), parse_gaps(self.state[9], self.state[13]))
+
+    @property
+    def open_segment(self) -> HotSegment:
+        base, size, first, largest, created, modified = map(int, self.state[5].split())
+        return HotSegment(base, int(self.state[2]), size, first, largest, created, modified)
+
+    def offsets(self, topic_partition: TopicPartition) -> HotOffsets:
+        """All but the segments."""
+        with foreign_if_illegible(self.state, f"state of {topic_partition}, with its segments"):
+            return HotOffsets(**self.figures())
+
+    def figures(self) -> dict[str, Any]:
+        """By the names of `HotOffsets`."""
+        state = self.state
+        appended, appended_bytes = map(int, (state[17] or b"0 0").split())
+        return {
+            "local_log_start": int(state[4]),
+            "log_end": int(state[2]),
+            "max_timestamp_ms": int(state[6].split()[2]),
+            "size_bytes": int(state[7]) + self.open_segment.size_bytes,
+            "recovered": state[1].decode() == self.run_id,
+            "gaps": self.declared.gaps,
+            "unarchived_since_ms": None if state[8] is None else int(state[8]),
+            "log_start": int(state[3]),
+            "paused": state[10] is not None,
+            "reserved_end": None if state[12] is None else int(state[12]),
+            "lost_from": None if state[14] is None else int(state[14]),
+            "tiered": state[15].split()[9] == b"1",
+            "appended": appended,
+            "appended_bytes": appended_bytes,
+            "calls": tuple(
+                call
+                for producer, value in zip(self.producers[::2], self.producers[1::2], strict=True)
+                for call in parse_calls(producer, value)
+            ),
+            "segment_count": self.count + 1,
+        }
+
+
+@dataclass(slots=True)
+class _Pages:
+    """The pages of one partition's closed segments from an offset on, as they come."""
+
+    start: int
+    _first: _Reply | None = None
+    _closed: list[HotSegment] = field(default_factory=list)
+
+    @property
+    def after(self) -> object:
+        """What to ask for next, as ``closed_from`` takes it."""
+        return self.start if self._first is None else f"({self._closed[-1].base_offset}"
+
+    def with_page(self, topic_partition: TopicPartition, reply: _Reply) -> HotSegments | None:
+        """Takes a page; gives the whole with the last one."""
+        if self._first is not None and self._first.version != reply.version:
+            self._first, self._closed = None, []  # of another state than what came before
+            return None
+        self._closed += reply.page
+        is_alone, self._first = self._first is None, self._first or reply
+        if len(reply.page) == PAGE:
+            return None
+        with foreign_if_illegible(reply.state, f"state of {topic_partition}, with its segments"):
+            figures = reply.figures()
+            if not is_alone:
+                self._forget_trimmed(figures["local_log_start"])
+            closed, unseen = self._joined(reply.oldest, reply.count)
+            segments = reply.declared.segments(closed, reply.open_segment.base_offset)
+            segments.append(reply.open_segment)
+            return HotSegments(**figures, segments=tuple(segments), unseen=unseen)
+
+    def _forget_trimmed(self, local_log_start: int) -> None:
+        """As ``trimming`` in common.lua does."""
+        following = (later.base_offset for _, later in pairwise(self._closed))
+        gone = sum(base <= local_log_start for base in following)
+        del self._closed[:gone]
+
+    def _joined(
+        self, oldest: Sequence[HotSegment], count: int
+    ) -> tuple[list[HotSegment], OffsetRange]:
+        """The closed segments that are known, and the offsets of those between them."""
+        first = self._closed[0].base_offset if self._closed else 0
+        below = [one for one in oldest if one.base_offset < first]
+        known = [*below, *self._closed]
+        if len(known) >= count:
+            return known, OffsetRange(0, 0)
+        return known, OffsetRange(below[-1].end_offset if below else 0, first)
+
+
+def _closed(texts: Sequence[bytes]) -> tuple[HotSegment, ...]:
+    return tuple(HotSegment(*map(int, text.split())) for text in texts)

@@ -1,0 +1,127 @@
+"""How long Redis is kept from everybody else, however many segments and producers there are.
+
+A partition of 100,000 closed segments, put into Redis by hand, and a million producers that it
+remembers. How long a script of each question takes, as Redis's slow log tells: where the partition
+ends, all its segments, those that an archiver asks for, where a time is with and without a time
+index, a look for damage, and trimming half of it; and of a recovery. Of the scripts that one
+question takes, whose parts are alike, it is the median: others on the machine make some of them
+seem long. Beside them, in the same round, one script that takes all segments through Lua.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+
+import redis
+
+from lakelog.hot import HotLog
+from lakelog.hot.keys import Keys, PartitionKeys
+from lakelog.record import TopicPartition
+from lakelog.topic import Topic
+
+from .bench import Bench
+from .measures import OURS, SECONDS, Row
+
+SEGMENTS, PRODUCERS = 100_000, 1_000_000
+RECORDS = 10  # of a segment
+EPOCH_MS = 1_700_000_000_000
+AT_ONCE = 5_000
+ALL = "one script over all segments"
+SCRIPT = """
+local bytes = 0
+for _, text in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
+  bytes = bytes + string.match(text, '%S+ %S+ (%S+)')
+end
+return bytes
+"""
+
+
+def rows(bench: Bench) -> Iterator[Row]:
+    segments = bench.scaled(SEGMENTS, 200)
+    slow = {"slowlog-log-slower-than": 0, "slowlog-max-len": 10_000, "appendonly": "no"}
+    with (
+        bench.redis(slow) as server,
+        closing(HotLog.connect(server.url)) as hot,
+        server.client() as client,
+    ):
+        of_round = Round(hot, client, segments, bench.scaled(PRODUCERS, 200))
+        found = bench.repeated(of_round, bench.few)
+        for what, samples in found.items():
+            if what != ALL:
+                sides = {OURS: samples, ALL: found[ALL]}
+                yield Row(f"a script in Redis: {what}", SECONDS, sides)
+
+
+class Round:
+    """One partition, made anew and asked everything."""
+
+    def __init__(self, hot: HotLog, client: redis.Redis, segments: int, producers: int) -> None:
+        self._hot, self._client = hot, client
+        self._segments, self._producers = segments, producers
+        self._end = segments * RECORDS
+
+    def __call__(self) -> Mapping[str, float]:
+        hot, client, end = self._hot, self._client, self._end
+        client.flushall()
+        topic = hot.topics().create("segments", 1)
+        tp = topic.partition(0)
+        keys = self._fill(topic, tp)
+        last_ms = EPOCH_MS + self._segments - 2
+        asks: dict[str, Callable[[], object]] = {
+            ALL: lambda: client.eval(SCRIPT, 1, keys.segments),
+            "where a partition ends": lambda: hot.offsets([tp]),
+            "all its segments": lambda: hot.segments([tp]),
+            "an archiver's segments": lambda: hot.segments(
+                [tp], start={tp: end - 100}, oldest=1_000
+            ),
+            "where a time is": lambda: hot.offsets_for_timestamp([tp], last_ms),
+            "a look for damage": lambda: hot.inspection().look(tp, topic.topic_id),
+        }
+        found = {what: self._script(ask) for what, ask in asks.items()}
+        client.delete(keys.times)
+        what = "where a time is, its index gone"
+        found[what] = self._script(lambda: hot.offset_for_timestamp(tp, last_ms + 10**6))
+        what = "trimming half of it"
+        found[what] = self._script(lambda: hot.trim(tp, end // 2, topic_id=topic.topic_id))
+        client.hset(keys.state, "run_id", "before")
+        what = "a recovery with its producers"
+        found[what] = self._script(lambda: hot.recover_all({tp: end}))
+        return found
+
+    def _script(self, ask: Callable[[], object]) -> float:
+        """Seconds of its scripts' median."""
+        self._client.slowlog_reset()
+        ask()
+        told = self._client.slowlog_get(10_000)
+        took = [one["duration"] for one in told if one["command"].startswith(b"EVAL")]
+        return statistics.median(took) / 1e6
+
+    def _fill(self, topic: Topic, topic_partition: TopicPartition) -> PartitionKeys:
+        client, end = self._client, self._end
+        keys = Keys(self._hot.keyspace).partition(topic_partition)
+        for first in range(0, self._segments, AT_ONCE):
+            numbers = range(first, min(self._segments, first + AT_ONCE))
+            bases = {n: n * RECORDS for n in numbers}
+            texts = {
+                f"{base} {base + RECORDS} 1000 {EPOCH_MS + n} {EPOCH_MS + n} {EPOCH_MS} 0": base
+                for n, base in bases.items()
+            }
+            client.zadd(keys.segments, texts)
+            client.zadd(keys.times, {base + RECORDS - 1: EPOCH_MS + n for n, base in bases.items()})
+        for first in range(0, self._producers, AT_ONCE):
+            numbers = range(first, min(self._producers, first + AT_ONCE))
+            call = f"0 {EPOCH_MS}|0 99 5 -1"
+            client.hset(keys.producers, mapping={str(10**15 + n): call for n in numbers})
+        client.hset(
+            keys.state,
+            mapping={
+                "log_end": end,
+                "closed_bytes": self._segments * 1000,
+                "segment": f"{end} 0 -1 -1 {EPOCH_MS} {EPOCH_MS}",
+                "index": f"0 {EPOCH_MS + self._segments} {EPOCH_MS + self._segments}",
+                "producer_count": self._producers,
+            },
+        )
+        return keys

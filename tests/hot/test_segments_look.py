@@ -1,0 +1,189 @@
+"""However many segments a partition has, no script takes more than a page of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from lakelog.hot import inspection, segments_look, time_index
+from lakelog.record import OffsetRange
+
+SIZE = 600_000  # more than half a segment
+CONFIG = {
+    "segment_bytes": 1 << 20,
+    "index_interval_bytes": 1,
+    "retention_ms": -1,
+    "remote_storage_enable": False,
+}
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages that a test can fill."""
+    monkeypatch.setattr(segments_look, "PAGE", 4)
+    monkeypatch.setattr(inspection, "_SEGMENTS_PAGE", 3)
+    monkeypatch.setattr(time_index, "AT_ONCE", 2)
+
+
+@pytest.fixture
+def many(make_bench: Callable[..., Any]) -> Any:
+    """Forty segments of a record, and the open one."""
+    bench = make_bench(**CONFIG)
+    for n in range(41):
+        bench.append_sized(SIZE, bench.clock.now_ms() + n)
+    return bench
+
+
+def bases(seen: Any) -> list[int]:
+    return [segment.base_offset for segment in seen.segments]
+
+
+def test_pages_are_the_whole(many: Any, small: None) -> None:
+    seen = many.offsets()
+    assert bases(seen) == [*range(41)]
+    assert seen.unseen == (0, 0)
+    assert (seen.segment_count, seen.size_bytes) == (41, 41 * SIZE)
+    look = many.hot.inspection().look(many.tp(), many.topic.topic_id)
+    assert (look.segments, look.flaws) == (seen.segments, ())
+
+
+def test_what_lies_below_a_start_is_left_out_but_for_the_oldest(many: Any, small: None) -> None:
+    def asked(start: int, oldest: int = 0) -> Any:
+        found = many.hot.segments([many.tp()], start={many.tp(): start}, oldest=oldest)
+        return found[many.tp()]
+
+    seen = asked(30, oldest=3)
+    assert bases(seen) == [0, 1, 2, *range(30, 41)]
+    assert seen.unseen == OffsetRange(3, 30)
+    assert seen.bytes_from(35) == 6 * SIZE
+    assert bases(asked(30)) == [*range(30, 41)]
+    assert asked(30).unseen == OffsetRange(0, 30)
+    assert bases(asked(2, oldest=5)) == [*range(41)]
+    assert asked(2, oldest=5).unseen == (0, 0)
+    assert bases(asked(10**6)) == [39, 40]
+    assert (asked(10**6).log_end, asked(10**6).segment_count) == (41, 41)
+    many.hot.raise_log_start(many.tp(), 20)
+    assert asked(10**6, oldest=1).held_bytes == many.offsets().bytes_from(0) == 21 * SIZE
+
+
+def test_where_a_partition_ends_is_told_without_its_segments(many: Any, small: None) -> None:
+    def scripts() -> int:
+        stats = many.client.info("commandstats")
+        return int(stats["cmdstat_evalsha_ro"]["calls"])
+
+    before = scripts()
+    assert many.hot.offsets([many.tp()])[many.tp()].log_end == 41
+    assert scripts() == before + 1
+    assert "segments" not in type(many.hot.offsets([many.tp()])[many.tp()]).__slots__
+    assert scripts() == before + 2
+    many.offsets()
+    assert scripts() == before + 2 + 11  # pages of four
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_pages_agree_with_the_state_whatever_happens_between_them(
+    many: Any, small: None, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Appends, trims and moves aside between any two pages; the last page's moment counts."""
+    chance = random.Random(seed)
+    ask, inspect = segments_look.SegmentsLook._ask, inspection.Inspection._replies
+    left = 6
+
+    def something() -> None:
+        nonlocal left
+        if left and chance.random() < 0.6:
+            left -= 1
+            end = many.hot.offsets([many.tp()])[many.tp()].log_end
+            start = many.hot.offsets([many.tp()])[many.tp()].local_log_start
+            if (kind := chance.randrange(4)) == 0:
+                many.append_sized(SIZE, many.clock.now_ms())
+            elif kind < 3:
+                many.hot.raise_log_start(many.tp(), min(end - 4, start + chance.randrange(9)))
+            else:
+                entry = f"{chance.randrange(start, end)}-1"
+                aside = many.hot.quarantine(many.tp(), many.topic.topic_id)
+                if many.client.xrange(many.keys()[0], entry, entry):
+                    aside.add(entry, "", "somebody", 0, whatever=True)
+
+    def between(of: Callable[..., Any]) -> Callable[..., Any]:
+        def asked(self: Any, *more: Any) -> Any:
+            with pytest.MonkeyPatch.context() as undone:
+                undone.setattr(segments_look.SegmentsLook, "_ask", ask)
+                undone.setattr(inspection.Inspection, "_replies", inspect)
+                something()
+            return of(self, *more)
+
+        return asked
+
+    with monkeypatch.context() as patched:
+        patched.setattr(segments_look.SegmentsLook, "_ask", between(ask))
+        patched.setattr(inspection.Inspection, "_replies", between(inspect))
+        seen = many.offsets()
+    assert seen == many.offsets()
+    left = 6
+    with monkeypatch.context() as patched:
+        patched.setattr(inspection.Inspection, "_replies", between(inspect))
+        look = many.hot.inspection().look(many.tp(), many.topic.topic_id)
+    assert look.segments == many.offsets().segments
+
+
+def test_trimming_goes_by_parts_and_all_the_way(many: Any) -> None:
+    """More segments than one script drops, put there by hand."""
+    _, state, segments, *_ = many.keys()
+    closed = {f"{n} {n + 1} 100 {n} {n} 0 0": n for n in range(1_300)}
+    many.client.delete(segments)
+    many.client.zadd(segments, closed)
+    many.client.hset(state, mapping={"closed_bytes": 130_000, "log_end": 1_400})
+    many.client.hset(state, "segment", "1300 0 -1 -1 0 0")
+
+    def scripts() -> int:
+        return int(many.client.info("commandstats")["cmdstat_evalsha"]["calls"])
+
+    before = scripts()
+    many.hot.raise_log_start(many.tp(), 1_250)
+    assert scripts() == before + 5
+    seen = many.offsets()
+    assert (seen.log_start, seen.local_log_start, seen.segments[0].base_offset) == (1_250,) * 3
+    assert seen.size_bytes == 5_000
+
+
+def test_foreign_segments_of_one_score_are_all_looked_at(many: Any, small: None) -> None:
+    key = many.keys()[2]
+    many.client.zadd(key, {f"foreign {n}": 7 for n in range(8)})
+    look = many.hot.inspection().look(many.tp(), many.topic.topic_id)
+    assert sum("foreign" in flaw.what for flaw in look.flaws) == 8
+    assert bases(look) == [*range(41)]
+
+
+def steps(chance: random.Random) -> Iterator[int]:
+    """Timestamps that mostly grow, with some far ahead of the others."""
+    now = 0
+    for _ in range(60):
+        now += chance.randrange(3)
+        yield now + (chance.randrange(200) if chance.random() < 0.1 else 0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_time_is_found_whatever_was_trimmed(
+    make_bench: Callable[..., Any], small: None, seed: int
+) -> None:
+    """Also where the records that reached it first, and raised the index, are gone."""
+    chance = random.Random(seed)
+    bench = make_bench(**CONFIG)
+    times = [*steps(chance)]
+    for one in times:
+        bench.append_sized(SIZE, one)
+    for start in (0, chance.randrange(20, 40), chance.randrange(40, 60)):
+        bench.hot.raise_log_start(bench.tp(), start)
+        for target in range(0, max(times) + 2, 3):
+            first = next((n for n in range(start, 60) if times[n] >= target), None)
+            found = bench.hot.offset_for_timestamp(bench.tp(), target)
+            assert (None if found is None else found.offset) == first
+            together = bench.hot.offsets_for_timestamp([bench.tp()], target)
+            assert together.get(bench.tp(), found) == found
+        largest = bench.hot.max_timestamp(bench.tp())
+        assert largest is not None
+        assert largest.offset == start + times[start:].index(max(times[start:]))
