@@ -20,9 +20,11 @@ import logging
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from math import inf
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from .errors import LakelogError
 
@@ -41,8 +43,7 @@ LONGEST_QUIET_S = 300.0
 _MOST_DOUBLINGS = 1000  # beyond, the factor is no float any more
 
 
-@dataclass(frozen=True, slots=True)
-class BackOff:
+class BackOff(Struct, frozen=True):
     """How long to wait before each new try, and when to give up.
 
     Raises:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 
 class Clock(Protocol):
@@ -20,8 +21,7 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
 
-@dataclass
-class ManualClock:
+class ManualClock(Struct):
     """A clock that stands still until told to move."""
 
     time_ms: int = 1_700_000_000_000  # 2023-11-14T22:13:20Z

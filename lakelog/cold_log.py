@@ -6,12 +6,13 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from .cleanup.cleanup import STEPS, Cleanup, Removal, clean_all, vacuumed
 from .cleanup.plan import CleanupPlan, plan_purge
@@ -594,7 +595,7 @@ class ColdLog:
             )
         except EraseFailedError as error:
             told = self._exports_told(found, renews=False, forgets=False)
-            raise replace(error, report=replace(error.report, exports=told)) from error
+            raise error.changed(report=replace(error.report, exports=told)) from error
         renews = exports and not dry_run
         erased = replace(
             erased, exports=self._exports_told(found, renews=renews, forgets=not dry_run)

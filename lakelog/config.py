@@ -15,10 +15,12 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
 
 from .data_keys import parse_data_keys
 from .errors import InvalidConfigError
@@ -60,8 +62,7 @@ class Compression(str, Enum):
 COMPRESSION_STAND_INS = {"gzip": "zstd", "snappy": "lz4"}
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One setting: how its text is read, and which values are legal."""
 
     name: str
@@ -599,7 +600,7 @@ def parse(definition: Setting, text: str) -> Any:
         return definition.parse(text)
     except InvalidConfigError as error:
         message = f"{definition.name}={text!r} is not legal: it takes {definition.legal}; {error}"
-        raise replace(error, message=message, name=definition.name) from None
+        raise error.changed(message=message, name=definition.name) from None
     except (ValueError, KeyError):
         is_shown = not definition.may_be_secret
         given = repr(text) if is_shown else "… (which may be a key, and is not shown)"
@@ -728,7 +729,7 @@ def _contradiction(config: TopicConfig, name: str, other: str, relation: str) ->
     )
 
 
-def check_names(config: type, kind: str, names: Iterable[str]) -> None:
+def check_names(config: type[Struct], kind: str, names: Iterable[str]) -> None:
     """Refuses names that are no fields of a config's class.
 
     Args:
@@ -737,7 +738,7 @@ def check_names(config: type, kind: str, names: Iterable[str]) -> None:
     Raises:
         InvalidConfigError: there is no such setting.
     """
-    legal = [field.name for field in fields(config)]
+    legal = config.__struct_fields__
     for name in names:
         if name not in legal:
             raise InvalidConfigError(

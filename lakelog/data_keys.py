@@ -18,8 +18,9 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from .json_text import parse_json
 from .secret_reference import is_secret_reference
@@ -32,8 +33,7 @@ MAX_DATA_KEYS = 1_000
 MAX_NUMBER = 2**24 - 1  # a stored value has three bytes for it
 
 
-@dataclass(frozen=True, slots=True)
-class DataKeys:
+class DataKeys(Struct, frozen=True):
     """A topic's data keys, each wrapped under one key-encryption key. Checked when made.
 
     Args:

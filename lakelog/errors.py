@@ -9,13 +9,14 @@ takes its name.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
-from uuid import UUID
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
+    from typing_extensions import Self, dataclass_transform
+
     from .archive.report import ArchiveReport
     from .archive.trouble import Trouble
     from .cleanup.report import CleanupReport, Failure
@@ -29,8 +30,32 @@ if TYPE_CHECKING:
     from .record import OffsetRange, TopicPartition
 
 
-@dataclass(eq=False, repr=False)
-class LakelogError(Exception):
+if not TYPE_CHECKING:
+
+    def dataclass_transform(**_: Any) -> Any:
+        """For type checkers; Python has it from 3.11 on."""
+        return lambda cls: cls
+
+
+def _field(*, kw_only: bool) -> Any:
+    """How a field is given: by its name, or by its place."""
+
+
+@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(_field,))
+class _WithFields(Exception):
+    """An exception whose annotations are fields, as those of a dataclass are.
+
+    No code is made for each class, as there are many, and every command begins with them.
+    """
+
+    field_names: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        own = dict.fromkeys((*cls.field_names, *cls.__annotations__))
+        cls.field_names = tuple(name for name in own if name != "retriable")
+
+
+class LakelogError(_WithFields):
     """Base of all errors.
 
     Args:
@@ -40,11 +65,20 @@ class LakelogError(Exception):
 
     retriable: ClassVar[bool] = False
 
-    message: str
-    batch: BatchOutcome | None = dataclasses.field(default=None, kw_only=True)
+    message: str = _field(kw_only=False)
+    batch: BatchOutcome | None = None
 
-    def __post_init__(self) -> None:
-        super().__init__(self.message)
+    if not TYPE_CHECKING:  # which knows each class's own from its fields
+
+        def __init__(self, message: str, **given: Any) -> None:
+            cls = type(self)
+            for name in given.keys() - set(cls.field_names):
+                raise TypeError(f"{cls.__name__} has no field {name!r}")
+            for name in cls.field_names:
+                if name not in given and not hasattr(cls, name):
+                    raise TypeError(f"{cls.__name__} needs the field {name!r}")
+            super().__init__(message)
+            self.__dict__.update(given, message=message)
 
     def __str__(self) -> str:  # KeyError and OSError have others
         return self.message
@@ -52,8 +86,12 @@ class LakelogError(Exception):
     @property
     def fields(self) -> Mapping[str, Any]:
         """The values of the sentence by name, without those that it lacks."""
-        named = ((field.name, getattr(self, field.name)) for field in dataclasses.fields(self))
+        named = ((name, getattr(self, name)) for name in self.field_names)
         return {name: value for name, value in named if name != "message" and value is not None}
+
+    def changed(self, **changes: Any) -> Self:
+        """The same error with other values of some fields."""
+        return type(self)(**{"message": self.message, **self.fields, **changes})
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.message, self.fields)
@@ -74,7 +112,6 @@ def by_topic(errors: Mapping[str, LakelogError | Sequence[LakelogError]]) -> str
 # -- what the caller asked for is not legal ----------------------------------------------------
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class InvalidArgumentError(LakelogError, ValueError):
     """A value outside what the call takes (a naive datetime, a negative offset, an odd URL)."""
 
@@ -87,14 +124,12 @@ class InvalidArgumentError(LakelogError, ValueError):
     value: object = None  # what was given for it
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class InvalidTopicError(InvalidArgumentError):
     """A topic name against Kafka's rule, or a partition count below one."""
 
     partitions: object = None  # what was given
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class InvalidConfigError(InvalidArgumentError):
     """An unknown setting, or a value outside its bounds; the message names the legal ones."""
 
@@ -110,7 +145,6 @@ class ForkedProcessError(LakelogError):
     """A fork of a process that has used Delta tables cannot use them."""
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class NewerVersionError(LakelogError):
     """A newer lakelog wrote it: nothing was read, and nothing is deleted, until this one is newer.
 
@@ -126,7 +160,6 @@ class NewerVersionError(LakelogError):
 # -- topics ------------------------------------------------------------------------------------
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class UnknownTopicOrPartitionError(LakelogError, KeyError):
     """No such topic, or it has fewer partitions."""
 
@@ -134,7 +167,6 @@ class UnknownTopicOrPartitionError(LakelogError, KeyError):
     partition: int | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class AmbiguousTopicError(LakelogError):
     """Several keyspaces have a topic of that name under one cold root; the message lists them."""
 
@@ -142,21 +174,18 @@ class AmbiguousTopicError(LakelogError):
     path: str | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class TopicExistsError(LakelogError):
     """A topic of that name is there already."""
 
     topic: str
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class CorruptExportError(LakelogError, ValueError):
     """An export is unfinished, damaged or forged; nothing of the topic was imported."""
 
     path: str | None = None  # of the export
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class KeyspaceInUseError(LakelogError):
     """The keyspace has topics of its own; what is to come back is of an earlier one of its name."""
 
@@ -164,21 +193,18 @@ class KeyspaceInUseError(LakelogError):
     keyspace: str
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class UnknownTenantError(LakelogError, KeyError):
     """The log has no tenant of that name."""
 
     tenant: str
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class TenantExistsError(LakelogError):
     """The log has a tenant of that name already."""
 
     tenant: str
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class TenantNotEmptyError(LakelogError):
     """A tenant has topics, and nobody said that they may be deleted with it."""
 
@@ -186,7 +212,6 @@ class TenantNotEmptyError(LakelogError):
     topics: Sequence[str]
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class RestoreFailedError(LakelogError):
     """Some topics could not be restored, the rest was. Fields: that, and the errors by topic."""
 
@@ -195,7 +220,6 @@ class RestoreFailedError(LakelogError):
     groups: Sequence[RestoredGroup] = ()  # what came back of groups
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class UnknownTopicIdError(LakelogError):
     """The topic was dropped (and perhaps created again) since the caller looked it up."""
 
@@ -203,7 +227,6 @@ class UnknownTopicIdError(LakelogError):
     topic_id: UUID | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class TopicPurgedError(LakelogError):
     """The topic was deleted and is being removed for good, or was: it cannot come back."""
 
@@ -211,7 +234,6 @@ class TopicPurgedError(LakelogError):
     topic_id: UUID | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class ConcurrentConfigChangeError(LakelogError):
     """Somebody else altered the topic between the look and the change."""
 
@@ -221,7 +243,6 @@ class ConcurrentConfigChangeError(LakelogError):
     keyspace: str | None = None  # whose defaults they were
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class ConcurrentChangeError(LakelogError):
     """Others changed what was to be changed, each time; nothing was done."""
 
@@ -230,7 +251,6 @@ class ConcurrentChangeError(LakelogError):
     entry_id: EntryId | str | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class PolicyViolationError(LakelogError):
     """The topic's policy forbids what was asked."""
 
@@ -240,7 +260,6 @@ class PolicyViolationError(LakelogError):
     entries: int | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class ApplyFailedError(LakelogError):
     """Some topics could not be made what was asked of them, the others were.
 
@@ -255,7 +274,6 @@ class ApplyFailedError(LakelogError):
 # -- append ------------------------------------------------------------------------------------
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class RecordTooLargeError(LakelogError, ValueError):
     """A record, or the entry that holds it, is larger than ``max.message.bytes``, or, decompressed,
     than ``lakelog.max.decoded.bytes``.
@@ -270,7 +288,6 @@ class RecordTooLargeError(LakelogError, ValueError):
     max_decoded_bytes: int | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class InvalidTimestampError(LakelogError, ValueError):
     """Timestamps outside the topic's bounds; the whole call is rejected.
 
@@ -284,7 +301,6 @@ class InvalidTimestampError(LakelogError, ValueError):
     after_max_ms: int | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class InvalidRecordError(LakelogError, ValueError):
     """A record the topic cannot hold (no key on a compacted topic), or that cannot be encoded.
 
@@ -295,7 +311,6 @@ class InvalidRecordError(LakelogError, ValueError):
     topic_partition: TopicPartition | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class OutOfOrderSequenceError(LakelogError):
     """The call's sequence does not follow the producer's last one on this partition."""
 
@@ -304,7 +319,6 @@ class OutOfOrderSequenceError(LakelogError):
     topic_partition: TopicPartition | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class UnknownProducerError(LakelogError):
     """Redis no longer knows this producer, so a resend cannot be told from a new call."""
 
@@ -312,7 +326,6 @@ class UnknownProducerError(LakelogError):
     sequence: int | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class RepeatDiffersError(LakelogError):
     """Work repeated under the numbers of an earlier attempt has other records than that had.
 
@@ -324,7 +337,6 @@ class RepeatDiffersError(LakelogError):
     is_cut: bool | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class ProducerFencedError(LakelogError):
     """A newer epoch of this producer id has written to the partition."""
 
@@ -333,7 +345,6 @@ class ProducerFencedError(LakelogError):
     current_epoch: int | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class HotTierFullError(LakelogError):
     """Redis is at ``maxmemory``, or so near that calls are held back; nothing was written.
 
@@ -345,7 +356,6 @@ class HotTierFullError(LakelogError):
     where: str | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class QuotaExceededError(LakelogError):
     """A quota of the keyspace is used up; nothing was done. It passes when something is freed."""
 
@@ -357,7 +367,6 @@ class QuotaExceededError(LakelogError):
     topic: str | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class ThrottlingQuotaExceededError(LakelogError):
     """More was appended than a quota of bytes a second allows; nothing of the call was written.
 
@@ -372,7 +381,6 @@ class ThrottlingQuotaExceededError(LakelogError):
     topic: str | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class HotTierUnavailableError(LakelogError, ConnectionError):
     """Redis did not answer. ``sent`` says whether the command may have reached it."""
 
@@ -383,7 +391,6 @@ class HotTierUnavailableError(LakelogError, ConnectionError):
     moved: bool = False  # a cluster node says that the key is elsewhere
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class HotTierPausedError(LakelogError):
     """The hot tier is paused for a planned stop."""
 
@@ -392,14 +399,12 @@ class HotTierPausedError(LakelogError):
     topic_partition: TopicPartition | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class HotTierAccessError(LakelogError, PermissionError):
     """Redis answered but refuses: wrong password, missing ACL right, read-only replica."""
 
     where: str | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class RecoveryNeededError(LakelogError):
     """The server restarted or failed over since the partition was last written.
 
@@ -415,7 +420,6 @@ class RecoveryNeededError(LakelogError):
     reserved_end: int | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class OffsetsExhaustedError(LakelogError):
     """The partition has given out its last offset; nothing of the call was written."""
 
@@ -423,7 +427,6 @@ class OffsetsExhaustedError(LakelogError):
     log_end: int | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class NotEnoughReplicasError(LakelogError):
     """The server has fewer replicas online than asked for; nothing was written."""
 
@@ -433,7 +436,6 @@ class NotEnoughReplicasError(LakelogError):
     replicas: int | None = None  # online
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class NotEnoughReplicasAfterAppendError(LakelogError):
     """Written, but fewer replicas than asked for confirmed it: whether it survives is unknown."""
 
@@ -441,7 +443,6 @@ class NotEnoughReplicasAfterAppendError(LakelogError):
     replicas: int
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class DeliveryError(LakelogError):
     """A record was not delivered in time.
 
@@ -454,7 +455,6 @@ class DeliveryError(LakelogError):
     topic_partition: TopicPartition | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class DeliveryPendingError(LakelogError, TimeoutError):
     """No answer came within the time that the caller gave; the records are still being delivered.
 
@@ -467,7 +467,6 @@ class DeliveryPendingError(LakelogError, TimeoutError):
     topic_partition: TopicPartition | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class BufferExhaustedError(LakelogError, TimeoutError):
     """The producer's buffer stayed full for ``max_block_ms``; the record was not taken."""
 
@@ -484,7 +483,6 @@ class ProducerClosedError(LakelogError, RuntimeError):
 # -- read --------------------------------------------------------------------------------------
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class OffsetOutOfRangeError(LakelogError, LookupError):
     """An offset below the log start or past the log end."""
 
@@ -494,7 +492,6 @@ class OffsetOutOfRangeError(LakelogError, LookupError):
     log_end: int | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class TrimmedError(LakelogError):
     """The hot tier no longer holds the offset; ``local_log_start`` is the first it holds."""
 
@@ -503,7 +500,6 @@ class TrimmedError(LakelogError):
     topic_partition: TopicPartition | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class CorruptRecordError(LakelogError):
     """Stored bytes are not what was written (CRC, length, count).
 
@@ -518,7 +514,6 @@ class CorruptRecordError(LakelogError):
     end_offset: int | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class EncryptionKeyError(LakelogError):
     """The key that a topic's values are encrypted under cannot be had here, or is another one."""
 
@@ -526,7 +521,6 @@ class EncryptionKeyError(LakelogError):
     reference: str | None = None  # where the key should be
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class DecryptionError(LakelogError, ValueError):
     """A stored value is not what was encrypted there: changed, moved, or under an unknown key."""
 
@@ -535,21 +529,18 @@ class DecryptionError(LakelogError, ValueError):
     offset: int | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class ForeignEntryError(CorruptRecordError):
     """An entry of the stream was not written by lakelog, or the key is not a stream."""
 
     key: str | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class NoOffsetForPartitionError(LakelogError, LookupError):
     """No position and ``auto_offset_reset='none'``."""
 
     topic_partition: TopicPartition
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class RecordDeserializationError(LakelogError, ValueError):
     """A consumer's deserializer failed; its position is that of the record."""
 
@@ -560,45 +551,38 @@ class RecordDeserializationError(LakelogError, ValueError):
 # -- groups ------------------------------------------------------------------------------------
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class GroupError(LakelogError):
     """Base of what a group of consumers answers. What is raised says more."""
 
     group_id: str | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class InvalidGroupIdError(GroupError, ValueError):
     """Not an id that a group can have: empty, or no text."""
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class GroupIdNotFoundError(GroupError, KeyError):
     """There is no such group."""
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class NonEmptyGroupError(GroupError):
     """The group has members, which must leave first."""
 
     members: Sequence[str] = ()
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class GroupSubscribedToTopicError(GroupError):
     """Members of the group read the topic."""
 
     topic: str
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class UnknownMemberIdError(GroupError):
     """The member is not in the group: its session ended, it left, or it never joined."""
 
     member_id: str | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class MemberIdRequiredError(GroupError):
     """To join, call again with the id that was given out (``member_id``)."""
 
@@ -607,7 +591,6 @@ class MemberIdRequiredError(GroupError):
     member_id: str
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class IllegalGenerationError(GroupError):
     """The member speaks of a generation that is over."""
 
@@ -615,7 +598,6 @@ class IllegalGenerationError(GroupError):
     generation_id: int | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class CommitFailedError(GroupError):
     """Nothing was committed: the partitions may be another member's by now."""
 
@@ -623,7 +605,6 @@ class CommitFailedError(GroupError):
     generation_id: int | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class RebalanceInProgressError(GroupError):
     """The group shares its partitions out anew; the member has to join again."""
 
@@ -632,7 +613,6 @@ class RebalanceInProgressError(GroupError):
     member_id: str | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class FencedInstanceIdError(GroupError):
     """Another member has joined under the instance id since."""
 
@@ -640,28 +620,24 @@ class FencedInstanceIdError(GroupError):
     member_id: str | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class InconsistentGroupProtocolError(GroupError):
     """The member and the others of the group have no assignor in common."""
 
     protocols: Sequence[str] = ()
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class InvalidSessionTimeoutError(GroupError, ValueError):
     """The session time-out is out of its bounds."""
 
     session_timeout_ms: int
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class GroupMaxSizeReachedError(GroupError):
     """The group has as many members as it may have."""
 
     max_size: int
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class OffsetMetadataTooLargeError(GroupError, ValueError):
     """The text beside an offset is too long; nothing was committed."""
 
@@ -669,7 +645,6 @@ class OffsetMetadataTooLargeError(GroupError, ValueError):
     size_bytes: int
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class InvalidRecordStateError(GroupError):
     """Records that were acknowledged are not held by the member (any more); see the message."""
 
@@ -677,7 +652,6 @@ class InvalidRecordStateError(GroupError):
     offsets: Sequence[OffsetRange]
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class TooManyRangesError(GroupError):
     """Acknowledgements would have cut a share-partition into too many pieces; none was taken."""
 
@@ -685,7 +659,6 @@ class TooManyRangesError(GroupError):
     max_ranges: int
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class SchemaError(GroupError, ValueError):
     """What a member of a group sent is not in the bytes of Kafka's consumer protocol."""
 
@@ -695,7 +668,6 @@ class SchemaError(GroupError, ValueError):
 # -- cold --------------------------------------------------------------------------------------
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class ColdTierError(LakelogError):
     """Base of what the cold tier answers. What is raised says more: away, full, refused or wrong.
 
@@ -729,14 +701,12 @@ class ColdTierAccessError(ColdTierRefusedError, PermissionError):
     """The store answers but refuses: wrong or expired credentials, a missing right."""
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class ForeignTableError(ColdTierError):
     """The path holds a Delta table that is not this topic's."""
 
     name: str | None = None  # in the catalog
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class ArchivedElsewhereError(ColdTierError):
     """The topic is archived into another table: a topic has one. Nothing was archived here."""
 
@@ -744,7 +714,6 @@ class ArchivedElsewhereError(ColdTierError):
     where: str | None = None  # the other one
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class ContradictionError(ColdTierError):
     """Facts that must agree do not (registers, files, offsets): someone RESTOREd, deleted files
     or wrote by hand. The work stops; nothing was changed.
@@ -761,7 +730,6 @@ class ContradictionError(ColdTierError):
     column: str | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class MissingFileError(ColdTierError, FileNotFoundError):
     """The table names a Parquet file that is not there."""
 
@@ -783,7 +751,6 @@ class CommitUnknownError(ColdTierError):
 # -- archiving, cleaning up, and what they run on ----------------------------------------------
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class ArchiveFailedError(LakelogError):
     """Some of what was to be archived could not be, the rest was.
 
@@ -795,7 +762,6 @@ class ArchiveFailedError(LakelogError):
     errors: Mapping[str, Sequence[LakelogError]]
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class ArchiveUnfinishedError(LakelogError):
     """A continuous run ended before all was archived; what is left is in Redis.
 
@@ -806,14 +772,12 @@ class ArchiveUnfinishedError(LakelogError):
     abandoned: bool
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class ArchiveStalledError(LakelogError):
     """A topic made no progress for longer than the job allows. Field: troubles, one a topic."""
 
     troubles: Sequence[Trouble]
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class CleanupFailedError(LakelogError):
     """Some of a cleanup could not be done, the rest was. Field: reports, one a topic."""
 
@@ -821,7 +785,6 @@ class CleanupFailedError(LakelogError):
     failures: Sequence[Failure]
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class EraseFailedError(LakelogError):
     """Some of what was to be erased could not be, the rest was. Field: report."""
 
@@ -829,7 +792,6 @@ class EraseFailedError(LakelogError):
     report: Erased
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class EmbeddedRedisError(LakelogError, RuntimeError):
     """The embedded Redis could not be started, found or stopped."""
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from .back_off import POLL, wait_until
 from .errors import InvalidArgumentError
@@ -112,8 +113,7 @@ def exit_process() -> None:
     os._exit(KILLED)
 
 
-@dataclass(frozen=True)
-class Pause:
+class Pause(Struct, frozen=True):
     """A failpoint where everybody waits until the test says go: two files in a folder say so.
 
     | file | made by | says |

@@ -25,9 +25,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import force_setattr, replace
 
 from .config import (
     DAY_MS,
@@ -204,8 +206,7 @@ BROKER_SETTINGS: Mapping[str, Setting] = dict(sorted(_definitions().items()))
 _TOPIC_NAMES = {broker: topic for topic, names in SYNONYMS.items() for broker in names}
 
 
-@dataclass(frozen=True, slots=True)
-class KeyspaceDefaults:
+class KeyspaceDefaults(Struct, frozen=True):
     """The defaults of one keyspace. Checked when made.
 
     Args:
@@ -222,7 +223,7 @@ class KeyspaceDefaults:
     def __post_init__(self) -> None:
         given = dict(self.settings).items()
         plain = sorted((name, plain_number(name, text)) for name, text in given)
-        object.__setattr__(self, "settings", tuple(plain))
+        force_setattr(self, "settings", tuple(plain))
         for name, text in self.settings:
             parse(broker_setting(name), text)
         TopicConfig().with_defaults(self.for_topics)

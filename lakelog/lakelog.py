@@ -7,12 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, overload
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from .archive.archiver import Archiver, Until, check_until
 from .archive.continuous import ContinuousArchive

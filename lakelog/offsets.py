@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import NoReturn
+
+from msgspec import Struct
 
 from . import reservation
 from .errors import InvalidArgumentError
@@ -16,43 +17,35 @@ from .typed_time import TypedTime, read_time, rounded_up_ms, time_or_none
 # -- positions ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(Struct, frozen=True):
     """A place in a partition, resolved to an offset by ``UnifiedLog.seek``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Earliest(Position):
+class Earliest(Position, frozen=True):
     """The log start offset, across both tiers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Latest(Position):
+class Latest(Position, frozen=True):
     """The log end offset: the offset of the next record."""
 
 
-@dataclass(frozen=True, slots=True)
-class EarliestLocal(Position):
+class EarliestLocal(Position, frozen=True):
     """The local log start offset: the first offset the hot tier holds."""
 
 
-@dataclass(frozen=True, slots=True)
-class LatestTiered(Position):
+class LatestTiered(Position, frozen=True):
     """The highest offset in the cold tier (inclusive, as Kafka has it); none if it is empty."""
 
 
-@dataclass(frozen=True, slots=True)
-class EarliestPendingUpload(Position):
+class EarliestPendingUpload(Position, frozen=True):
     """The first offset that the cold tier does not hold yet; none without a cold tier."""
 
 
-@dataclass(frozen=True, slots=True)
-class MaxTimestamp(Position):
+class MaxTimestamp(Position, frozen=True):
     """The first record that carries the largest timestamp."""
 
 
-@dataclass(frozen=True, slots=True)
-class AtOffset(Position):
+class AtOffset(Position, frozen=True):
     """That offset."""
 
     offset: int
@@ -61,8 +54,7 @@ class AtOffset(Position):
         check_offset(self.offset)
 
 
-@dataclass(frozen=True, slots=True)
-class AtTimestamp(Position):
+class AtTimestamp(Position, frozen=True):
     """The earliest offset whose timestamp is at or after this one."""
 
     timestamp_ms: int  # UTC epoch, ≥ 0, below 2^63
@@ -84,8 +76,7 @@ class AtTimestamp(Position):
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Ago(Position):
+class Ago(Position, frozen=True):
     """So long before now, by the asker's clock."""
 
     duration: timedelta
@@ -203,8 +194,7 @@ def _refuse_offset(offset: object, rule: str) -> NoReturn:
 # -- answers -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class HotSegment:
+class HotSegment(Struct, frozen=True):
     """A segment as the hot tier knows it; the last of a partition is open."""
 
     base_offset: int
@@ -224,8 +214,7 @@ class HotSegment:
         return self.size_bytes * (self.end_offset - start) // offsets
 
 
-@dataclass(frozen=True, slots=True)
-class HotOffsets:
+class HotOffsets(Struct, frozen=True):
     """One partition of the hot tier, read in one step, however many segments it has."""
 
     local_log_start: int
@@ -259,8 +248,7 @@ class HotOffsets:
 _NO_OFFSETS = OffsetRange(0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class HotSegments(HotOffsets):
+class HotSegments(HotOffsets, frozen=True):
     """One partition of the hot tier with its segments: all, or those that were asked for."""
 
     #: Oldest first, the open one last; the first may begin below local_log_start.
@@ -290,8 +278,7 @@ class HotSegments(HotOffsets):
         return sum(segment.bytes_from(start) for segment in self.segments)
 
 
-@dataclass(frozen=True, slots=True)
-class LogOffsets:
+class LogOffsets(Struct, frozen=True):
     """One partition across both tiers: cold holds [log_start, archived_end), hot holds
     [local_log_start, log_end).
     """

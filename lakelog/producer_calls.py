@@ -23,7 +23,9 @@ Kafka uploads a producer snapshot with each segment. A recovery puts it back. Th
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 #: Sequences count up to 2^31 - 1, as Kafka's do, and begin again at 0.
 MAX_SEQUENCES = 1 << 31
@@ -36,8 +38,7 @@ REMEMBERED_CALLS = 5
 CUT = "cut"
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerCall:
+class ProducerCall(Struct, frozen=True):
     """One call of a producer: who wrote which offsets."""
 
     producer_id: int

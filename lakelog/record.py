@@ -8,7 +8,6 @@ two ends.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from enum import IntEnum
 from itertools import islice, repeat
@@ -18,6 +17,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 HEADERS_TYPE = pa.list_(
     pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())])
@@ -99,8 +99,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
         return next((value for name, value in reversed(self.headers) if name == key), None)
 
 
-@dataclass(frozen=True, slots=True)
-class RecordMetadata:
+class RecordMetadata(Struct, frozen=True):
     """Where an appended record went."""
 
     topic: str
@@ -131,8 +130,7 @@ class OffsetRange(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(Struct, frozen=True):
     """One read step of either tier: the records and how far they cover the log."""
 
     records: pa.RecordBatch  # RECORDS, offsets within [start_offset, next_offset)
@@ -142,8 +140,7 @@ class Fetched:
     at_log_end: bool = False  # the hot tier had nothing behind it when it was read
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FetchedTogether:
+class FetchedTogether(Struct, frozen=True, eq=False):
     """One read step of each of several partitions, as columns: there may be thousands."""
 
     topic_partitions: Sequence[TopicPartition]

@@ -6,8 +6,9 @@ import base64
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from .errors import InvalidArgumentError
 from .text_table import printable
@@ -24,8 +25,7 @@ Lines = Callable[[str, "pa.Table"], str]
 _quoted = json.encoder.encode_basestring_ascii
 
 
-@dataclass(frozen=True, slots=True)
-class _Columns:
+class _Columns(Struct, frozen=True):
     """A `FOUND` table's columns as lists."""
 
     partitions: list[int]

@@ -42,7 +42,8 @@ append that survived does, as long as no clock steps back; see ``recover.lua``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from .producer_calls import ProducerCall
 from .record import OffsetRange
@@ -52,8 +53,7 @@ LEAST_OFFSETS = 2**26
 MOST_OFFSETS = 2**32  # more than a Redis has room for, even at ten bytes a record
 
 
-@dataclass(frozen=True, slots=True)
-class Reserved:
+class Reserved(Struct, frozen=True):
     """What the cold tier gives a recovery of one partition."""
 
     offsets: OffsetRange  # that the hot tier may give out

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from uuid import UUID
+
+from msgspec import Struct, field
 
 from .config import TopicConfig
 from .errors import InvalidTopicError, UnknownTopicOrPartitionError
@@ -22,8 +23,7 @@ INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__sha
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Topic:
+class Topic(Struct, frozen=True):
     """What every stage is handed; only the registry (``hot/registry.py``) loads one."""
 
     name: str

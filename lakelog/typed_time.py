@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from typing import NoReturn
 from zoneinfo import ZoneInfo
+
+from msgspec import Struct
 
 from .errors import InvalidArgumentError
 
@@ -63,8 +64,7 @@ _KAFKAS_MOMENT = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TypedTime:
+class TypedTime(Struct, frozen=True):
     """What a text means: a moment, or a distance back from now."""
 
     timestamp_ms: int | None  # UTC epoch; None: `ago` says when

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NoReturn
+
+import msgspec
 
 from .errors import InvalidConfigError
 
@@ -77,8 +78,7 @@ _TOKEN = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Primitive:
+class Primitive(msgspec.Struct, frozen=True):
     """A type without others in it, by Spark's name."""
 
     name: str
@@ -87,8 +87,7 @@ class Primitive:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
-class Decimal:
+class Decimal(msgspec.Struct, frozen=True):
     precision: int  # 1..38 digits
     scale: int  # 0..precision of them after the point
 
@@ -96,16 +95,14 @@ class Decimal:
         return f"decimal({self.precision},{self.scale})"
 
 
-@dataclass(frozen=True, slots=True)
-class Array:
+class Array(msgspec.Struct, frozen=True):
     element: Type
 
     def __str__(self) -> str:
         return f"array<{self.element}>"
 
 
-@dataclass(frozen=True, slots=True)
-class Map:
+class Map(msgspec.Struct, frozen=True):
     """From strings, as JSON's objects are."""
 
     value: Type
@@ -114,8 +111,7 @@ class Map:
         return f"map<string,{self.value}>"
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(msgspec.Struct, frozen=True):
     """A column, or a field of a struct."""
 
     name: str
@@ -130,8 +126,7 @@ class Column:
         return f"{name} {self.type} COMMENT '{comment}'"
 
 
-@dataclass(frozen=True, slots=True)
-class Struct:
+class Struct(msgspec.Struct, frozen=True):
     fields: tuple[Column, ...]
 
     def __str__(self) -> str:

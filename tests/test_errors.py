@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import inspect
 import pickle
 import subprocess
@@ -57,9 +56,9 @@ INTERNAL = {
 def made(error: type[LakelogError]) -> LakelogError:
     """One with a value in each field that has to be given."""
     required = {
-        field.name: f"the {field.name}"
-        for field in dataclasses.fields(error)
-        if field.default is dataclasses.MISSING and field.name != "message"
+        name: f"the {name}"
+        for name in error.field_names
+        if name != "message" and not hasattr(error, name)
     }
     return error("a sentence", **required)
 
@@ -69,13 +68,17 @@ def test_an_error_is_its_sentence_and_its_fields_and_travels(error: type[Lakelog
     one = made(error)
     assert (str(one), one.message, one.args) == ("a sentence", "a sentence", ("a sentence",))
     assert repr(one) == f"{error.__name__}('a sentence')"
-    for field in dataclasses.fields(error):
-        assert hasattr(one, field.name)
+    for name in error.field_names:
+        assert hasattr(one, name)
     there = pickle.loads(pickle.dumps(one))
     assert type(there) is error
     assert (there.message, there.fields) == (one.message, one.fields)
     with pytest.raises(TypeError, match="log_strat"):
         error("a sentence", **{**one.fields, "log_strat": 1})
+    required = [name for name in one.fields if not hasattr(error, name)]
+    for name in required:
+        with pytest.raises(TypeError, match=name):
+            error("a sentence", **{other: "…" for other in required if other != name})
     with pytest.raises(AttributeError, match="log_strat"):
         one.log_strat  # type: ignore[attr-defined]  # noqa: B018
 
@@ -92,7 +95,7 @@ def test_fields_are_what_was_given() -> None:
     assert error.fields == {"topic_partition": tp, "offset": 7, "log_end": 5}
     assert (error.log_start, error.batch) == (None, None)
     batch = BatchOutcome(1, pa.array([2, 3]), pa.array([], pa.int64()))
-    error = dataclasses.replace(error, batch=batch)
+    error = error.changed(batch=batch)
     assert pickle.loads(pickle.dumps(error)).batch == batch
     assert (batch.not_written, batch.unknown) == (2, 0)
 

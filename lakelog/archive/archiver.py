@@ -6,8 +6,10 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..cold.by_path.orphans import SETTLING_MS
 from ..cold.change import Change, HotRange
@@ -72,8 +74,7 @@ def check_until(until: Until) -> None:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Flushed:
+class Flushed(Struct, frozen=True):
     """What one run by the flush policy did, and when the next is due."""
 
     report: ArchiveReport | None  # None: nothing happened
@@ -82,8 +83,7 @@ class Flushed:
     is_final: bool = False  # all that was there was archived, whatever its age
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
+class _Look(Struct, frozen=True):
     """Both tiers; cold holds all that hot had trimmed, so that they can only overlap."""
 
     now_ms: int  # Redis's clock, before anything else was read

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from ..cold.change import HotRange
 from ..config import KIB
@@ -26,8 +26,7 @@ _READ_AHEAD_BYTES = 256 * KIB
 _LARGE = Places(1)
 
 
-@dataclass(frozen=True, slots=True)
-class HotRows:
+class HotRows(Struct, frozen=True):
     """A `RowsOf`: reads hot ranges with a hot tier of its own process, opened once.
 
     What it yields is exactly the range: dense, in order, less the gaps that the hot tier declares.

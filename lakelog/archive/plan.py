@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..cold.change import Change, HotRange
 from ..cold.registers import ArchivedEnd, LogStart, Register
@@ -29,8 +30,7 @@ WORKERS = 8
 MIN_SPLIT_BYTES = 64 * MIB
 
 
-@dataclass(frozen=True, slots=True)
-class FlushLimit:
+class FlushLimit(Struct, frozen=True):
     """When a partition is archived, and how far. The default: everything, at once."""
 
     rows: int = 1  # unarchived records that suffice, whatever their age
@@ -133,8 +133,7 @@ def unarchived_records(offsets: HotSegments, start: int) -> int:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Slice:
+class _Slice(Struct, frozen=True):
     """A run of records of one segment, and the gap before it."""
 
     topic_partition: TopicPartition

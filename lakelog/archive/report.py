@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ..engines.choice import Choice
 from ..record import OffsetRange, TopicPartition
@@ -11,8 +12,7 @@ from ..text_table import counted
 from .trouble import Trouble
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionArchived:
+class PartitionArchived(Struct, frozen=True):
     """One partition's share of a run."""
 
     topic_partition: TopicPartition
@@ -33,8 +33,7 @@ class PartitionArchived:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ArchiveReport:
+class ArchiveReport(Struct, frozen=True):
     """One run over one topic. False when it found nothing to do."""
 
     topic: str

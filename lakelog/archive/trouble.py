@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 #: The states of a topic in trouble. One that is not shown is archived, but the catalog lacks its
 #: name or its views. What groups have committed is not recorded: that is no topic's trouble, but
@@ -21,8 +23,7 @@ _AGAIN = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(Struct, frozen=True):
     """One topic's trouble, as an archiver sees it. Times are the archiver's clock, epoch ms."""
 
     topic: str

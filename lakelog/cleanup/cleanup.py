@@ -11,7 +11,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ..clock import Clock, SystemClock
 from ..cold.catalogue import Untold
@@ -131,8 +133,7 @@ class Cleanup:
         return report
 
 
-@dataclass(frozen=True, slots=True)
-class Removal:
+class Removal(Struct, frozen=True):
     """What goes of a topic that is not cleaned up: it is deleted, or archived no more."""
 
     topic: Topic
@@ -213,8 +214,7 @@ def _count(report: CleanupReport) -> None:
         COUNTS.set(m.MAX_CLEAN_SECONDS, max(one.seconds for one in report.compacted), topic)
 
 
-@dataclass(eq=False)
-class _Subject:
+class _Subject(Struct, eq=False):
     """The topic and the table that are cleaned up, looked up for each plan; see `Cleanup`."""
 
     topic: Topic  # as last looked up
@@ -237,8 +237,7 @@ class _Subject:
         return hot, self.table.snapshot()
 
 
-@dataclass(eq=False)
-class _Run:
+class _Run(Struct, eq=False):
     """The steps of one run and what came of them."""
 
     subject: _Subject

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ..cold.change import Change, Rewrite
 from ..cold.offset_set import OffsetSet
@@ -36,8 +38,7 @@ from .superseded import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionCompacted:
+class PartitionCompacted(Struct, frozen=True):
     """One partition's cleaning, by Kafka's measures. Read: all its segments below the first
     uncleanable offset; kept and dropped: what became of them.
     """
@@ -85,8 +86,7 @@ class PartitionCompacted:
         return 100 * self.bytes_kept / self.bytes_read if self.bytes_read else 0.0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Compacted:
+class Compacted(Struct, frozen=True, eq=False):
     """The result of one attempt."""
 
     snapshot: ColdSnapshot  # with what was committed
@@ -184,8 +184,7 @@ def _files(segments: Iterable[Segment]) -> tuple[SegmentFile, ...]:
 # -- rewriting ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Plan:
+class _Plan(Struct, frozen=True, eq=False):
     """What is to be done to one partition."""
 
     cleanable: Cleanable

@@ -7,7 +7,8 @@ the ratio of the first two in bytes, and the two lags.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..cold.segment import Segment
 from ..cold.table import ColdSnapshot
@@ -18,8 +19,7 @@ from ..topic import Topic
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Cleanable:
+class Cleanable(Struct, frozen=True):
     """One partition as compaction sees it. Segments above `first_uncleanable` are not in it."""
 
     topic_partition: TopicPartition

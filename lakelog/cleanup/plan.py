@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..cold.change import Rewrite
 from ..cold.registers import LogStart
@@ -16,8 +18,7 @@ from .optimize import plan_optimize, size_bytes
 from .retention import RETENTION_BYTES, RETENTION_MS, PartitionRetention, plan_retention
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Struct, frozen=True):
     """One thing that would be done to one partition, or to the whole topic."""
 
     topic_partition: TopicPartition | None  # None: the whole topic
@@ -39,8 +40,7 @@ class Planned:
         return f"{where}{self.step}: {self.action} {what}: {self.why}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CleanupPlan:
+class CleanupPlan(Struct, frozen=True, eq=False):
     """What a run would do to one topic, as of one snapshot."""
 
     topic: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ..cold.purged import PurgedTopic
 from ..cold.table import Vacuumed
@@ -15,8 +16,7 @@ from .compaction import PartitionCompacted
 from .retention import PartitionRetention
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionOptimized:
+class PartitionOptimized(Struct, frozen=True):
     """One partition's share of an optimize commit."""
 
     topic_partition: TopicPartition
@@ -29,8 +29,7 @@ class PartitionOptimized:
     seconds: float  # from the plan to the commit, which partitions share
 
 
-@dataclass(frozen=True, slots=True)
-class LeftToCatalog:
+class LeftToCatalog(Struct, frozen=True):
     """A step that a catalog keeps to itself, and the files that it did not get to yet."""
 
     step: str  # optimize or vacuum
@@ -44,8 +43,7 @@ class LeftToCatalog:
         return f"{self.step} is left to the catalog: {self.files:,} files {what}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Failure:
+class Failure(Struct, frozen=True, eq=False):
     """Something that could not be done; the rest was."""
 
     step: str
@@ -57,8 +55,7 @@ class Failure:
         return f"{where}{self.step} failed: {self.error}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CleanupReport:
+class CleanupReport(Struct, frozen=True, eq=False):
     """One run over one topic. False when it found nothing to do."""
 
     topic: str

@@ -20,8 +20,9 @@ Source: Kafka ``UnifiedLog.deleteOldSegments`` and the passes it calls; for a ti
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+
+from msgspec import Struct
 
 from ..cold.change import Change
 from ..cold.registers import LogStart
@@ -37,16 +38,14 @@ RETENTION_BYTES = "retention.bytes"
 RETENTION_MS = "retention.ms"
 
 
-@dataclass(frozen=True, slots=True)
-class Dropped:
+class Dropped(Struct, frozen=True):
     """A segment that goes, and the pass that says so."""
 
     segment: Segment
     reason: str  # LOG_START, RETENTION_BYTES or RETENTION_MS
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionRetention:
+class PartitionRetention(Struct, frozen=True):
     """What retention does to one partition."""
 
     topic_partition: TopicPartition

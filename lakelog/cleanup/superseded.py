@@ -8,12 +8,13 @@ bounded: if it would grow beyond the buffer, the search is cut into ranges of ke
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ..cold.offset_set import OffsetSet
 from ..cold.segment import SegmentFile
@@ -34,8 +35,7 @@ MAX_CUTS = 64
 _KEYS = pa.schema([RECORDS.field("key"), pa.field("offset", pa.int64())])
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(Struct, frozen=True):
     """One task: the files of a partition, and which keys to look for in them."""
 
     topic_partition: TopicPartition
@@ -70,8 +70,7 @@ class Search:
         return [replace(self, low=low, high=high) for low, high in pairwise(edges)]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FileFindings:
+class FileFindings(Struct, frozen=True, eq=False):
     """What compaction has to do to one file."""
 
     superseded: OffsetSet  # the offsets that go, for whatever reason
@@ -84,8 +83,7 @@ class FileFindings:
         return bool(len(self.superseded) or self.tombstones)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class Found(Struct, frozen=True, eq=False):
     """A search's answer, by path."""
 
     search: Search
@@ -93,16 +91,14 @@ class Found:
     keys: int  # in the map
 
 
-@dataclass(frozen=True, slots=True)
-class TooManyKeys:
+class TooManyKeys(Struct, frozen=True):
     """The map is full: the search must be cut at these keys."""
 
     search: Search
     bounds: tuple[bytes, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(Struct, frozen=True):
     """A file is missing or damaged; the partition cannot be cleaned."""
 
     search: Search
@@ -157,16 +153,14 @@ class _FullError(Exception):
         self.bounds = bounds
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Latest:
+class _Latest(Struct, frozen=True, eq=False):
     """The latest dirty offset of each key."""
 
     keys: pa.Array
     offsets: OffsetSet
 
 
-@dataclass(eq=False)
-class _Dirty:
+class _Dirty(Struct, eq=False):
     """Builds the map, a chunk at a time."""
 
     search: Search

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from .arrow_entry import CRC_FIELD as ARROW_CRC_FIELD
 from .crc import crc32c, crc32c_of_parts
@@ -15,8 +16,7 @@ from .fields_entry import CRC_FIELD, TIMESTAMP_FIELD
 _CODECS = {0: "lz4", 1: "zstd"}  # Arrow's CompressionType
 
 
-@dataclass(frozen=True, slots=True)
-class EntryDescription:
+class EntryDescription(Struct, frozen=True):
     """One entry, sound or not."""
 
     format: str  # arrow, fields, gap; unknown: lakelog did not write it

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from ..errors import (
     CorruptRecordError,
@@ -90,8 +91,7 @@ class EntryId(NamedTuple):
         return f"{self.last_offset}-{self.record_count}"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """An encoded entry, and what append must know of it without decoding."""
 
     record_count: int  # ≥ 1
@@ -103,8 +103,7 @@ class Entry:
     first_keyless: int | None  # index of the first record without a key
 
 
-@dataclass(frozen=True, slots=True)
-class ProducedBatch:
+class ProducedBatch(Struct, frozen=True):
     """The entries of one append call: the unit of idempotence, resent unchanged."""
 
     entries: tuple[Entry, ...]  # at least one
@@ -191,4 +190,4 @@ def corrupt(entry_id: EntryId, what: str) -> CorruptRecordError:
 
 def newer_entry(entry_id: EntryId, found: str) -> NewerVersionError:
     """The error for an entry that has something only a newer lakelog knows."""
-    return replace(newer(f"entry {entry_id}", found), entry_id=entry_id)
+    return newer(f"entry {entry_id}", found).changed(entry_id=entry_id)

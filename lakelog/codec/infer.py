@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from ..value_ddl import (
@@ -29,8 +29,7 @@ _STRING, _DOUBLE, _BIGINT = Primitive("string"), Primitive("double"), Primitive(
 _BOOLEAN, _DATE, _TIMESTAMP = Primitive("boolean"), Primitive("date"), Primitive("timestamp")
 
 
-@dataclass(frozen=True, slots=True)
-class InferredColumn:
+class InferredColumn(msgspec.Struct, frozen=True):
     """A member of the objects among the values."""
 
     name: str
@@ -39,8 +38,7 @@ class InferredColumn:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Inferred:
+class Inferred(msgspec.Struct, frozen=True):
     """The columns that some values could have."""
 
     sampled: int

@@ -9,7 +9,7 @@ from typing import Any
 from ..config import INT64_MAX
 from ..producer_calls import ProducerCall
 
-_NAMES = ProducerCall.__slots__
+_NAMES = ProducerCall.__struct_fields__
 
 
 def rows_of_calls(calls: Iterable[ProducerCall]) -> list[list[Any]]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Protocol
 from uuid import UUID
+
+from msgspec import Struct
 
 from ..errors import (
     AmbiguousTopicError,
@@ -21,8 +22,7 @@ from .schema import mirrored_topic
 Untold = ColdTierError | NewerVersionError | AmbiguousTopicError
 
 
-@dataclass(frozen=True, slots=True)
-class Catalogue:
+class Catalogue(Struct, frozen=True):
     """What lies under a cold root.
 
     Several keyspaces may share it, with topics of the same names. Which of them a name means is
@@ -265,7 +265,7 @@ def described_topic(properties: Mapping[str, str], table: str, path: str) -> Top
         return mirrored_topic(properties)
     except NewerVersionError as error:
         message = f"{table}: {error.message}"
-        raise replace(error, message=message, path=path) from None
+        raise error.changed(message=message, path=path) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ColdTierRefusedError(
             f"the properties of {table} do not say its topic ({error!r}): an older lakelog made "

@@ -5,13 +5,16 @@ When another commit comes in between, each of its partitions stands or falls by 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
 from uuid import UUID
 
 import pyarrow as pa
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from ..engines.choice import NOTHING, Work
 from ..errors import InvalidArgumentError
@@ -32,7 +35,7 @@ class HotRange:
     start_offset: int
     end_offset: int  # exclusive; the record before it exists: no range ends in a gap
     #: What copying it takes, as far as the plan knows; it makes no other range of it.
-    work: Work = field(default=NOTHING, compare=False, repr=False)
+    work: Work = dataclasses.field(default=NOTHING, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.start_offset < self.end_offset or not 0 <= self.segment < self.end_offset:
@@ -42,8 +45,7 @@ class HotRange:
             )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Rewrite:
+class Rewrite(Struct, frozen=True, eq=False):
     """Files of one partition to be rewritten as one file: the same rows, less some."""
 
     topic_partition: TopicPartition
@@ -88,8 +90,7 @@ def nothing_hot(hot_range: HotRange) -> Iterator[pa.RecordBatch]:
     raise InvalidArgumentError(f"nothing is archived here, so {hot_range} cannot be copied")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Change:
+class Change(Struct, frozen=True, eq=False):
     """What one commit does.
 
     Raises:
@@ -111,7 +112,7 @@ class Change:
     #: By partition whose ``ArchivedEnd`` moves, what its producers had sent last below it; see
     #: `lakelog.producer_calls`. It replaces what the table knew of them.
     calls: Mapping[int, Sequence[ProducerCall]] = field(default_factory=dict)
-    _hot_ranges: Mapping[int, list[HotRange]] = field(init=False, repr=False)  # by partition
+    _hot_ranges: Mapping[int, list[HotRange]] = field(default_factory=dict)  # its own
 
     def __post_init__(self) -> None:
         hot_ranges: dict[int, list[HotRange]] = {}
@@ -120,9 +121,9 @@ class Change:
                 hot_ranges.setdefault(add.topic_partition.partition, []).append(add)
         for ranges in hot_ranges.values():
             ranges.sort(key=lambda add: add.start_offset)
-        object.__setattr__(self, "_hot_ranges", hot_ranges)
-        object.__setattr__(self, "registers", MappingProxyType(dict(self.registers)))
-        object.__setattr__(self, "calls", MappingProxyType(dict(self.calls)))
+        force_setattr(self, "_hot_ranges", hot_ranges)
+        force_setattr(self, "registers", MappingProxyType(dict(self.registers)))
+        force_setattr(self, "calls", MappingProxyType(dict(self.calls)))
         removed = {file.path for file in self.removes}
         for rewrite in self.adds:
             if isinstance(rewrite, Rewrite):

@@ -10,8 +10,10 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..back_off import BackOff, Tries
 from ..errors import (
@@ -33,8 +35,7 @@ T = TypeVar("T")
 _SAID_CHARACTERS = 1000  # kept of Spark's or a store's words; a stack trace is no message
 
 
-@dataclass(frozen=True, slots=True)
-class CommitBackOff:
+class CommitBackOff(Struct, frozen=True):
     """How long commits, and the reads that belong to them, are retried."""
 
     races: BackOff  # commits lost to others; its tries count all of them
@@ -42,8 +43,7 @@ class CommitBackOff:
     reads: BackOff  # reads that find out whether a commit landed
 
 
-@dataclass(frozen=True, slots=True)
-class NotLanded:
+class NotLanded(Struct, frozen=True):
     """An attempt that did not land."""
 
     error: Exception | None  # what it failed with; None if it did not say
@@ -55,8 +55,7 @@ class NotLanded:
 Attempt = Callable[[frozenset[int]], Applied | NotLanded]
 
 
-@dataclass(frozen=True)
-class Committing:
+class Committing(Struct, frozen=True):
     """A change and what decides whether it is still wanted.
 
     Args:
@@ -70,7 +69,7 @@ class Committing:
     change: Change
     planned_on: ColdSnapshot
     newest_config: Callable[[], int] | None
-    turn: AbstractContextManager[object] = nullcontext()  # noqa: RUF009, it has no state
+    turn: AbstractContextManager[object] = nullcontext()
 
     def run(
         self, prepare: Callable[[], tuple[ColdSnapshot, Attempt]], lost: LostCommits

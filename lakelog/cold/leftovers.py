@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from .segment import SegmentFile
 
@@ -13,8 +13,7 @@ PENDING = "pending"  # a change under way may still name it, or somebody else wr
 QUARANTINED = "quarantined"  # it was moved aside
 
 
-@dataclass(frozen=True, slots=True)
-class Leftover:
+class Leftover(Struct, frozen=True):
     """One such file. Nothing is known of what it holds."""
 
     file: SegmentFile
@@ -26,8 +25,7 @@ class Leftover:
         return self.kind in (REMOVED, ORPHAN)
 
 
-@dataclass(frozen=True, slots=True)
-class Leftovers:
+class Leftovers(Struct, frozen=True):
     """What lies beside a table's newest version."""
 
     files: tuple[Leftover, ...] = ()
@@ -36,8 +34,7 @@ class Leftovers:
     ] = ()  # sentences: what there is that lakelog can neither read nor delete
 
 
-@dataclass(frozen=True, slots=True)
-class Discarded:
+class Discarded(Struct, frozen=True):
     """A file that was deleted at once."""
 
     path: str  # relative to the table

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
+from msgspec import Struct
 
 from ..config import DATA_KEYS
 from ..errors import ContradictionError, TopicPurgedError
@@ -24,23 +24,20 @@ from .schema import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AddColumns:
+class AddColumns(Struct, frozen=True):
     """Columns of values that the table does not have yet."""
 
     columns: pa.Schema
 
 
-@dataclass(frozen=True, slots=True)
-class SetComment:
+class SetComment(Struct, frozen=True):
     """A column's comment that differs."""
 
     column: str
     comment: str
 
 
-@dataclass(frozen=True, slots=True)
-class SetProperties:
+class SetProperties(Struct, frozen=True):
     """Properties that differ."""
 
     properties: Mapping[str, str]

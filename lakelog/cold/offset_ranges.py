@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from ..record import OffsetRange
 
@@ -13,8 +13,7 @@ from ..record import OffsetRange
 MAX_RANGES = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Ranges:
+class Ranges(Struct, frozen=True):
     """Offset ranges (of very many, only the first) and the number of offsets in all."""
 
     ranges: tuple[OffsetRange, ...] = ()

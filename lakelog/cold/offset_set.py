@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 #: A sorted list takes 8 bytes for each offset; bits take a byte for every 8 offsets of the span.
 _BITS_A_LISTED_OFFSET = 64
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class OffsetSet:
+class OffsetSet(Struct, frozen=True, eq=False):
     """An immutable set of offsets. Takes at most a bit for each offset of its span."""
 
     start: int  # the smallest member

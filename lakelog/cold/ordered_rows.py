@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 
 from ..record import OffsetRange
 from .extent import Extent
 from .offset_ranges import Ranges, doubled_in, holes_in
 
 
-@dataclass(frozen=True, slots=True)
-class Spacing:
+class Spacing(Struct, frozen=True):
     """How the offsets of some rows follow each other."""
 
     holes: Ranges = field(default_factory=Ranges)  # between them, unexplained

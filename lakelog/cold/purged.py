@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ..topic import Topic
 
 
-@dataclass(frozen=True, slots=True)
-class Purged:
+class Purged(Struct, frozen=True):
     """A table that was removed with all that it had."""
 
     place: str  # where it was
@@ -17,8 +16,7 @@ class Purged:
     left: tuple[str, ...] = ()  # what a listing found afterwards, but for the mark of a purge
 
 
-@dataclass(frozen=True, slots=True)
-class PurgedTopic:
+class PurgedTopic(Struct, frozen=True):
     """A deleted topic that is gone for good. As a string, a sentence."""
 
     topic: Topic

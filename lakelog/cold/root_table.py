@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class RootTableDefinition:
+class RootTableDefinition(Struct, frozen=True):
     """What such a table is made as, at a path or in a catalog."""
 
     name: str  # of its folder, or within its schema

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from ..engines.choice import Work
 from ..errors import LakelogError
@@ -13,8 +13,7 @@ from .segment import SegmentFile
 from .tombstones import Tombstones
 
 
-@dataclass(frozen=True, slots=True)
-class RowGroupScan:
+class RowGroupScan(Struct, frozen=True):
     """One row group."""
 
     index: int
@@ -27,8 +26,7 @@ class RowGroupScan:
     found: Extent
 
 
-@dataclass(frozen=True, slots=True)
-class ScanTask:
+class ScanTask(Struct, frozen=True):
     """A file to scan, or a slice of a table by name.
 
     Args:
@@ -46,8 +44,7 @@ class ScanTask:
         return self.file.work
 
 
-@dataclass(frozen=True, slots=True)
-class FileScan:
+class FileScan(Struct, frozen=True):
     """What a scan found; with a `flaw`, only what was read before it."""
 
     file: SegmentFile

@@ -6,12 +6,12 @@ import hashlib
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from ..arrow_columns import no_rows, texts
 from ..engines.choice import Work
@@ -20,8 +20,7 @@ from ..record import OffsetRange
 UNKNOWN_TIMESTAMP_MS = 2**63 - 1  # a file without usable statistics may hold any
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentFile:
+class SegmentFile(Struct, frozen=True):
     """One Parquet file of one segment, as the table's log describes it."""
 
     partition: int
@@ -41,8 +40,7 @@ class SegmentFile:
         return Work.reading(max(0, self.records), self.size_bytes)
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """All files of one segment: what retention drops and compaction cleans as a whole."""
 
     partition: int

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from .. import reservation
 from ..producer_calls import ProducerCall
@@ -28,8 +28,7 @@ R = TypeVar("R")
 NO_TABLE = -1  # the version of a table that no commit has made yet
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ColdSnapshot:
+class ColdSnapshot(Struct, frozen=True, eq=False):
     """The cold tier as of one version; answers without I/O."""
 
     version: int = NO_TABLE
@@ -59,8 +58,7 @@ class ColdSnapshot:
         return max(self.registers.get(ReservedEnd(partition), 0), reservation.FIRST_OFFSETS)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Applied:
+class Applied(Struct, frozen=True, eq=False):
     """What became of a change."""
 
     snapshot: ColdSnapshot  # with the change in it; may hold later commits of others too
@@ -72,8 +70,7 @@ class Applied:
     left: tuple[SegmentFile, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Vacuumed:
+class Vacuumed(Struct, frozen=True):
     """What a vacuum deleted, or would delete."""
 
     files: int
@@ -83,16 +80,14 @@ class Vacuumed:
     left_files: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Orphans:
+class Orphans(Struct, frozen=True):
     """What failed changes left, as paths relative to the table."""
 
     old: tuple[str, ...] = ()  # those that may go
     young: tuple[str, ...] = ()  # those that are still too young to go
 
 
-@dataclass(frozen=True, slots=True)
-class RowGroupTimes:
+class RowGroupTimes(Struct, frozen=True):
     """What a file says of one of its row groups, without any row being read."""
 
     start_offset: int

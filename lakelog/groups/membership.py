@@ -7,11 +7,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
 from enum import Enum
 from math import inf
 from typing import NamedTuple, Protocol
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from ..errors import (
     CommitFailedError,

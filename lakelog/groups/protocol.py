@@ -18,7 +18,7 @@ KIP-429 (version 1), KIP-792 (2), KIP-881 (3).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ..errors import InvalidArgumentError
 from ..record import TopicPartition
@@ -29,8 +29,7 @@ NEWEST_VERSION = 3
 NO_GENERATION = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Subscription:
+class Subscription(Struct, frozen=True):
     """What a member asks for when it joins."""
 
     topics: tuple[str, ...]  # sorted as bytes
@@ -76,8 +75,7 @@ class Subscription:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(Struct, frozen=True):
     """What a member is to read from now on."""
 
     partitions: tuple[TopicPartition, ...] = ()  # sorted as bytes

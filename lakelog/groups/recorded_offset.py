@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from uuid import UUID
+
+from msgspec import Struct
 
 from ..config import DAY_MS
 from ..record import OffsetAndMetadata, TopicPartition
@@ -20,8 +21,7 @@ class GroupType(str, Enum):
     SHARE = "share"  # its members share records
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedOffset:
+class RecordedOffset(Struct, frozen=True):
     """How far a group had come in a partition."""
 
     group_id: str
@@ -42,8 +42,7 @@ class RecordedOffset:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RecordingMark:
+class RecordingMark(Struct, frozen=True):
     """What Redis knows of the recordings of its groups."""
 
     id: str  # of the mark's creation; it is lost with the list of groups
@@ -52,8 +51,7 @@ class RecordingMark:
     recorded_ms: int | None = None  # when; Redis's clock
 
 
-@dataclass(frozen=True, slots=True)
-class SeenGroup:
+class SeenGroup(Struct, frozen=True):
     """A group at one moment."""
 
     offsets: tuple[RecordedOffset, ...]
@@ -62,8 +60,7 @@ class SeenGroup:
     members: int = 0  # one that died counts until somebody calls the group
 
 
-@dataclass(frozen=True, slots=True)
-class SeenGroups:
+class SeenGroups(Struct, frozen=True):
     """All groups, each at one moment."""
 
     groups: Mapping[str, SeenGroup]  # of consumers, by id

@@ -19,8 +19,9 @@ Source: Kafka's ``ConsumerGroupCommand`` and ``ResetConsumerGroupOffsetTest``; K
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
+
+from msgspec import Struct
 
 from ..errors import (
     InvalidArgumentError,
@@ -34,49 +35,41 @@ from .description import GroupDescription, GroupState
 _MS = timedelta(milliseconds=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
+class Scenario(Struct, frozen=True):
     """Where to go."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToEarliest(Scenario):
+class ToEarliest(Scenario, frozen=True):
     """The log start."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToLatest(Scenario):
+class ToLatest(Scenario, frozen=True):
     """The log end."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToCurrent(Scenario):
+class ToCurrent(Scenario, frozen=True):
     """What is committed; to export it, or to commit the log end where nothing is."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToOffset(Scenario):
+class ToOffset(Scenario, frozen=True):
     """One offset for all partitions."""
 
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class ShiftBy(Scenario):
+class ShiftBy(Scenario, frozen=True):
     """So many offsets further; a negative number goes back."""
 
     by: int
 
 
-@dataclass(frozen=True, slots=True)
-class ToDatetime(Scenario):
+class ToDatetime(Scenario, frozen=True):
     """The first record at or after a time."""
 
     timestamp_ms: int  # UTC epoch
 
 
-@dataclass(frozen=True, slots=True)
-class ByDuration(Scenario):
+class ByDuration(Scenario, frozen=True):
     """The first record at or after so long ago."""
 
     duration: timedelta
@@ -86,15 +79,13 @@ class ByDuration(Scenario):
             raise InvalidArgumentError(f"{self.duration} ago lies in the future")
 
 
-@dataclass(frozen=True, slots=True)
-class FromFile(Scenario):
+class FromFile(Scenario, frozen=True):
     """What a file says, of the partitions that it names."""
 
     offsets: Mapping[TopicPartition, int]
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionFacts:
+class PartitionFacts(Struct, frozen=True):
     """What is known of one partition before its offset is moved."""
 
     log_start: int
@@ -103,8 +94,7 @@ class PartitionFacts:
     at_target: int | None = None  # the offset that `target_ms` finds, if a record is that young
 
 
-@dataclass(frozen=True, slots=True)
-class ResetOffset:
+class ResetOffset(Struct, frozen=True):
     """Where one partition goes."""
 
     topic_partition: TopicPartition

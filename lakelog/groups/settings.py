@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+
+from msgspec import Struct
 
 from ..config import DAY_MS, INT32_MAX, MINUTE_MS
 from ..errors import InvalidConfigError
@@ -15,8 +16,7 @@ from ..keyspace_defaults import KeyspaceDefaults
 LASTING_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class GroupSettings:
+class GroupSettings(Struct, frozen=True):
     """All processes of a keyspace have the same: its defaults, unless a test gives others."""
 
     #: ``offsets.retention.minutes``: how long an offset is kept that nobody needs; see `is_over`
@@ -36,12 +36,12 @@ class GroupSettings:
     offset_metadata_max_bytes: int = 4_096
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
                 raise InvalidConfigError(
-                    f"{field.name}={value!r}: give a whole number, 0 or above",
-                    name=field.name,
+                    f"{name}={value!r}: give a whole number, 0 or above",
+                    name=name,
                     value=value,
                 )
 

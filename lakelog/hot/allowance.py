@@ -9,9 +9,10 @@ the quota, on however many servers they are. See ``quota.lua``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
+
+from msgspec import Struct
 
 from ..clock import Clock
 from ..config import QUOTA_BYTE_RATE, QUOTA_HOT_BYTES
@@ -39,8 +40,7 @@ TRIES = 6
 _NOT_YET = (AllowanceUsedUpError, OutOfOrderSequenceError, UnknownProducerError)
 
 
-@dataclass(frozen=True, slots=True)
-class Allowances:
+class Allowances(Struct, frozen=True):
     """Asks for more of the quotas of a keyspace.
 
     Args:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from msgspec import Struct
+
 from ..codec import EntryId, ProducedBatch, decode, in_steps
 from ..config import MIB
 from ..errors import (
@@ -37,8 +39,7 @@ MAX_ENTRY_VALUES = 7_990
 _DECODE_STEP_BYTES = 8 * MIB
 
 
-@dataclass(frozen=True, slots=True)
-class Acks:
+class Acks(Struct, frozen=True):
     """When an append counts as done.
 
     ``memory``: Redis has it. ``replicas=N``: N replicas confirmed it too. ``fsync``: it is on the
@@ -75,8 +76,7 @@ class Acks:
 MEMORY = Acks()
 
 
-@dataclass(frozen=True, slots=True)
-class AppendCall:
+class AppendCall(Struct, frozen=True):
     """One idempotent append; a resend is the same value with ``sent_under`` set."""
 
     topic_partition: TopicPartition
@@ -98,7 +98,6 @@ class AppendResult:
     memory: MemoryUse | None = field(default=None, compare=False)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class AllowanceUsedUpError(LakelogError):
     """A partition may take no more of the quotas until more is asked for; see `allowance`."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from ..json_text import parse_json
 from ..topic import Topic
@@ -14,8 +15,7 @@ from .foreign import foreign_if_illegible
 from .keys import Keys
 
 
-@dataclass(frozen=True, slots=True)
-class ArchivedInto:
+class ArchivedInto(Struct, frozen=True):
     """One Delta table."""
 
     table_id: str  # Delta's, the same from wherever it is opened

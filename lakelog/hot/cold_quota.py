@@ -7,8 +7,9 @@ finds, before it archives and after, and learns what all have told.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from uuid import UUID
+
+from msgspec import Struct
 
 from ..config import QUOTA_COLD_BYTES
 from ..errors import QuotaExceededError
@@ -17,8 +18,7 @@ from .connection import Servers, call_script
 from .keys import Keys
 
 
-@dataclass(frozen=True, slots=True)
-class ColdQuota:
+class ColdQuota(Struct, frozen=True):
     """What the tables of a keyspace take, and may take."""
 
     servers: Servers

@@ -24,6 +24,7 @@ from urllib.parse import SplitResult, parse_qs, urlencode, urlsplit
 
 import redis
 from hiredis import pack_command
+from msgspec import Struct
 from redis.backoff import NoBackoff
 from redis.connection import BlockingConnectionPool, ConnectionPool, parse_url
 from redis.crc import key_slot
@@ -130,8 +131,7 @@ class RawConnection(Protocol):
     def disconnect(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """A stretch of a server's life in which it cannot have lost anything unnoticed.
 
     It ends with the process, and when the server takes over from another one: a server that was

@@ -8,7 +8,8 @@ without its ``:state``. Readers skip it, as they skip the gap.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..codec import EntryId
 from ..codec.entry import gap_of
@@ -19,8 +20,7 @@ from ..record import MAX_OFFSET, OffsetRange, TopicPartition
 RawEntry = tuple[EntryId, list[bytes]]
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(Struct, frozen=True):
     """Where the log ends, and its gaps, ascending and without overlaps."""
 
     log_end: int = MAX_OFFSET + 1
@@ -67,8 +67,7 @@ def parse_gaps(*texts: bytes | None) -> tuple[OffsetRange, ...]:
     return tuple(sorted({OffsetRange(int(start), int(end)) for start, end in parts}))
 
 
-@dataclass(frozen=True, slots=True)
-class Covered:
+class Covered(Struct, frozen=True):
     """A run of entries as a reader sees it: each offset belongs to a record or a gap."""
 
     entries: list[RawEntry]  # those with records

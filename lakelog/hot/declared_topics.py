@@ -19,11 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..config import DATA_KEYS, TopicConfig, parse, setting, text_of
 from ..errors import ApplyFailedError, InvalidConfigError, InvalidTopicError, LakelogError, by_topic
@@ -34,8 +35,7 @@ from .registry import TIERED, TopicRegistry, check_not_ours
 _FIELDS = {"name", "partitions", "config"}
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredTopic:
+class DeclaredTopic(Struct, frozen=True):
     """What a file says a topic should be."""
 
     name: str
@@ -44,8 +44,7 @@ class DeclaredTopic:
     source: str  # the file, and which of its topics if it declares several; for messages
 
 
-@dataclass(frozen=True, slots=True)
-class TopicChange:
+class TopicChange(Struct, frozen=True):
     """One difference between a declaration and the keyspace."""
 
     topic: str
@@ -241,7 +240,7 @@ def _items(file: Path) -> list[Any]:
     try:
         content = _loaded(file.read_text("utf-8"))
     except InvalidConfigError as error:
-        raise replace(error, path=str(file)) from None
+        raise error.changed(path=str(file)) from None
     except RecursionError:
         raise InvalidConfigError("the file nests too deep", path=str(file)) from None
     except OSError as error:
@@ -324,4 +323,4 @@ def _naming(source: str) -> Iterator[None]:
     try:
         yield
     except LakelogError as error:
-        raise replace(error, message=f"{source}: {error.message}") from None
+        raise error.changed(message=f"{source}: {error.message}") from None

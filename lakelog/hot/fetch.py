@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..codec import EntryId, decode, decoded_bytes, in_steps
 from ..errors import (
@@ -34,8 +36,7 @@ _MAX_SKIPPED = 1_000  # entries remembered as already warned of
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class EntriesStep:
+class EntriesStep(Struct, frozen=True):
     """The result of one round trip."""
 
     entries: list[RawEntry]
@@ -175,13 +176,12 @@ def slice_entries(
         records = decode(covered.entries)
     except NewerVersionError as error:
         message = f"{topic_partition}: {error.message}"
-        raise replace(error, message=message, topic_partition=topic_partition) from error
+        raise error.changed(message=message, topic_partition=topic_partition) from error
     except CorruptRecordError as error:
         if error.topic_partition is not None or error.entry_id is None:
             raise
         advice = f", or {move_aside(topic_partition, error.entry_id)}"
-        raise replace(
-            error,
+        raise error.changed(
             message=f"{topic_partition}: {error.message}{advice}",
             topic_partition=topic_partition,
         ) from error

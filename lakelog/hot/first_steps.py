@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from ..codec import EntryId, decode, decode_together, decoded_bytes
 from ..config import MIB
@@ -61,8 +61,7 @@ def next_count(
     return max(1, min(_MAX_COUNT, max_bytes // per_entry, 8 * before, at_worst))
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(Struct, frozen=True):
     """Sound entries of one partition, and what of them is wanted."""
 
     topic_partition: TopicPartition

@@ -7,8 +7,9 @@ few milliseconds, where `HotLog.offsets` builds every segment of each.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from ..clock import Clock
 from ..errors import ForeignEntryError
@@ -22,8 +23,7 @@ from .memory_use import COMMAND, MemoryUse
 _FIELDS = ("topic_id", "run_id", "log_end", "unarchived_since")
 
 
-@dataclass(frozen=True, slots=True)
-class Glance:
+class Glance(Struct, frozen=True):
     """The part of a partition's state that says whether it needs a closer look."""
 
     topic_id: str
@@ -32,8 +32,7 @@ class Glance:
     unarchived_since_ms: int | None  # when the oldest unarchived append was; None: not known
 
 
-@dataclass(frozen=True, slots=True)
-class Glimpse:
+class Glimpse(Struct, frozen=True):
     """What one server said in one look."""
 
     now_ms: int  # the server's clock, before the rest was read

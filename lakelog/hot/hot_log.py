@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
+
+from msgspec import Struct
 
 from ..clock import Clock
 from ..codec import EntryId, ProducedBatch
@@ -885,15 +886,14 @@ def _at_once(largest_bytes: Mapping[TopicPartition, int]) -> Iterator[list[Topic
         yield together
 
 
-@dataclass(frozen=True, slots=True)
-class HotSource:
+class HotSource(Struct, frozen=True):
     """How to open a hot log elsewhere: what travels to Spark's executors.
 
     ``password_ref`` names where the password is, so that it need not travel (see
     `secret_reference`): the process that opens reads it. The URL is shown without its password.
     """
 
-    url: str = field(repr=False)
+    url: str
     keyspace: str = DEFAULT_KEYSPACE
     password_ref: str | None = None
 
@@ -921,6 +921,9 @@ class HotSource:
 
     def __str__(self) -> str:
         return mask(self.url)
+
+    def __repr__(self) -> str:
+        return f"HotSource({str(self)!r}, {self.keyspace!r}, {self.password_ref!r})"
 
 
 _OPEN: OnceAProcess[HotSource, HotLog] = OnceAProcess()

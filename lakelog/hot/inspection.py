@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from ..codec import EntryId, decode, in_steps
 from ..codec.description import describe
@@ -50,8 +50,7 @@ class KeyFlaw(NamedTuple):
     is_type: bool = False  # whether the key holds something else altogether
 
 
-@dataclass(frozen=True, slots=True)
-class HotLook:
+class HotLook(Struct, frozen=True):
     """All of a partition except its entries and time index, at one moment."""
 
     topic_partition: TopicPartition
@@ -79,8 +78,7 @@ class HotLook:
         return self.state.get("run_id", b"").decode("latin-1") == self.run_id
 
 
-@dataclass(frozen=True, slots=True)
-class StoredEntry:
+class StoredEntry(Struct, frozen=True):
     """One entry as it is stored."""
 
     id: str
@@ -103,8 +101,7 @@ class StoredEntry:
         return self.end_offset - self.base_offset
 
 
-@dataclass(frozen=True, slots=True)
-class EntryPage:
+class EntryPage(Struct, frozen=True):
     """The result of one round trip, or a part of it if it decodes to more than a page."""
 
     entries: tuple[StoredEntry, ...]

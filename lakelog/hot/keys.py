@@ -39,9 +39,11 @@ slot. A group's id may be any text; its braces are written as ``%7B`` and ``%7D`
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
 from functools import lru_cache
 from uuid import UUID
+
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from ..errors import InvalidArgumentError
 from ..record import TopicPartition
@@ -85,8 +87,7 @@ def check_keyspace(keyspace: str) -> str:
     return keyspace
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionKeys:
+class PartitionKeys(Struct, frozen=True):
     """The keys of one topic-partition; the first five in the order the scripts take them."""
 
     stream: str
@@ -111,8 +112,7 @@ class PartitionKeys:
         return tuple(f"{{{self.stream}}}:deleted:{topic_id}:{kind}" for kind in _KINDS)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupKeys:
+class GroupKeys(Struct, frozen=True):
     """The keys of one group, in the order the scripts take them."""
 
     group: str
@@ -128,8 +128,7 @@ class GroupKeys:
         return astuple(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Keys:
+class Keys(Struct, frozen=True):
     """The keys of one keyspace."""
 
     keyspace: str = DEFAULT_KEYSPACE

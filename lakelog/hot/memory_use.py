@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from .info_reply import info_fields
 
@@ -11,8 +12,7 @@ from .info_reply import info_fields
 COMMAND = ("INFO", "memory")
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryUse:
+class MemoryUse(Struct, frozen=True):
     """What counts against ``maxmemory``, and that."""
 
     used_bytes: int

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from uuid import UUID
+
+from msgspec import Struct
 
 from ..errors import UnknownTopicIdError
 from ..offsets import HotSegment
@@ -18,8 +19,7 @@ from .segment_text import segment_text
 _AT_ONCE = 500
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentStatistics:
+class SegmentStatistics(Struct, frozen=True):
     """A segment's size and timestamps."""
 
     seen: HotSegment
@@ -35,8 +35,7 @@ class SegmentStatistics:
         return ("open", _open(self.seen), _open(self.held))
 
 
-@dataclass(frozen=True, slots=True)
-class ClosedBytes:
+class ClosedBytes(Struct, frozen=True):
     """The size of all closed segments together."""
 
     seen: bytes  # what is said, a number or not; empty: nothing
@@ -47,8 +46,7 @@ class ClosedBytes:
         return ("closed_bytes", self.seen, "" if self.held is None else str(self.held))
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerCount:
+class ProducerCount(Struct, frozen=True):
     """How many producers are known."""
 
     @property
@@ -56,8 +54,7 @@ class ProducerCount:
         return ("producer_count", "", "")
 
 
-@dataclass(frozen=True, slots=True)
-class LargestEntry:
+class LargestEntry(Struct, frozen=True):
     """What bounds the size of a page of entries."""
 
     at_least_bytes: int
@@ -67,8 +64,7 @@ class LargestEntry:
         return ("largest_entry", str(self.at_least_bytes), "")
 
 
-@dataclass(frozen=True, slots=True)
-class LargestTimestamp:
+class LargestTimestamp(Struct, frozen=True):
     """What later entries of the time index build on."""
 
     at_least_ms: int
@@ -78,8 +74,7 @@ class LargestTimestamp:
         return ("largest", str(self.at_least_ms), "")
 
 
-@dataclass(frozen=True, slots=True)
-class Unindexed:
+class Unindexed(Struct, frozen=True):
     """An entry of the time index that is wrong."""
 
     offset: int
@@ -90,8 +85,7 @@ class Unindexed:
         return ("unindex", str(self.offset), str(self.timestamp_ms))
 
 
-@dataclass(frozen=True, slots=True)
-class Indexed:
+class Indexed(Struct, frozen=True):
     """An entry that the time index lacks."""
 
     offset: int
@@ -102,8 +96,7 @@ class Indexed:
         return ("index", str(self.offset), str(self.timestamp_ms))
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """The settings that append reads, of a config version."""
 
     seen: str

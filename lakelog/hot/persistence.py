@@ -6,7 +6,7 @@ were when it was made.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ..back_off import POLL, wait_until
 from ..config import HOUR_MS
@@ -21,8 +21,7 @@ WITHIN_S = HOUR_MS / 1000
 REWRITTEN, NONE = "rewritten", "none is kept"
 
 
-@dataclass(frozen=True, slots=True)
-class Persistence:
+class Persistence(Struct, frozen=True):
     """What became of one server's files."""
 
     server: str  # its URL without the password

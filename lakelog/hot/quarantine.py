@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..codec import EntryId, decode
 from ..codec.description import describe
@@ -39,8 +40,7 @@ from .segment_text import segment_text
 _ATTEMPTS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class QuarantinedEntry:
+class QuarantinedEntry(Struct, frozen=True):
     """One entry that is, or would be, moved aside."""
 
     topic_partition: TopicPartition
@@ -64,8 +64,7 @@ class QuarantinedEntry:
         return decode([(EntryId.parse(self.entry_id), list(self.fields))])
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
+class _Look(Struct, frozen=True):
     gap: OffsetRange
     log_end: int
     open_base: int

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import redis
+from msgspec import Struct
 from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
 from redis.retry import Retry
@@ -42,8 +43,7 @@ from .foreign import ILLEGIBLE
 from .hot_log import HotSource
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(Struct, frozen=True):
     """How far a process came on the way to one target."""
 
     target: str  # never with a password

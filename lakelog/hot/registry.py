@@ -16,9 +16,11 @@ import json
 import logging
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from .. import reservation
 from ..clock import Clock
@@ -129,8 +131,7 @@ class Copies(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Ends:
+class Ends(Struct, frozen=True):
     """Where a partition that is restored goes on."""
 
     log_start: int
@@ -993,8 +994,7 @@ class TopicRegistry:
         return call_script(self._servers, "registry", [self._keys.topics], arguments)
 
 
-@dataclass(frozen=True, slots=True)
-class _Fresh:
+class _Fresh(Struct, frozen=True):
     """Partitions that are being made, part of a definition until they are; see ``init.lua``."""
 
     first: int  # and all above
@@ -1018,7 +1018,7 @@ def _settings(
         if not is_hot_alone:
             raise
         message = f"no cold root was given (cold=…, --cold), so that {TIERED}=false: {error}"
-        raise replace(error, message=message) from None
+        raise error.changed(message=message) from None
 
 
 def check_not_ours(changes: Mapping[str, object | None]) -> None:
@@ -1111,7 +1111,7 @@ def _under(topic: Topic, defaults: KeyspaceDefaults) -> Topic:
         config = topic.config.with_defaults(defaults.for_topics)
     except InvalidConfigError as error:
         message = f"with these defaults topic {topic.name!r} would contradict itself: {error}"
-        raise replace(error, message=message, topic=topic.name) from None
+        raise error.changed(message=message, topic=topic.name) from None
     return replace(
         topic,
         config=config,

@@ -10,10 +10,11 @@ run; then the pages are read again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 from uuid import UUID
+
+from msgspec import Struct, field
 
 from ..clock import Clock
 from ..offsets import HotOffsets, HotSegment, HotSegments
@@ -106,8 +107,7 @@ class SegmentsLook:
         return {tp: found[tp] for tp in wanted}
 
 
-@dataclass(frozen=True, slots=True)
-class _Reply:
+class _Reply(Struct, frozen=True):
     """One look, and what it told of the closed segments."""
 
     run_id: str
@@ -172,8 +172,7 @@ class _Reply:
         }
 
 
-@dataclass(slots=True)
-class _Pages:
+class _Pages(Struct):
     """The pages of one partition's closed segments from an offset on, as they come."""
 
     start: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ..clock import SystemClock
 from ..errors import LakelogError
@@ -12,8 +12,7 @@ from .info_reply import info_fields
 from .memory_use import MemoryUse
 
 
-@dataclass(frozen=True, slots=True)
-class ServerInfo:
+class ServerInfo(Struct, frozen=True):
     """One server of the hot tier."""
 
     name: str  # its URL without the password

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..errors import TopicExistsError
 from ..format_version import USUAL_FORMAT, check_format
@@ -13,8 +14,7 @@ from .foreign import foreign_if_illegible
 from .keys import TENANT_FIELD, TENANT_FIELDS, Keys
 
 
-@dataclass(frozen=True, slots=True)
-class TenantRegister:
+class TenantRegister(Struct, frozen=True):
     """The names of a keyspace's tenants, and since when there are."""
 
     servers: Servers

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
@@ -210,11 +209,11 @@ def _of_row(error: Exception, rows: np.ndarray) -> Exception:
         case InvalidTimestampError(record_errors=[*found]) if found:
             moved = [(int(rows[index]), time_ms, why) for index, time_ms, why in found]
             message = f"{error.message} (row {moved[-1][0]} of the batch)"
-            return replace(error, message=message, record_errors=moved)
+            return error.changed(message=message, record_errors=moved)
         case InvalidRecordError() | RecordTooLargeError():
             index = int(rows[error.index])
             message = f"{error.message} (row {index} of the batch)"
-            return replace(error, message=message, index=index)
+            return error.changed(message=message, index=index)
     return error
 
 
@@ -234,5 +233,5 @@ def _raise(error: Exception, status: np.ndarray) -> NoReturn:
     if not isinstance(error, LakelogError):
         error, cause = DeliveryError(message, last_error=error), error
     if isinstance(error, DeliveryError):
-        error = replace(error, not_written=batch.not_written, unknown=batch.unknown)
-    raise replace(error, message=message, batch=batch) from cause
+        error = error.changed(not_written=batch.not_written, unknown=batch.unknown)
+    raise error.changed(message=message, batch=batch) from cause

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from ..back_off import BackOff
 from ..codec import resolve_compression
@@ -13,8 +14,7 @@ from ..errors import InvalidArgumentError, InvalidConfigError
 from ..hot import Acks
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerConfig:
+class ProducerConfig(Struct, frozen=True):
     """Checked when made; `of` also says which names are legal.
 
     Raises:

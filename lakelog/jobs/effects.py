@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..archive.report import ArchiveReport
 from ..archive.trouble import Trouble
@@ -11,8 +12,7 @@ from ..cleanup.report import CleanupReport
 from ..record import TopicPartition
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
+class Appended(Struct, frozen=True):
     """What an ingest run added to a partition."""
 
     topic_partition: TopicPartition
@@ -24,8 +24,7 @@ class Appended:
 Report = ArchiveReport | CleanupReport | Appended
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(Struct, frozen=True):
     """The offsets that a run appended, archived or cleaned, and the number of their records."""
 
     start_offset: int

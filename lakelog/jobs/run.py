@@ -7,11 +7,11 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from uuid import uuid4
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from ..archive.report import ArchiveReport
 from ..archive.trouble import NOT_ARCHIVED, Trouble

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from .status_rows import DONE, FAILED, RUNNING
 
@@ -18,8 +18,7 @@ DIED = "died"
 SILENT = timedelta(minutes=3)
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """One run; repairs and retries that share a run id are one with it."""
 
     job: str

@@ -49,12 +49,12 @@ tell of a partition. `lakelog.jobs.runs` makes the list of runs of them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from ..archive.trouble import Trouble
 from ..errors import CorruptRecordError
@@ -115,20 +115,22 @@ LATER_COLUMNS = (DURATION, *(name for name in STATUS.names[STATUS.names.index("g
 RUNNING, DONE, FAILED, STOPPED = "running", "done", "failed", "stopped"
 
 
-@dataclass(frozen=True, slots=True)
-class RunKey:
+class RunKey(Struct, frozen=True):
     """The run that rows belong to; each run is done once."""
 
     job: str
     run_id: str  # with what distinguishes the tasks of one run, as in 4711/retain
 
 
-@dataclass(frozen=True, slots=True)
-class RunOf:
+class RunOf(Struct, frozen=True):
     """Whose run it is, in words."""
 
     who: str | None = None
     what: str | None = None  # the command, or the job with its topics; no secrets
+
+
+#: Nothing is known of it.
+SOME_RUN = RunOf()
 
 
 def status_rows(
@@ -141,7 +143,7 @@ def status_rows(
     error: str | None = None,
     troubles: Sequence[Trouble] = (),
     groups: Sequence[GroupLag] = (),
-    run: RunOf = RunOf(),
+    run: RunOf = SOME_RUN,
     result: str | None = None,
 ) -> pa.Table:
     """A row for each partition, topic that failed, trouble, and group's partition, as `STATUS`.
@@ -152,7 +154,7 @@ def status_rows(
     rows: list[dict[str, Any]] = []
     for one in standing.partitions:
         effect = effects.get(TopicPartition(one.topic, one.partition))
-        row: dict[str, Any] = {name: getattr(one, name) for name in type(one).__slots__}
+        row: dict[str, Any] = {name: getattr(one, name) for name in type(one).__struct_fields__}
         if effect is not None:
             row |= {"start_offset": effect.start_offset, "end_offset": effect.end_offset}
             row["records"] = effect.records

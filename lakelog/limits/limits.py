@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ..codec.fields_entry import MAX_FIELDS
 from ..codec.value_columns import MAX_DEPTH
@@ -18,8 +18,7 @@ from ..reservation import FIRST_OFFSETS, MOST_OFFSETS
 from ..topic import MAX_NAME_LENGTH
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Struct, frozen=True):
     """One thing that may get so large."""
 
     what: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 #: Values of a metric's labels, in its order, and what was measured there.
 Sample = tuple[tuple[str, ...], float]
@@ -18,8 +19,7 @@ class Kind(str, Enum):
     HISTOGRAM = "histogram"  # how many observations were at most so large
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Metric:
+class Metric(Struct, frozen=True, eq=False):
     """One metric, whoever shows it; the same as itself alone."""
 
     name: str  # as Prometheus has it: with its unit, and of a counter with ``_total``
@@ -31,8 +31,7 @@ class Metric:
     buckets: tuple[float, ...] = ()  # of a histogram: upper bounds (inclusive), ascending
 
 
-@dataclass(frozen=True, slots=True)
-class Histogram:
+class Histogram(Struct, frozen=True):
     """The observations under one set of labels."""
 
     counts: Sequence[int]  # in each bucket alone; one more than there are bounds
@@ -51,8 +50,7 @@ class Histogram:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """All that was measured of one metric."""
 
     metric: Metric

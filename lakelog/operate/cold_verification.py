@@ -7,9 +7,12 @@ data files that may not be shown. Slices are judged as files are, by their rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..cold.contradictions import check_partition
 from ..cold.extent import Extent
@@ -36,8 +39,7 @@ _MOST_LOCATED = 100
 _MOST_NAMED = 5
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
+class _Span(Struct, frozen=True):
     """What is kept of a file that was scanned."""
 
     file: SegmentFile

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from ..cold.purged import PurgedTopic
 from ..cold.table import ColdTable

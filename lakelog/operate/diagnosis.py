@@ -6,10 +6,11 @@ import platform
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from ..config import DATA_KEYS, ENCRYPTION_KEY
 from ..data_keys import DataKeys
@@ -38,8 +39,7 @@ REDIS_FLOOR = (7, 0)
 HEADROOM_SHARE = 0.1  # of maxmemory; below it appends may soon be refused
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing that was checked."""
 
     state: str  # ok, risky, missing (only needed for some uses) or broken

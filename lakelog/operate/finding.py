@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from enum import Enum
+
+from msgspec import Struct, field
 
 from ..record import OffsetRange, TopicPartition
 
@@ -45,8 +46,7 @@ class Kind(str, Enum):
     UNREACHABLE = "unreachable"  # a tier does not answer
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing that is not as it should be."""
 
     kind: Kind
@@ -66,8 +66,7 @@ class Finding:
         return self.topic if self.partition is None else f"{self.topic}-{self.partition}"
 
 
-@dataclass
-class Findings:
+class Findings(Struct):
     """Collects the findings of one tier of one partition; beyond `MOST` they are only counted."""
 
     tier: str

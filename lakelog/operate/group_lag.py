@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..errors import LakelogError
 from ..groups.admin import GroupAdmin
@@ -27,8 +28,7 @@ READING_S = 20.0
 GroupPlace = tuple[str, GroupType, TopicPartition]
 
 
-@dataclass(frozen=True, slots=True)
-class GroupOffset:
+class GroupOffset(Struct, frozen=True):
     """Where a group is in a partition, as Redis tells it without a record being read."""
 
     group_id: str
@@ -57,8 +57,7 @@ class GroupOffset:
         return self.group_id, self.group_type, self.topic_partition
 
 
-@dataclass(frozen=True, slots=True)
-class GroupLag:
+class GroupLag(Struct, frozen=True):
     """How far a group is behind in a partition."""
 
     group_id: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..errors import UnknownTopicOrPartitionError
 from ..groups.admin import GroupAdmin
@@ -24,8 +25,7 @@ from .group_lag import Behind
 from .partition_facts import log_offsets, partition_facts
 
 
-@dataclass(frozen=True, slots=True)
-class GroupPartition:
+class GroupPartition(Struct, frozen=True):
     """Where a group stands in one partition."""
 
     topic_partition: TopicPartition

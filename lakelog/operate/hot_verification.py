@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..cold.offset_ranges import Ranges, merged, unexplained
 from ..errors import ForeignEntryError
@@ -37,8 +39,7 @@ _OF_FIELDS = {
 }
 
 
-@dataclass
-class SegmentTally:
+class SegmentTally(Struct):
     """What the entries of one segment add up to."""
 
     entries: int = 0

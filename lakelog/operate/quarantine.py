@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ..clock import Clock, SystemClock
 from ..cold.by_path.quarantine import ColdQuarantine, QuarantinedFile
@@ -16,8 +16,7 @@ from ..topic import Topic
 from .who import who
 
 
-@dataclass(frozen=True)
-class Quarantine:
+class Quarantine(Struct, frozen=True):
     """The quarantine of one partition: entries of the hot tier, files of the cold one.
 
     What is moved aside is kept byte for byte. Its offsets become a declared gap: never given again,
@@ -41,7 +40,7 @@ class Quarantine:
     hot: HotLog
     table: ColdTable | None
     files: ColdQuarantine | None
-    clock: Clock = SystemClock()  # noqa: RUF009, it has no state
+    clock: Clock = SystemClock()
 
     def add_entry(
         self, entry_id: str, reason: str = "", *, dry_run: bool = False

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..cold.reserve import reserving
 from ..cold.table import ColdSnapshot, ColdTable
@@ -21,8 +22,7 @@ NOT_RESTORED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RestoredPartition:
+class RestoredPartition(Struct, frozen=True):
     """Where a partition goes on."""
 
     partition: int
@@ -31,8 +31,7 @@ class RestoredPartition:
     log_end: int  # the next record's offset, above all that was ever given out
 
 
-@dataclass(frozen=True, slots=True)
-class RestoredTopic:
+class RestoredTopic(Struct, frozen=True):
     """A topic that is back."""
 
     topic: Topic

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 
 import pyarrow as pa
+from msgspec import Struct
 
 from ..cold.parquet.file_scan import scan_file
 from ..cold.scan import FileScan, ScanTask
@@ -27,8 +27,7 @@ BELOW_LOG_START = "below log start"
 _LOT = 16
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentRow:
+class SegmentRow(Struct, frozen=True):
     """One segment in one tier."""
 
     topic_partition: TopicPartition
@@ -150,8 +149,7 @@ def _cold_rows(
 # -- inside ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class EntryRow:
+class EntryRow(Struct, frozen=True):
     """One hot entry."""
 
     entry: StoredEntry
@@ -160,8 +158,7 @@ class EntryRow:
     base_sequence: int | None  # of its first record, likewise
 
 
-@dataclass(frozen=True, slots=True)
-class EntryRows:
+class EntryRows(Struct, frozen=True):
     """Some consecutive entries, and their records."""
 
     rows: tuple[EntryRow, ...]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..errors import GroupIdNotFoundError, NonEmptyGroupError
 from ..groups.description import GroupState
@@ -17,8 +18,7 @@ from .group_lag import Behind
 from .partition_facts import partition_facts
 
 
-@dataclass(frozen=True, slots=True)
-class ShareGroupPartition:
+class ShareGroupPartition(Struct, frozen=True):
     """Where a share group stands in a partition, and what there is left for it."""
 
     description: SharePartitionDescription

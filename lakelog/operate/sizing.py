@@ -14,9 +14,9 @@ tests/benchmarks/README.md (`python -m tests.benchmarks`); everything else is an
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import pyarrow as pa
+from msgspec import Struct
 
 from ..errors import InvalidArgumentError
 from ..read.sample import DEFAULT_SAMPLE_RECORDS, sample
@@ -41,8 +41,7 @@ ARCHIVED_RECORDS_PER_SECOND = 3_000_000
 GIB = 1024**3
 
 
-@dataclass(frozen=True, slots=True)
-class TopicRate:
+class TopicRate(Struct, frozen=True):
     """How many records come in, and what a record takes in either tier."""
 
     records_per_second: float  # ≥ 0, of all partitions; the mean of the hours that count
@@ -50,13 +49,12 @@ class TopicRate:
     cold_bytes: float  # a record, in Parquet
 
     def __post_init__(self) -> None:
-        for name in self.__slots__:
+        for name in self.__struct_fields__:
             if not getattr(self, name) >= 0:
                 raise InvalidArgumentError(f"{name} is {getattr(self, name)}, but should be ≥ 0")
 
 
-@dataclass(frozen=True, slots=True)
-class Sizing:
+class Sizing(Struct, frozen=True):
     """What a topic needs; GiB are 2^30 bytes."""
 
     redis_gib: float  # of Redis's maxmemory, for this topic

@@ -8,16 +8,16 @@ time of the last kept append and by how Redis writes to disk.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timezone
+
+from msgspec import Struct
 
 from ..hot.server_info import ServerInfo
 from ..offsets import HotSegments, LogOffsets
 from ..record import TopicPartition
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(Struct, frozen=True):
     """Offsets [start, end) of one partition that no record has or ever will have."""
 
     start_offset: int

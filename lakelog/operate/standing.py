@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..hot.server_info import ServerInfo
 from .status import PartitionStatus, Status, TopicFailure
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionStanding:
+class PartitionStanding(Struct, frozen=True):
     """One partition. What only Redis knows is None if it was not asked."""
 
     topic: str
@@ -28,8 +28,7 @@ class PartitionStanding:
     cold_segments: int
 
 
-@dataclass(frozen=True, slots=True)
-class RedisMemory:
+class RedisMemory(Struct, frozen=True):
     """The memory of the hot tier, of all its servers together."""
 
     used_bytes: int
@@ -39,8 +38,7 @@ class RedisMemory:
     headroom_hours: float | None  # of the one that is full first; None: none will be
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """All partitions of one look, by topic and partition."""
 
     partitions: tuple[PartitionStanding, ...]

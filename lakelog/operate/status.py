@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
 from uuid import UUID
 
 import numpy as np
+from msgspec import Struct, field
 
 from ..archive.trouble import Trouble, reported
 from ..cleanup.retention import future_warning
@@ -36,8 +36,7 @@ _NO_FIGURES = ColdFigures()
 COLD_ONLY = "cold only"
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionStatus:
+class PartitionStatus(Struct, frozen=True):
     """One partition."""
 
     topic_partition: TopicPartition
@@ -72,24 +71,21 @@ class PartitionStatus:
         return "paused" if self.paused else "ok"
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionWarning:
+class PartitionWarning(Struct, frozen=True):
     """Something that stays wrong until somebody does what the sentence says."""
 
     topic_partition: TopicPartition
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class TopicFailure:
+class TopicFailure(Struct, frozen=True):
     """A topic whose state cannot be told."""
 
     topic: str
     error: LakelogError
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Struct, frozen=True):
     """The result of one look."""
 
     partitions: tuple[PartitionStatus, ...]

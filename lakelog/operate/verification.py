@@ -7,10 +7,11 @@ one snapshot of the cold tier, and looks again if something went away in between
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..cold.offset_ranges import Ranges, merged, unexplained
 from ..cold.table import ColdSnapshot
@@ -40,8 +41,7 @@ __all__ = ["Finding", "Verified", "verify"]
 _LOOKS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
+class Verified(Struct, frozen=True):
     """One partition, verified."""
 
     topic_partition: TopicPartition
@@ -116,8 +116,7 @@ class _Whole:
         return self._work
 
 
-@dataclass
-class _Once:
+class _Once(Struct):
     log: TopicLog
     topic_partition: TopicPartition
     start_offset: int
@@ -234,8 +233,7 @@ class _Once:
 _NOT_DAMAGE = (HotTierAccessError, HotTierUnavailableError, UnknownTopicIdError)
 
 
-@dataclass
-class _Comparison:
+class _Comparison(Struct):
     """Compares the records that both tiers hold."""
 
     log: TopicLog

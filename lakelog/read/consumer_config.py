@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from ..config import MIB, check_names
 from ..errors import InvalidArgumentError, InvalidConfigError
@@ -13,8 +14,7 @@ from .deserializers import Deserializer, TopicDeserializer
 from .policy import OffsetReset
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerConfig:
+class ConsumerConfig(Struct, frozen=True, kw_only=True):
     """Checked when made; `of` also says which names are legal.
 
     Raises:

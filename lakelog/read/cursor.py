@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import replace
 
 import pyarrow as pa
 
@@ -122,7 +121,7 @@ class Cursor:
             except OffsetOutOfRangeError as error:
                 if self._reset.position is None:
                     message = f"{error}, or set auto_offset_reset to 'earliest' or 'latest'"
-                    raise replace(error, message=message) from None
+                    raise error.changed(message=message) from None
                 logger.warning("%s; auto_offset_reset=%s", error, self._reset.text)
                 self.move(self._reset.position)
         return self._ahead is not None

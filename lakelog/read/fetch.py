@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import replace
 from typing import NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from ..config import MIB
 from ..errors import (

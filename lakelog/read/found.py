@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from ..errors import InvalidArgumentError
 from ..record import RECORDS, Record, TopicPartition, to_records
@@ -19,8 +19,7 @@ FULL, EDGE, STOPPED = "full", "edge", "stopped"
 TOO_MANY_RECORDS, TOO_MANY_BYTES = "records", "bytes"
 
 
-@dataclass(frozen=True, slots=True)
-class SearchLimit:
+class SearchLimit(Struct, frozen=True):
     """How much a page may read before it is given as it is: then with all that was found, also
     where what was not read yet might have come before.
     """
@@ -37,8 +36,7 @@ class SearchLimit:
                 )
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """How far a search has come."""
 
     read: int  # records
@@ -54,16 +52,14 @@ class Progress:
         return min(1.0, (self.read + self.skipped) / self.total) if self.total else 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a search goes on in a partition."""
 
     offset: int  # the first to be seen; backward, the last plus one
     rank: float = -math.inf  # of the record before, so that pages follow each other as one search
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """Matches in the order of time, oldest first, and where the search goes on."""
 
     records: pa.Table  # FOUND

@@ -8,7 +8,8 @@ was made, so it is the caller who reads it, or does not.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..cold.table import ColdTable
 from ..record import NO_TIMESTAMP_MS
@@ -16,8 +17,7 @@ from .record_count import RecordCount, count_records
 from .tiers import Look
 
 
-@dataclass(frozen=True, slots=True)
-class Lag:
+class Lag(Struct, frozen=True):
     """What is left to read of one partition."""
 
     records: RecordCount

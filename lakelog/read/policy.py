@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ..errors import InvalidArgumentError, InvalidConfigError
 from ..offsets import Ago, Earliest, Latest, Position
@@ -11,8 +11,7 @@ from ..typed_time import parse_duration
 _BY_DURATION = "by_duration:"
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetReset:
+class OffsetReset(Struct, frozen=True):
     """``auto_offset_reset``: ``earliest``, ``latest``, ``none`` or ``by_duration:PT1H``.
 
     Source: Kafka ``AutoOffsetResetStrategy``, KIP-1106.

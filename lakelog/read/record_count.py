@@ -15,17 +15,15 @@ compaction removed since.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from ..cold.table import ColdSnapshot, ColdTable
 from .stretches import tiers_between
 from .tiers import Look
 
 
-@dataclass(frozen=True, slots=True)
-class RecordCount:
+class RecordCount(Struct, frozen=True):
     """How many records there are."""
 
     records: int

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, groupby, islice
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import MissingFileError
 from ..record import Fetched, TopicPartition
@@ -33,8 +34,7 @@ def nothing() -> pa.Table:
     return FOUND.empty_table()
 
 
-@dataclass(frozen=True, slots=True)
-class Narrowed:
+class Narrowed(Struct, frozen=True):
     """Pieces of a partition down to what may hold a key.
 
     Args:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from ..clock import Clock
 from ..errors import MissingFileError
@@ -36,8 +36,7 @@ SOUGHT = (AtTimestamp, Ago, MaxTimestamp)
 _ASKED_ONE_BY_ONE = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Sought:
+class Sought(Struct, frozen=True):
     """Where a position lies in each of some partitions."""
 
     offsets: Mapping[int, int | None]  # None where no record has that position

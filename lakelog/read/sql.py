@@ -22,7 +22,6 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -31,6 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as pafs
+from msgspec import Struct
 
 from ..errors import InvalidArgumentError, MissingExtraError
 from ..record import HEADERS_TYPE
@@ -186,8 +186,7 @@ def _advised(said: str, topics: Sequence[str]) -> str:
 # -- a topic as DuckDB sees it -----------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """Offsets of a partition, and what is known of their times without reading them."""
 
     partition: int

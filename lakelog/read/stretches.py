@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..cold.segment import UNKNOWN_TIMESTAMP_MS, SegmentIndex
 from ..offsets import HotOffsets, HotSegments, LogOffsets
@@ -11,8 +12,7 @@ from ..record import OffsetRange
 from .tiers import Look, SegmentedLook
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(Struct, frozen=True):
     """Offsets of one partition over which records are spread evenly, as far as is known."""
 
     partition: int
@@ -53,8 +53,7 @@ def stretches_between(look: Look, partition: int, start: int, end: int) -> list[
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class TierRange:
+class TierRange(Struct, frozen=True):
     """Offsets that a reader gets from one tier: in hot all are records, in cold some may be."""
 
     hot: bool
@@ -84,8 +83,7 @@ def tiers_between(log: LogOffsets, hot: HotOffsets, start: int, end: int) -> Ite
 _NO_BOUND_MS = -1  # as of records without a timestamp: nothing is later than it
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Offsets of one partition, and the least and the largest timestamp that a record there has."""
 
     start: int

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence, Set
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from ..errors import InvalidArgumentError
 from ..record import TopicPartition
@@ -32,8 +33,7 @@ class ConsumerRebalanceListener:
         self.on_partitions_revoked(lost)
 
 
-@dataclass(frozen=True, slots=True)
-class Subscription:
+class Subscription(Struct, frozen=True):
     """Topics by name, or all whose names match a pattern from their beginning, as `re.match` does.
 
     Attributes:

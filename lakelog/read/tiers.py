@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..cold.committing import deleted_topic
 from ..cold.offset_ranges import merged
@@ -23,8 +24,7 @@ from .values import Values
 OpenTable = Callable[[], ColdTable]
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """What both tiers said of some partitions."""
 
     offsets: Mapping[int, LogOffsets]
@@ -32,8 +32,7 @@ class Look:
     hot: Mapping[int, HotOffsets]  # as it was just before the cold tier was looked at
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentedLook(Look):
+class SegmentedLook(Look, frozen=True):
     """What both tiers said, with the segments of the hot one; it costs more, the more there are."""
 
     hot: Mapping[int, HotSegments]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from ..config import DATA_KEYS
 from ..encryption.of_topic import opening
@@ -105,4 +105,4 @@ def _located(error: DecryptionError, place: PlaceOf) -> DecryptionError:
     message = error.message.replace(
         f"record {error.row} ", f"{topic_partition} at offset {offset} ", 1
     )
-    return replace(error, message=message, topic_partition=topic_partition, offset=offset)
+    return error.changed(message=message, topic_partition=topic_partition, offset=offset)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from ..embedded.java import java_home
 from ..engines.choice import INLINE, SPARK, Choice, SparkFacts, Work, choose

@@ -25,9 +25,10 @@ the same way when it is run again: what a log knows of its gaps changes as clean
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
+
+from msgspec import Struct, field
 
 from ..errors import InvalidArgumentError
 from ..json_text import parse_json
@@ -51,8 +52,7 @@ Offsets = Mapping[TopicPartition, int]
 Gaps = Mapping[TopicPartition, tuple[OffsetRange, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class StreamOffset:
+class StreamOffset(Struct, frozen=True):
     """How far a stream has come. Equal ones give the same JSON: Spark compares texts."""
 
     offsets: Offsets

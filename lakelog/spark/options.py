@@ -55,9 +55,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import NoReturn
 from uuid import UUID
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ..cold.by_name.names import SCHEMA
 from ..config import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
@@ -125,8 +127,7 @@ LEFT_OUT = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Subscription:
+class Subscription(Struct, frozen=True):
     """Which topic-partitions are read; exactly one of the three is given."""
 
     names: tuple[str, ...] = ()
@@ -167,8 +168,7 @@ class Subscription:
         return tuple(self.assigned) if self.assigned is not None else self.names
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Struct, frozen=True):
     """One end of what is read: a position for all partitions, or one for each."""
 
     everywhere: Position | None
@@ -196,8 +196,7 @@ class Bound:
         return {tp: self.each[tp] for tp in partitions}
 
 
-@dataclass(frozen=True, slots=True)
-class ReadOptions:
+class ReadOptions(Struct, frozen=True):
     """What the options say."""
 
     place: LogPlace
@@ -205,7 +204,7 @@ class ReadOptions:
     starting: Bound
     ending: Bound
     latest_if_too_young: bool = False  # startingOffsetsByTimestampStrategy
-    limits: TriggerLimits = TriggerLimits()  # noqa: RUF009 - frozen
+    limits: TriggerLimits = TriggerLimits()
     min_partitions: int = 1
     fail_on_data_loss: bool = True
     group_id: str | None = None  # that is told how far a stream is
@@ -215,13 +214,12 @@ class ReadOptions:
     as_of_version: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WriteOptions:
+class WriteOptions(Struct, frozen=True):
     """What the options of a write say."""
 
     place: LogPlace
     topic: str | None = None  # None: the column says
-    acks: Acks = Acks()  # noqa: RUF009 - frozen
+    acks: Acks = Acks()
     idempotent: bool = True
     include_headers: bool = True
 

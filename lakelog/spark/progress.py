@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from msgspec import Struct
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from ..clock import Clock
@@ -36,8 +36,7 @@ class Logs(Protocol):
     def log(self, topic: str) -> TopicLog: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Behind:
+class Behind(Struct, frozen=True):
     """How much of a partition a query has not read."""
 
     topic_partition: TopicPartition

@@ -6,10 +6,11 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import pyarrow.compute as pc
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..clock import Clock
 from ..config import MIB
@@ -157,8 +158,7 @@ def _refuse_reversed(topic_partition: TopicPartition, first: int, last: int) -> 
 # -- dealing out -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SizedRange:
+class SizedRange(Struct, frozen=True):
     """Offsets [start, end) of one partition, where its records are, and about how large."""
 
     topic: Topic

@@ -7,11 +7,12 @@ import platform
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 import lakelog
 
@@ -31,8 +32,7 @@ DRIVER, EXECUTOR = "driver", "executor"
 TASKS_A_CORE = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """What the Python processes of one host found; processes that found another thing are another
     place.
     """
@@ -46,8 +46,7 @@ class Place:
     ways: tuple[Way, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """What each process tries. Picklable; holds no password."""
 
     source: HotSource | None

@@ -29,12 +29,13 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from time import sleep, time
 
 import google_crc32c
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..back_off import ASK_AGAIN, BackOff, Tries
 from ..codec import ProducedBatch, encode, resolve_compression
@@ -83,8 +84,7 @@ _COMPRESSION = ProducerConfig().compression_type
 _EXPIRY = ExpiryWarning(lambda: int(time() * 1000))
 
 
-@dataclass(frozen=True, slots=True)
-class TaskIdentity:
+class TaskIdentity(Struct, frozen=True):
     """What every attempt of a task has in common, and nothing else has."""
 
     work: str  # a query, or one batch write

@@ -10,11 +10,11 @@ Runs on: executor.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from ..config import KIB, MIB, EntryFormat
 from ..errors import InvalidArgumentError
@@ -35,8 +35,7 @@ STICK_BYTES = 256 * KIB
 _RECORD_OVERHEAD_BYTES = 24  # so that empty records count too
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Struct, frozen=True):
     """The rows of one call."""
 
     topic: Topic

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..clock import Clock
 from ..config import MINUTE_MS
 
 
-@dataclass(frozen=True, slots=True)
-class TriggerLimits:
+class TriggerLimits(Struct, frozen=True):
     """What the options say of a micro-batch's size; None: nothing.
 
     Source: Spark's KafkaMicroBatchStream for those in records, Delta's streaming source for

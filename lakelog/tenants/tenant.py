@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..errors import ForeignEntryError
 from ..format_version import USUAL_FORMAT, check_format
@@ -15,8 +16,7 @@ from ..topic import Topic
 __all__ = ["SHARED", "QuotaUsage", "Tenant", "TenantDefinition", "TenantDeleted", "TenantUsage"]
 
 
-@dataclass(frozen=True, slots=True)
-class Tenant:
+class Tenant(Struct, frozen=True):
     """A keyspace of topics with a place of its own."""
 
     name: str
@@ -24,8 +24,7 @@ class Tenant:
     created_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaUsage:
+class QuotaUsage(Struct, frozen=True):
     """What is used of one quota."""
 
     quota: str  # the setting
@@ -33,8 +32,7 @@ class QuotaUsage:
     limit: int | None  # None: there is none
 
 
-@dataclass(frozen=True, slots=True)
-class TenantUsage:
+class TenantUsage(Struct, frozen=True):
     """A tenant, where its tables lie, and what it uses of each quota."""
 
     tenant: Tenant
@@ -43,8 +41,7 @@ class TenantUsage:
     defaults: Mapping[str, str]  # its own, by broker name, without the quotas
 
 
-@dataclass(frozen=True, slots=True)
-class TenantDeleted:
+class TenantDeleted(Struct, frozen=True):
     """What became of a tenant that was to be deleted.
 
     It is gone once none of its topics is kept any more.
@@ -57,8 +54,7 @@ class TenantDeleted:
     kept: Sequence[Topic] = ()  # topics that can still be brought back, and keep the tenant
 
 
-@dataclass(frozen=True, slots=True)
-class TenantDefinition:
+class TenantDefinition(Struct, frozen=True):
     """What the cold root keeps of a tenant, for a Redis that has lost it."""
 
     name: str

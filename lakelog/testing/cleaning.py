@@ -7,15 +7,15 @@ one of the two shows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..config import TopicConfig
 from ..offsets import HotSegments
 from ..record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class ColdSegment:
+class ColdSegment(Struct, frozen=True):
     """A segment as it lies in the Delta table."""
 
     base_offset: int
@@ -31,8 +31,7 @@ class ColdSegment:
         return newest_ms if newest_ms >= 0 else self.modified_ms
 
 
-@dataclass(frozen=True, slots=True)
-class Retained:
+class Retained(Struct, frozen=True):
     """What retention leaves."""
 
     dropped: tuple[ColdSegment, ...]
@@ -96,8 +95,7 @@ def _size_bytes(segments: Iterable[ColdSegment]) -> int:
     return sum(segment.size_bytes for segment in segments)
 
 
-@dataclass(frozen=True, slots=True)
-class Dirty:
+class Dirty(Struct, frozen=True):
     """What compaction may clean."""
 
     first_dirty: int

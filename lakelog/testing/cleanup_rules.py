@@ -8,9 +8,10 @@ from the segments that were there, and the rows of the Delta table must agree.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
+
+from msgspec import Struct
 
 from .. import failpoints
 from ..cleanup.cleanup import STEPS, Cleanup
@@ -49,8 +50,7 @@ Layout = list[list[ColdSegment]]
 """The segments of each partition, as last seen."""
 
 
-@dataclass(frozen=True, slots=True)
-class Life:
+class Life(Struct, frozen=True):
     """Writes to a partition, most of which begin a new segment; archived but for the last ones."""
 
     partition: int
@@ -71,8 +71,7 @@ _jumps = strategies.clock_jumps()
 _cleanings = st.sampled_from(["", "cold", "hot", "hot shuffled"])
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """Where one partition's cleanup may lead."""
 
     log_starts: tuple[int, int]  # lowest, highest

@@ -7,11 +7,11 @@ and trims Redis, and does not have the file rewritten.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from ..cleanup.erasure.erasure import Erasure
 from ..cold.segment import SegmentFile
@@ -29,8 +29,7 @@ except ImportError as error:
     ) from error
 
 
-@dataclass(frozen=True)
-class AtOffsets:
+class AtOffsets(Struct, frozen=True):
     """Matches the records of one partition at some offsets. A condition of an `Erasure`."""
 
     partition: int

@@ -11,7 +11,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 from unittest import mock
@@ -20,6 +19,8 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
+from msgspec import Struct
+from msgspec.structs import replace
 
 from .. import reservation
 from ..archive.archiver import Archiver
@@ -124,8 +125,7 @@ class Death(BaseException):
     """The archiver's process dies here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(Struct, frozen=True):
     """A call, as its producer remembers it."""
 
     call: AppendCall
@@ -136,8 +136,7 @@ class Sent:
         return replace(self, call=replace(self.call, sent_under=self.run_id))
 
 
-@dataclass(frozen=True, slots=True)
-class FileRows:
+class FileRows(Struct, frozen=True):
     """What one file of the Delta table holds."""
 
     records: list[Record]

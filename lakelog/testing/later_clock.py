@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ..clock import SystemClock
 from ..config import HOUR_MS
 
 
-@dataclass(frozen=True)
-class LaterClock:
+class LaterClock(Struct, frozen=True):
     """The machine's clock, and some time more: for `PathTable`'s ``store_clock``."""
 
     later_ms: int = HOUR_MS

@@ -11,7 +11,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..cold.added_file import AddedFile, Statistics, index_rows
 from ..cold.segment import SegmentIndex, file_name
@@ -28,8 +29,7 @@ except ImportError as error:
 _INSERT = "INSERT INTO rows VALUES (?, ?, ?)"
 
 
-@dataclass(frozen=True, slots=True)
-class LaidFile:
+class LaidFile(Struct, frozen=True):
     """One file: what its name says, and the offsets of its rows."""
 
     partition: int
@@ -40,8 +40,7 @@ class LaidFile:
     offsets: tuple[int, ...]  # in any order if the file is foreign
 
 
-@dataclass(frozen=True, slots=True)
-class ColdLayout:
+class ColdLayout(Struct, frozen=True):
     """The files of a topic, and where each partition's log starts and its archive ends."""
 
     files: tuple[LaidFile, ...]
@@ -144,8 +143,7 @@ def cold_layouts(draw: st.DrawFn, partitions: int = 2) -> ColdLayout:
     return ColdLayout(tuple(draw(st.permutations(files))), log_starts, archived_ends)
 
 
-@dataclass(frozen=True, slots=True)
-class _Segment:
+class _Segment(Struct, frozen=True):
     gap: int  # offsets before it that no record ever had
     files: tuple[tuple[bool, ...], ...]  # whether there is a row at each offset
     dealt: int  # the number of foreign files that got the rows; 0: as written

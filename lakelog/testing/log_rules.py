@@ -6,7 +6,8 @@ tails. Cleanup is in `cleanup_rules`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from .. import failpoints
 from ..archive.plan import FlushLimit, plan
@@ -81,8 +82,7 @@ _SMALL_BATCH = Batch(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class HeldPlan:
+class HeldPlan(Struct, frozen=True):
     """The plan of an archiver that is then held up for a while."""
 
     change: Change

@@ -8,7 +8,9 @@ it sees and checks that the choice was legal.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..config import HOUR_MS
 from ..errors import (
@@ -65,8 +67,7 @@ def require_same(found: Iterable[Record], expected: Sequence[Record]) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What an append must answer."""
 
     base_offset: int
@@ -74,15 +75,13 @@ class Answer:
     duplicate: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(Struct, frozen=True):
     first_sequence: int
     last_sequence: int
     answer: Answer
 
 
-@dataclass(slots=True)
-class _Producer:
+class _Producer(Struct):
     epoch: int
     calls: list[_Call]
     is_cut: bool = False  # how much of this epoch's work is archived is not known

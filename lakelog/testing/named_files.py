@@ -6,18 +6,17 @@ the files, commits that only the catalog knows, a store that wants its keys.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@dataclass(frozen=True, slots=True)
-class NamedFile:
+class NamedFile(Struct, frozen=True):
     """One file of a table by name.
 
     Attributes:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import importlib.util
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
+from msgspec import Struct
 
 from ..cold.projection import shaped
 from ..cold.table import NO_TABLE
@@ -356,8 +356,7 @@ class ArchivedReaders(Readers):
         }
 
 
-@dataclass(frozen=True, slots=True)
-class DeltaFile:
+class DeltaFile(Struct, frozen=True):
     """One file of a Delta table, as pyarrow reads it."""
 
     partition: int

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..codec import Entry, encode
 from ..config import DAY_MS, HOUR_MS, INT64_MAX, Compression, EntryFormat
@@ -52,8 +53,7 @@ def rows() -> st.SearchStrategy[Row]:
     return st.tuples(timestamps(), keys(), values(), headers())
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """The records of one append call, and their layout in entries."""
 
     rows: tuple[Row, ...]

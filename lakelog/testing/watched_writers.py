@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from ..back_off import BackOff
 from ..codec import Entry
@@ -31,8 +32,7 @@ from .model import ModelLog, Row, require
 Answers = Sequence[AppendResult | Exception]
 
 
-@dataclass(frozen=True, slots=True)
-class Watch:
+class Watch(Struct, frozen=True):
     """What the machine gives a writer.
 
     Args:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import fields
 from typing import TYPE_CHECKING
 
 import pytest
 from bundle_files import ROOT, read
+from msgspec.structs import fields
 from workspace_stand_in import Refused, Workspace
 
 from lakelog.cli import main as cli

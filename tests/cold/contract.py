@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import EPOCH_MS, MadeUpRows, archive, batch_of
+from msgspec.structs import replace
 
 from lakelog import failpoints
 from lakelog.cleanup.erasure.erasure import Erasure

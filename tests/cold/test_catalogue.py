@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -12,6 +11,7 @@ import pytest
 from contract import settings
 from deltalake import DeltaTable, write_deltalake
 from made_up import archive
+from msgspec.structs import replace
 
 from lakelog.cold.by_path.listing import tables
 from lakelog.cold.catalogue import Catalogue

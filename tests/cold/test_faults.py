@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 from contract import offsets, read, rewrite, settings
 from deltalake import DeltaTable
 from made_up import MadeUpRows, archive
+from msgspec.structs import replace
 
 from lakelog import failpoints
 from lakelog.cold.by_path import path_table

@@ -9,12 +9,12 @@ offset that was committed is there until it expires.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from group_model import GroupModel
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from msgspec.structs import replace
 
 from lakelog.clock import ManualClock
 from lakelog.errors import GroupError, MemberIdRequiredError

@@ -10,13 +10,13 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 from group_bench import GroupBench
+from msgspec.structs import replace
 
 from lakelog.embedded.redis_program import RedisProgram
 from lakelog.errors import (

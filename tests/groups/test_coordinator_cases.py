@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from group_bench import GroupBench
+from msgspec.structs import replace
 
 from lakelog.errors import GroupError, MemberIdRequiredError
 from lakelog.groups.answers import Joined, JoinRequest, Leaving, Pending, Synced

@@ -5,12 +5,12 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import redis
 from group_bench import GroupBench
+from msgspec.structs import replace
 from reading_member import ReadingMember, Seen, of
 
 from lakelog.errors import (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +10,7 @@ from kafka.protocol.consumer.metadata import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
 )
+from msgspec.structs import replace
 
 from lakelog.errors import InvalidArgumentError, SchemaError
 from lakelog.groups.assignors import assignor_named
@@ -171,7 +170,7 @@ def test_sticky_members_tell_what_they_had_as_kafka_python_does(
 
 @given(subscriptions, subscriptions)
 def test_the_first_bytes_tell_what_is_asked_for(one: Subscription, other: Subscription) -> None:
-    same_topics = dataclasses.replace(other, topics=one.topics)
+    same_topics = replace(other, topics=one.topics)
     assert one.asked_bytes == same_topics.asked_bytes
     assert one.encode()[: one.asked_bytes] == same_topics.encode()[: one.asked_bytes]
     if sorted(one.topics) != sorted(other.topics):

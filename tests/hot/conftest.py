@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 import redis
+from msgspec.structs import replace
 
 from lakelog.clock import ManualClock
 from lakelog.codec import ProducedBatch, encode

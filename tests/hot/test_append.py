@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from lakelog.codec import Entry, ProducedBatch
 from lakelog.config import DAY_MS, HOUR_MS, EntryFormat

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import replace
 
 import pytest
 import redis
+from msgspec.structs import replace
 from redis.crc import key_slot
 
 from lakelog.errors import HotTierUnavailableError, LakelogError, RecoveryNeededError

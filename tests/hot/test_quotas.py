@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from lakelog.codec import ProducedBatch
 from lakelog.config import QUOTA_BYTE_RATE, QUOTA_HOT_BYTES, QUOTA_TOPICS

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 
 import pytest
 import redis
+from msgspec.structs import replace
 
 from lakelog.errors import (
     HotTierPausedError,

@@ -6,9 +6,9 @@ import subprocess
 import sys
 import uuid
 from contextlib import contextmanager
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from lakelog.config import DAY_MS, TopicConfig
 from lakelog.errors import (

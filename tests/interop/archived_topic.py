@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from lakelog.cold.change import Change, HotRange, Rewrite
 from lakelog.cold.offset_set import OffsetSet

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from threading import Barrier
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from lakelog.groups.recorded_offset import GroupType, RecordedOffset
 from lakelog.operate.recorded_groups.groups_table import GroupsTable

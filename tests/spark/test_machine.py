@@ -6,13 +6,13 @@ A few short stories with Spark's tasks; more, and those of a table by name, with
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+from msgspec.structs import replace
 from mutants import Mutant, patched
 from stories import run as run_stories
 

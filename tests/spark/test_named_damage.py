@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
 import pytest
 import strangers
 from made_up import archive
+from msgspec.structs import replace
 
 from lakelog.cold.by_name import named_table as named_table
 from lakelog.cold.by_name.history import read_history

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
 import pytest
 from made_up import EPOCH_MS, MadeUpRows, archive
+from msgspec.structs import replace
 
 from lakelog.cold.by_name import measures as named_measures
 from lakelog.cold.by_name import named_table as named_table

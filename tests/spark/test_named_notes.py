@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
+from msgspec.structs import replace
 
 from lakelog.cold.by_name.commit import NamedCommit
 from lakelog.cold.by_name.notes import (

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ...cold.change import Rewrite
 from ...cold.leftovers import ORPHAN, QUARANTINED, Discarded, Leftover
@@ -239,8 +240,7 @@ def _beyond(one: Leftover, *, is_unreadable: bool) -> str:
     return f"file {one.file.path} {what}: {advice}"
 
 
-@dataclass(eq=False)
-class _Done:
+class _Done(Struct, eq=False):
     """What came of a run so far."""
 
     rewrites: list[Rewrite] = field(default_factory=list)

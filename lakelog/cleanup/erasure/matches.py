@@ -6,11 +6,11 @@ Runs on: executor (or in process).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from ...cold.offset_set import OffsetSet
 from ...cold.segment import SegmentFile
@@ -21,8 +21,7 @@ from ...record import OffsetRange
 from .condition import Condition
 
 
-@dataclass(frozen=True, slots=True)
-class MatchSearch:
+class MatchSearch(Struct, frozen=True):
     """One task: a file, and what is looked for in it."""
 
     file: SegmentFile
@@ -35,8 +34,7 @@ class MatchSearch:
         return self.file.work
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Matches:
+class Matches(Struct, frozen=True, eq=False):
     """What was found in a file; of one that cannot be read, why."""
 
     file: SegmentFile

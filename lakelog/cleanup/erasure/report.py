@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ...cold.leftovers import Discarded
 from ...errors import LakelogError
 from ...record import OffsetRange, TopicPartition
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionErased:
+class PartitionErased(Struct, frozen=True):
     """One partition's records that were erased, and the files that held them."""
 
     topic_partition: TopicPartition
@@ -22,8 +22,7 @@ class PartitionErased:
     size_bytes: int  # of them, before
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ColdErased:
+class ColdErased(Struct, frozen=True, eq=False):
     """What became of one topic's cold tier.
 
     Attributes:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from uuid import uuid4
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...producer_calls import newest
 from ..change import Change, HotRange, Rewrite
@@ -14,8 +16,7 @@ from ..segment import SegmentFile, SegmentIndex
 from .notes import ARCHIVE, BASE_INTERVAL, CLEANUP, FOUND, MOST_CALLS, Note, Slice, State
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NamedCommit:
+class NamedCommit(Struct, frozen=True, eq=False):
     """The parts of a change that are committed.
 
     Files are merged by Spark's OPTIMIZE, which a catalog may keep to itself. Then a segment's rows

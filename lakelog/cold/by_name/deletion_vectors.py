@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 import numpy as np
+from msgspec import Struct
 
 _MAGIC = 1681511377  # RoaringBitmapArray, portable
 _NO_RUNS, _RUNS = 12346, 12347  # cookies
@@ -24,8 +24,7 @@ _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?
 _UUID_CHARACTERS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class DeletionVector:
+class DeletionVector(Struct, frozen=True):
     """A vector as an add action names it."""
 
     kind: str  # i: within the log, u: in a file of the table, p: at an absolute path

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import unquote
+
+from msgspec import Struct
 
 from ...json_text import parse_json
 from ...record import MAX_OFFSET
@@ -40,8 +41,7 @@ class NotDirectError(Exception):
     """Only Spark can tell: why, as a sentence without its full stop."""
 
 
-@dataclass(frozen=True, slots=True)
-class Metadata:
+class Metadata(Struct, frozen=True):
     """What a table is, as its log says."""
 
     table_id: str
@@ -96,8 +96,7 @@ def check_protocol(action: Mapping[str, Any]) -> None:
         raise NotDirectError(f"its readers must understand {more}")
 
 
-@dataclass(frozen=True, slots=True)
-class LogFile(SegmentFile):
+class LogFile(SegmentFile, frozen=True):
     """A data file of a table by name; its range is that of its rows, as far as is known."""
 
     vector: DeletionVector | None = None
@@ -171,8 +170,7 @@ def _micros(text: str | None) -> int | None:
     return (at.days * 86_400 + at.seconds) * 1_000_000 + at.microseconds
 
 
-@dataclass(frozen=True, slots=True)
-class CommitActions:
+class CommitActions(Struct, frozen=True):
     """One version's actions."""
 
     version: int

@@ -20,10 +20,10 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from ...engines.spark import spark_context
 from ...errors import ColdTierRefusedError, LakelogError
@@ -73,8 +73,7 @@ _FEATURES = frozenset(
 _LEGACY, _WITH_FEATURES = 6, 7
 
 
-@dataclass(frozen=True, slots=True)
-class DeltaTransaction:
+class DeltaTransaction(Struct, frozen=True):
     """One commit that has begun. It lands if nobody has committed or commits its txn version.
 
     Args:

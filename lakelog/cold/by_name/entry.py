@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
+
+from msgspec import Struct, field
 
 from ..schema import TOPIC_ID_PROPERTY, TOPIC_NAME_PROPERTY
 from ..store_errors import error_class, first_sentence
@@ -26,8 +27,7 @@ _DETAILS = frozenset({"# Detailed Table Information", "# Detailed View Informati
 STATEMENT_SHOWN = 200
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogEntry:
+class CatalogEntry(Struct, frozen=True):
     """A table or a view."""
 
     kind: str  # EXTERNAL, MANAGED or VIEW, as catalogs say

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from ..schema import FILE_SCHEMA, PARTITION_COLUMNS, leaf_paths, writer_options
 from ..store.storage import Storage
@@ -37,8 +37,7 @@ _TYPES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FileLayout:
+class FileLayout(Struct, frozen=True):
     """How files for a table are made. Picklable.
 
     Args:
@@ -108,8 +107,7 @@ class FileLayout:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Renamed:
+class _Renamed(Struct, frozen=True):
     """A batch under a schema that differs in names alone, as Arrow's C interface hands it over."""
 
     rows: pa.RecordBatch

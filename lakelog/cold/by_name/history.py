@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
+
+from msgspec import Struct
 
 from .notes import BASE_INTERVAL, Note
 
@@ -48,8 +49,7 @@ HARMLESS = frozenset(
 _ROWS_ALONE = frozenset({"WRITE", "OPTIMIZE", "VACUUM START", "VACUUM END", "COMPUTE STATS"})
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(Struct, frozen=True):
     """One version of the table."""
 
     version: int

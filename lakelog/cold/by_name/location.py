@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from ...errors import ColdTierRefusedError, InvalidArgumentError
 from ..store.storage import OBJECT_STORES, Storage
@@ -19,8 +20,7 @@ from .table_log import Newest
 _SCHEMES = {"s3a": "s3", "s3n": "s3", "abfs": "abfss"}
 
 
-@dataclass(frozen=True, slots=True)
-class Located:
+class Located(Struct, frozen=True):
     """A table as its catalog says it now."""
 
     storage: Storage
@@ -46,8 +46,7 @@ class Location(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class UnityLocation:
+class UnityLocation(Struct, frozen=True):
     """A table of a Unity Catalog, by its REST API.
 
     Source: Unity Catalog 0.6, ``delta/v1``: it names the commits that are not published yet.
@@ -118,8 +117,7 @@ def _is_managed(said: Mapping[str, Any]) -> bool:
     return any("catalogManaged" in name or "catalogOwned" in name for name in properties)
 
 
-@dataclass(frozen=True, slots=True)
-class PlainLocation:
+class PlainLocation(Struct, frozen=True):
     """A table of which no more is known than its path.
 
     Args:

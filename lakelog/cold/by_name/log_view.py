@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...back_off import patiently
 from ...errors import ContradictionError, CorruptRecordError, MissingFileError
@@ -421,8 +422,7 @@ class _Reader(SegmentReader):
             raise CorruptRecordError(f"a deletion vector cannot be read: {error}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class _Measure:
+class _Measure(Struct, frozen=True):
     """Of some rows of a file."""
 
     records: int

@@ -16,12 +16,13 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from ...value_ddl import VALUE_ERROR
 from .notes import Slice
@@ -38,8 +39,7 @@ MEASURE = "lakelog measure"
 WAIT_S = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class RangeMeasure:
+class RangeMeasure(Struct, frozen=True):
     """What the rows of one range are like. A task that is run again measures the same."""
 
     number: int  # of the range among those of its commit

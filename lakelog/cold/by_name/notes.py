@@ -32,11 +32,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID, uuid4
 
 import pyarrow as pa
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ...config import INT64_MAX
 from ...errors import ContradictionError
@@ -69,8 +70,7 @@ _REGISTERS = {name: register for register, name in REGISTER_NAMES.items()}
 Calls = Mapping[int, Sequence[ProducerCall]]
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(Struct, frozen=True):
     """A range of offsets of one segment, and what is known of its rows."""
 
     partition: int
@@ -142,8 +142,7 @@ def version_of_path(path: str) -> int:
     return int(path.removesuffix(".parquet")[-16:], 16)
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """What one commit of lakelog says."""
 
     commit: str
@@ -235,8 +234,7 @@ class Note:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class State:
+class State(Struct, frozen=True, eq=False):
     """What the notes up to a version add up to."""
 
     version: int = -1
@@ -353,14 +351,14 @@ def _calls_of_json(content: Mapping[str, Any]) -> dict[int, tuple[ProducerCall, 
 
 
 def _rows(slices: Iterable[Slice]) -> list[list[Any]]:
-    names = Slice.__slots__
+    names = Slice.__struct_fields__
     return [[getattr(one, name) for name in names] for one in slices]
 
 
 def _slices(rows: Iterable[Sequence[Any]]) -> list[Slice]:
     slices = []
     for row in rows:
-        fields = dict(zip(Slice.__slots__, row, strict=True))
+        fields = dict(zip(Slice.__struct_fields__, row, strict=True))
         for name, value in fields.items():
             _text(value) if name in ("kind", "tag") else _whole(value)
         slices.append(Slice(**fields))

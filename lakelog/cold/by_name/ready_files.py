@@ -12,10 +12,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from uuid import uuid4
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...back_off import patiently
 from ...errors import ColdTierError
@@ -30,8 +32,7 @@ from .file_layout import FileLayout
 from .notes import Slice
 
 
-@dataclass(frozen=True, slots=True)
-class ReadyFile:
+class ReadyFile(Struct, frozen=True):
     """A file that is written, and what its rows are like."""
 
     path: str  # below the table's folder
@@ -104,8 +105,7 @@ def _write_file(add: HotRange, *, layout: FileLayout, rows_of: RowsOf) -> ReadyF
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ReadyFiles:
+class ReadyFiles(Struct, frozen=True):
     """The files of one commit, in the order of their ranges.
 
     Args:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...record import OffsetAndTimestamp
 from ..segment import SegmentFile
 from .notes import version_of_path
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """Consecutive offsets of one partition, and where they lie."""
 
     partition: int

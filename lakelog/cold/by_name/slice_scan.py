@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from ...engines.spark_worker import spare_imports
 from ...errors import CorruptRecordError, MissingFileError
@@ -32,8 +32,7 @@ SCANNED = ["segment", "offset", "timestamp"]
 SCANS = "scans binary"
 
 
-@dataclass(frozen=True)
-class ScannedRows:
+class ScannedRows(Struct, frozen=True):
     """Scans the slices of a partition's segments.
 
     Args:
@@ -58,8 +57,7 @@ class ScannedRows:
             yield scan_slices((rows for _, rows in pieces), tasks)
 
 
-@dataclass(frozen=True)
-class SpacedRows:
+class SpacedRows(Struct, frozen=True):
     """Looks how the offsets of rows follow each other, which all come to one worker."""
 
     explained: tuple[OffsetRange, ...]

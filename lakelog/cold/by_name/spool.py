@@ -21,6 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from ...engines.spark import outcome_of
 from ...engines.spark_worker import spare_imports
@@ -35,8 +36,7 @@ TOMBSTONE = "tombstone"
 OUTCOMES = "number long, outcome binary"
 
 
-@dataclass(frozen=True)
-class Mapped:
+class Mapped(Struct, frozen=True):
     """Runs a function over tasks where the rows of their partitions are: rows in, outcomes out.
 
     The rows of a partition come together, by offset.

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec import Struct, field
 
 from ...errors import MissingFileError
 from ...json_text import parse_json
@@ -43,16 +43,14 @@ KEPT_COMMITS = 128
 READS_AT_ONCE = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Newest:
+class Newest(Struct, frozen=True):
     """How far a table goes, as its catalog says it."""
 
     version: int | None = None  # None: the files of the log tell
     staged: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))  # file names
 
 
-@dataclass(slots=True)
-class _Life:
+class _Life(Struct):
     file: LogFile
     born: int
     died: int | None = None

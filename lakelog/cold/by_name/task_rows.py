@@ -6,10 +6,10 @@ Runs on: executor.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from ...engines.spark_worker import spare_imports
 from ..change import HotRange, Rewrite, RowsOf
@@ -19,8 +19,7 @@ from .measures import measured
 from .task_errors import TaskErrors
 
 
-@dataclass(frozen=True)
-class ArchivedRows:
+class ArchivedRows(Struct, frozen=True):
     """Copies hot ranges: numbers of ranges in, the table's rows out. Bounded memory.
 
     With `measured`, each row has one more column, for the range's measure (see `measures`).
@@ -53,8 +52,7 @@ class ArchivedRows:
             yield table_rows(batch, partition, add.segment, self.columns, self.values)
 
 
-@dataclass(frozen=True)
-class RewrittenRows:
+class RewrittenRows(Struct, frozen=True):
     """Rewrites: takes the rows of all their files, in any order, and gives those that stay."""
 
     rewrites: Sequence[Rewrite]

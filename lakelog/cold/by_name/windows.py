@@ -12,12 +12,12 @@ Runs on: driver.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from ...config import MIB
 from ..projection import shaped
@@ -48,8 +48,7 @@ _SIZES = {
 _FIXED_BYTES = 48  # all other columns, and where bytes begin
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(Struct, frozen=True):
     """Consecutive offsets, and the query for a part of them.
 
     Args:

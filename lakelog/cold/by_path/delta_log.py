@@ -18,7 +18,6 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NoReturn, cast
@@ -27,6 +26,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError, TableNotFoundError
+from msgspec import Struct
 
 from ...errors import (
     ColdTierError,
@@ -77,8 +77,7 @@ UNDO_FEATURES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(Struct, frozen=True):
     """What lakelog needs of one version's log file."""
 
     version: int

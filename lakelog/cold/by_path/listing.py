@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import replace
 from uuid import UUID
 
 from ...errors import ColdTierError, ForeignTableError, LakelogError, NewerVersionError
@@ -59,7 +58,7 @@ def tables(
             if is_marked(mine, path):
                 purged.append(place)
             else:
-                broken.append(replace(error, topic=name))
+                broken.append(error.changed(topic=name))
             continue
         if topic is None and is_marked(mine, path):
             purged.append(place)

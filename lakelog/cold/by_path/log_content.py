@@ -6,14 +6,13 @@ Source: Delta's protocol, "Actions", "Checkpoints".
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ...errors import MissingFileError
 from ..added_file import AddedFile, plain_rows
@@ -30,8 +29,7 @@ _AT_ONCE = 4096
 _BUFFER_BYTES = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class TableMetadata:
+class TableMetadata(Struct, frozen=True):
     """What a table is, as its log says."""
 
     table_id: str
@@ -50,8 +48,7 @@ class TableMetadata:
         return cls(action["id"], properties, columns, action["schemaString"])
 
 
-@dataclass(frozen=True, slots=True)
-class Protocol:
+class Protocol(Struct, frozen=True):
     """What whoever reads the table must understand."""
 
     min_reader_version: int
@@ -64,8 +61,7 @@ class Protocol:
         return cls(int(action["minReaderVersion"]), features)
 
 
-@dataclass(slots=True)
-class Piece:
+class Piece(Struct):
     """Some of the actions of a commit, or of a checkpoint."""
 
     adds: list[AddedFile] = field(default_factory=list)

@@ -7,10 +7,10 @@ table than all else of a look. It is asked where it is needed: to commit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct, field
 
 from ...arrow_columns import texts
 from ...errors import (
@@ -42,8 +42,7 @@ MANY_FILES = 10_000
 _WAITING = 4096
 
 
-@dataclass(slots=True)
-class LogState:
+class LogState(Struct):
     """The table at one version. Not thread-safe; grows by pieces, in the order of the log."""
 
     version: int = -1

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from uuid import UUID, uuid4
+
+from msgspec import Struct
 
 from ...back_off import BackOff
 from ...errors import ContradictionError, MissingFileError
@@ -19,8 +20,7 @@ from .segment_writer import WrittenFile
 from .transactions import transactions_of
 
 
-@dataclass(frozen=True)
-class _Attempt:
+class _Attempt(Struct, frozen=True):
     """One try to make the version after `since`; only one commit can be that version."""
 
     commit_id: str
@@ -29,8 +29,7 @@ class _Attempt:
     transactions: Mapping[str, int]
 
 
-@dataclass(frozen=True)
-class PathCommit:
+class PathCommit(Struct, frozen=True):
     """Commits one change, with the same files in as many attempts as it takes.
 
     The caller holds the log.

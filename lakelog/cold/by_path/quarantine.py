@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import asdict, dataclass, field, replace
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from ...errors import (
     CommitConflictError,
@@ -40,8 +42,7 @@ logger = logging.getLogger(__name__)
 _CHUNK_BYTES = 8 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class QuarantinedFile:
+class QuarantinedFile(Struct, frozen=True):
     """One file that is, or would be, moved aside."""
 
     topic_partition: TopicPartition
@@ -53,7 +54,7 @@ class QuarantinedFile:
     who: str
     moved_at_ms: int
     cleaned_end: int  # the partition's register when it was moved
-    file: SegmentFile = field(repr=False)
+    file: SegmentFile
 
     @property
     def size_bytes(self) -> int:
@@ -246,7 +247,8 @@ class ColdQuarantine:
         return sorted(notes, key=lambda note: note.moved_at_ms)  # the newest of a range counts
 
     def _write_note(self, moved: QuarantinedFile) -> None:
-        said = {name: value for name, value in asdict(moved).items() if name != "topic_partition"}
+        said = to_builtins(moved)
+        del said["topic_partition"]
         self._write(f"{FOLDER}/{moved.path}.json", [json.dumps(said).encode()])
 
     def _copy(self, path: str, to: str) -> None:

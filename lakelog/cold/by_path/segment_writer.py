@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from uuid import uuid4
 
 import pyarrow as pa
+from msgspec import Struct
 
 from ...back_off import patiently
 from ...errors import ColdTierError
@@ -26,8 +26,7 @@ from ..store.storage import Storage
 from ..value_statistics import ValueStatistics, counted_values
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenFile:
+class WrittenFile(Struct, frozen=True):
     """A file that was written, and what its add action says of it."""
 
     file: SegmentFile

@@ -17,10 +17,10 @@ from __future__ import annotations
 import inspect
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -56,8 +56,7 @@ _SALTS = np.array(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class FilterPlace:
+class FilterPlace(msgspec.Struct, frozen=True):
     """Where in a file a row group's filter of keys lies, and the checksum that it must have."""
 
     start: int

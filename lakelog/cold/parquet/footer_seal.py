@@ -21,10 +21,10 @@ Source: Apache Parquet, "File format".
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from ...codec.crc import crc32c
 from .bloom_filters import checksums_before, checksums_of
@@ -44,8 +44,7 @@ _TAIL_BYTES = 64 * 1024
 _BEFORE_BYTES, _MOST_BEFORE_BYTES = 4 * 1024, 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class FooterBytes:
+class FooterBytes(Struct, frozen=True):
     """A footer as it lies in a file.
 
     Attributes:

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -34,8 +35,7 @@ CACHE_BYTES = 16 * MIB
 UNKNOWN_TIME_US = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class RowGroup:
+class RowGroup(msgspec.Struct, frozen=True):
     """One row group; the ranges are None where it has no statistics that can be used."""
 
     index: int
@@ -170,8 +170,7 @@ _CODECS = ("uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz
 _INT64_VALUE = struct.Struct("<q")
 
 
-@dataclass(frozen=True, slots=True)
-class _Leaf:
+class _Leaf(msgspec.Struct, frozen=True):
     """A column of the schema."""
 
     path: str  # dotted

@@ -9,13 +9,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from msgspec import Struct
 
 from ...back_off import Tries, patiently
 from ...config import MIB
@@ -46,8 +46,7 @@ LARGE_GROUP_BYTES = 64 * MIB
 PAGE_BUFFER_BYTES = MIB
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """A row group of an open file."""
 
     file: SegmentFile
@@ -60,8 +59,7 @@ class _Part:
     deleted: np.ndarray | None = None  # sorted numbers of the file's rows that are no more
 
 
-@dataclass(frozen=True, slots=True)
-class OpenFile:
+class OpenFile(Struct, frozen=True):
     """A file while it is open."""
 
     footer: Footer

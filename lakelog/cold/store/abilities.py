@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from threading import Barrier
 from uuid import uuid4
 
@@ -14,6 +13,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction
+from msgspec import Struct
 
 from ...errors import LakelogError
 from ..store_errors import one_line
@@ -26,8 +26,7 @@ _NEEDED = ("list", "write")
 _SCHEMA = pa.schema([("offset", pa.int64())])
 
 
-@dataclass(frozen=True, slots=True)
-class Ability:
+class Ability(Struct, frozen=True):
     """One of the things that are done to a store."""
 
     name: str

@@ -15,12 +15,12 @@ import functools
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias, Union
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.fs as pafs
+from msgspec import Struct
 
 from ...errors import ColdTierRefusedError, InvalidArgumentError
 
@@ -39,8 +39,7 @@ SECRETS_ALONE = ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_TOKEN")
 S3_ATTEMPTS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class S3:
+class S3(Struct, frozen=True):
     """Amazon S3, or a store with the same API that knows ``If-None-Match``."""
 
     bucket: str
@@ -109,8 +108,7 @@ def _region_of(bucket: str) -> str | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Azure:
+class Azure(Struct, frozen=True):
     """A container of Azure Data Lake Storage."""
 
     container: str
@@ -175,8 +173,7 @@ class Azure:
         return {}
 
 
-@dataclass(frozen=True, slots=True)
-class Gcs:
+class Gcs(Struct, frozen=True):
     """Google Cloud Storage; credentials come from the environment alone."""
 
     bucket: str

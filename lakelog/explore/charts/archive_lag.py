@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from . import words
 from .drawing import drawn
@@ -59,8 +59,7 @@ def archive_lag(table: pa.Table, *, limit_ms: int | None = None) -> Figure:
     return drawn(table, message, lambda: _draw(seen, message, limit_ms))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Seen:
+class _Seen(Struct, frozen=True, eq=False):
     names: list[str]  # of the topic-partitions
     at_ms: np.ndarray[Any, Any]  # of each point, ascending
     lag_ms: np.ndarray[Any, Any]  # names × points; NaN: not looked at

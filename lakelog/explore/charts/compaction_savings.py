@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from ...cleanup.report import CleanupReport
 from ...read.topic_log import TopicLog
@@ -145,8 +145,7 @@ def compaction_savings(table: pa.Table) -> Figure:
     return drawn(table, message, lambda: _draw(seen, message, notes))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Seen:
+class _Seen(Struct, frozen=True, eq=False):
     partition: list[int]
     records_before: np.ndarray[Any, Any]
     records_after: np.ndarray[Any, Any]

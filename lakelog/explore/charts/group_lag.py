@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from ...errors import InvalidArgumentError
 from . import words
@@ -78,8 +78,7 @@ def group_lag(
     return drawn(table, message, lambda: _draw(seen, message, limit_ms))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Line:
+class _Line(Struct, frozen=True, eq=False):
     """One group in one topic, at the moments at which something was told of it."""
 
     group: str
@@ -93,8 +92,7 @@ class _Line:
         return f"{self.group} in {self.topic}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Seen:
+class _Seen(Struct, frozen=True, eq=False):
     lines: Sequence[_Line]  # the one that is furthest behind now first, then by the peak
     moments: np.ndarray[Any, Any]  # at which something was told of any group, ascending
     looks: int  # how many there were, before neighbours were joined

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from ...errors import InvalidArgumentError
 from ...offsets import timestamp_ms
@@ -159,8 +159,7 @@ def ingest_rate(table: pa.Table) -> Figure:
     return drawn(table, message, lambda: _draw(seen, message, notes_of(table)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Seen:
+class _Seen(Struct, frozen=True, eq=False):
     start_ms: np.ndarray[Any, Any]  # of each part
     seconds: np.ndarray[Any, Any]
     total: np.ndarray[Any, Any]  # records

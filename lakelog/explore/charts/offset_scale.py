@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from . import words
 from .style import TEXT
@@ -17,8 +17,7 @@ _WIDE = 0.2
 _LEFT = 0.06  # what is left of it, as a share of the same
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class OffsetScale:
+class OffsetScale(Struct, frozen=True, eq=False):
     """Where offsets are drawn. A gap spans millions, which would squeeze all else flat."""
 
     bottom: int

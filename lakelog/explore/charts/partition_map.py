@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from ...offsets import LogOffsets
 from ...read.topic_log import TopicLog
@@ -76,8 +76,7 @@ _NO_RECORDS = [KINDS.index(kind) for kind in (DELETED, SKIPPED, NOWHERE)]
 _LEAST, _GONE_MOST = 0.012, 0.16
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedRange:
+class PlacedRange(Struct, frozen=True):
     """Offsets that lie in the same place."""
 
     kind: str  # of `KINDS`
@@ -192,8 +191,7 @@ def partition_map(table: pa.Table) -> Figure:
 # -- what it says ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Seen:
+class _Seen(Struct, frozen=True, eq=False):
     """The table as columns, and what is in it by kind and partition."""
 
     partitions: list[int]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+
+from msgspec import Struct
 
 _TICKS = 7  # at most, about
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -21,8 +22,7 @@ _MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200)
 Ticks = list[tuple[float, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(Struct, frozen=True):
     """Where values are drawn."""
 
     low: float

@@ -15,11 +15,11 @@ need not be its smallest.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from ...cold.segment import UNKNOWN_TIMESTAMP_MS, SegmentIndex
 from ...config import MIB
@@ -38,8 +38,7 @@ MOST_COLD_RECORDS = 10_000_000  # about a second, and 160 MB of numbers
 MOST_HOT_BYTES = 64 * MIB
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Stretches:
+class Stretches(Struct, frozen=True, eq=False):
     """Groups of records, each with its number, first timestamp and largest timestamp."""
 
     records: Numbers
@@ -112,8 +111,7 @@ class Stretches:
 _Hot = tuple[int, int, int, int, float]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Known:
+class Known(Struct, frozen=True, eq=False):
     """What the indexes know of one partition's records."""
 
     files: pa.Table  # as in a segment index

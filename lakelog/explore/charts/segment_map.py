@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from ...cold.segment import UNKNOWN_TIMESTAMP_MS
 from ...cold.table import ColdSnapshot
@@ -242,8 +242,7 @@ _STRIPES = {
 }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Boxes:
+class Boxes(Struct, frozen=True, eq=False):
     """The segments to draw, each once, or neighbours as one; columns of one length."""
 
     partition: np.ndarray[Any, Any]
@@ -263,7 +262,7 @@ class Boxes:
         return len(self.base)
 
     def take(self, rows: Any) -> Boxes:
-        return Boxes(*(getattr(self, name)[rows] for name in self.__slots__))
+        return Boxes(*(getattr(self, name)[rows] for name in self.__struct_fields__))
 
     @property
     def timed(self) -> np.ndarray[Any, Any]:

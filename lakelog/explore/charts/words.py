@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
+
+from msgspec import Struct
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _BYTES = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
@@ -75,8 +76,7 @@ def period(first_ms: float, last_ms: float) -> str:
     return f"{first[:fine]} to {second} UTC" if first != last else f"{first} UTC"
 
 
-@dataclass(frozen=True, slots=True)
-class RateUnit:
+class RateUnit(Struct, frozen=True):
     """The time that a rate counts by."""
 
     name: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...offsets import Ago, AtOffset, AtTimestamp, LogOffsets, MaxTimestamp, Position
 from ...read.tiers import SegmentedLook
@@ -18,8 +19,7 @@ from .search_pages import Found, OnProgress, search_page
 from .view import Ask, Before, Cut, Shown, View
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """Where the page lies: from an offset on, or before it."""
 
     offset: int

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...errors import InvalidArgumentError
 
@@ -34,8 +35,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _DEEPEST = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded:
+class Decoded(Struct, frozen=True):
     """How bytes are shown."""
 
     kind: str  # null, empty, json, utf-8 or hex

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from ...config import MIB
 from ...offsets import HotOffsets, Latest

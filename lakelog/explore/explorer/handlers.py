@@ -6,10 +6,11 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
 from typing import Any
+
+from msgspec.structs import replace
 
 from ...errors import InvalidArgumentError
 from ...offsets import (

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pyarrow as pa
+from msgspec.structs import replace
 
 from ...errors import InvalidArgumentError
 from ...offsets import Earliest, Latest

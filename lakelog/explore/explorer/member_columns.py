@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...codec.infer import infer
 from ...codec.value_columns import columns_of, value_schema
@@ -32,8 +33,7 @@ _BARS, _WIDTH, _HEIGHT = 8, 64, 14
 PREFIX = "value."
 
 
-@dataclass(frozen=True, slots=True)
-class MemberColumn:
+class MemberColumn(Struct, frozen=True):
     """A member of the values of a page."""
 
     name: str
@@ -47,8 +47,7 @@ class MemberColumn:
         return PREFIX + self.name
 
 
-@dataclass(frozen=True, slots=True)
-class Members:
+class Members(Struct, frozen=True):
     """The columns of a page, and whether they tell all that its values hold.
 
     Args:

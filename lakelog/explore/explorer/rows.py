@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timezone, tzinfo
+
+from msgspec import Struct
 
 from ...read.found import records_of
 from ...record import Record, TopicPartition, to_records
@@ -20,8 +21,7 @@ PARTITION = "part"
 KEY_BYTES, VALUE_BYTES, HEADERS, HEADER_BYTES = 80, 200, 3, 40
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """A text, how to draw it, and the full size if it was cut."""
 
     text: str
@@ -30,8 +30,7 @@ class Cell:
     hover: str = ""  # what it says below the pointer
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One record in cells of `columns_of`."""
 
     partition: int

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...ingest.partitioner import partition_of_key
 from ...offsets import AtOffset, Earliest, Latest
@@ -30,8 +31,7 @@ OnProgress = Callable[[Progress, Mapping[int, float]], None]
 _WRITTEN_SPANS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A page of matches, and the ranges in which there are no others."""
 
     records: pa.Table  # FOUND
@@ -59,8 +59,7 @@ class Found:
         return {number: (one["min"], one["max"] + 1) for number, one in edges.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class _Start:
+class _Start(Struct, frozen=True):
     """Where a page begins: ranges, a place in each, and the direction."""
 
     ranges: Mapping[int, tuple[int, int]]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from ...read.topic_log import TopicLog
 from .. import charts
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentMap:
+class SegmentMap(Struct, frozen=True):
     """The options of a list, and the content of an Output."""
 
     choices: list[tuple[str, int]]  # a label, and the offset to seek to; the newest first

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ...offsets import AtOffset, Earliest, Latest, LogOffsets, Position
 from ...read.found import Place, SearchLimit
@@ -19,23 +20,20 @@ from ...record import OffsetRange
 DEFAULT_PAGE_RECORDS = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Before:
+class Before(Struct, frozen=True):
     """The page that ends below an offset."""
 
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(Struct, frozen=True):
     """Where a search goes on: between two of its pages."""
 
     places: Mapping[int, Place]  # by partition
     backward: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """A question for one page; a retry asks it again.
 
     Args:
@@ -64,8 +62,7 @@ class Ask:
         return self.span != (Earliest(), Latest())
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Struct, frozen=True):
     """Ranges of partitions and what their records must match: enough to read the rows again."""
 
     topic: str
@@ -111,8 +108,7 @@ class View:
         return starts, {number: end for number, (_, end) in self.spans.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True, eq=False):
     """An answer: the rows of a view, and where its partitions stood then."""
 
     ask: Ask
@@ -125,7 +121,7 @@ class Shown:
     partitions: int = 1  # of the topic
     error: Exception | None = None  # why only archived records are shown
     edges: tuple[Mapping[int, Place], Mapping[int, Place]] | None = None  # of a page of a search
-    look: SegmentedLook | None = field(default=None, compare=False, repr=False)  # that it goes by
+    look: SegmentedLook | None = None  # that it goes by
 
     @property
     def places(self) -> list[tuple[int, int]]:

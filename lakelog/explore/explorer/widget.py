@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import ipywidgets as widgets
+from msgspec.structs import replace
 
 from ...errors import InvalidArgumentError, LakelogError, MissingExtraError
 from ...offsets import PositionLike, position

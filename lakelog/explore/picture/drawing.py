@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import tzinfo
 from html import escape
 
 import numpy as np
+from msgspec import Struct
 
 from .histogram import BOTH, COLD, HOT, TIERS, Histogram
 from .time_axis import at, ticks, written
@@ -43,8 +43,7 @@ _UP = escape(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """A moment, or a stretch, with its name; drawn above the bars."""
 
     kind: str  # archived, start, page, chosen, or group

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from ..charts.times import inner_window
 
@@ -19,8 +19,7 @@ TIERS = ("cold", "both", "hot")
 _TAIL = 0.001
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Groups:
+class Groups(Struct, frozen=True, eq=False):
     """Neighbouring records, group by group, as columns of the same length.
 
     What lies within a group is taken to be spread evenly, over its offsets and over its time.
@@ -42,7 +41,7 @@ class Groups:
         return cls(
             *(
                 np.asarray(column, float if name == "records" else np.int64)
-                for name, column in zip(cls.__slots__, columns, strict=True)
+                for name, column in zip(cls.__struct_fields__, columns, strict=True)
             )
         )
 
@@ -51,11 +50,13 @@ class Groups:
         """All of them."""
         if not parts:
             return cls.of([])
-        return cls(*(np.concatenate([getattr(one, n) for one in parts]) for n in cls.__slots__))
+        return cls(
+            *(np.concatenate([getattr(one, n) for one in parts]) for n in cls.__struct_fields__)
+        )
 
     def where(self, mask: Numbers) -> Groups:
         """Those for which it is true."""
-        return Groups(*(getattr(self, name)[mask] for name in self.__slots__))
+        return Groups(*(getattr(self, name)[mask] for name in self.__struct_fields__))
 
     def __len__(self) -> int:
         return len(self.records)
@@ -65,8 +66,7 @@ class Groups:
         return self.min_ms >= 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Histogram:
+class Histogram(Struct, frozen=True, eq=False):
     """How many records there are in each step of a time.
 
     Args:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...read.tiers import SegmentedLook
 from ...read.topic_log import TopicLog
@@ -16,8 +17,7 @@ from .row_groups import by_row_groups
 STEPS = 120
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Struct, frozen=True):
     """How many records there are when, and moments of note."""
 
     found: Histogram | None  # None: of no record a time is known

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from ...cold.schema import ROW_GROUP_ROWS
 from ...cold.table import RowGroupTimes
@@ -77,7 +77,7 @@ def cut(found: Sequence[RowGroupTimes], partition: int, start: int, end: int, ti
     """Row groups as far as they lie in [start, end), their rows spread evenly over them."""
     columns = (
         np.array([getattr(one, name) for one in found], np.int64)
-        for name in RowGroupTimes.__slots__
+        for name in RowGroupTimes.__struct_fields__
     )
     first, last, records, min_ms, max_ms = columns
     low, high = np.maximum(first, start), np.minimum(last, end)

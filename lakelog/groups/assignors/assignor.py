@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar
+
+from msgspec import Struct
 
 from ...record import TopicPartition
 from ..protocol import Assignment, Subscription
@@ -19,8 +20,7 @@ class RebalanceProtocol(IntEnum):
     COOPERATIVE = 1  # they keep them, and give up only what the assignment takes (KIP-429)
 
 
-@dataclass(frozen=True, slots=True)
-class Subscriber:
+class Subscriber(Struct, frozen=True):
     """A member as the assignor sees it."""
 
     subscription: Subscription

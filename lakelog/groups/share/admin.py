@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...clock import Clock
 from ...errors import GroupIdNotFoundError, NonEmptyGroupError
@@ -17,8 +18,7 @@ from .share_partitions import SharePartitions, listed_partitions
 from .share_values import SharePartitionDescription
 
 
-@dataclass(frozen=True, slots=True)
-class ShareGroupDescription:
+class ShareGroupDescription(Struct, frozen=True):
     """A share group. One that is not there is `GroupState.DEAD`."""
 
     group_id: str

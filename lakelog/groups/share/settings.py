@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from msgspec import Struct
 
 from ...config import INT32_MAX
 from ...errors import InvalidConfigError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShareGroupSettings:
+class ShareGroupSettings(Struct, frozen=True, kw_only=True):
     """All members of a group should have the same. Checked when made.
 
     Raises:
@@ -33,14 +32,14 @@ class ShareGroupSettings:
     # rejected; None: nowhere. Kafka: none.
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name == "dead_letter_topic":
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if name == "dead_letter_topic":
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= INT32_MAX:
                 raise InvalidConfigError(
-                    f"{field.name}={value!r} is not legal: give a whole number, 1 or above",
-                    name=field.name,
+                    f"{name}={value!r} is not legal: give a whole number, 1 or above",
+                    name=name,
                     value=value,
                 )
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, IntEnum
+
+from msgspec import Struct
 
 from ...record import TopicPartition
 
@@ -43,8 +44,7 @@ class RangeState(IntEnum):
     ARCHIVING = 5  # waits for the dead-letter topic
 
 
-@dataclass(frozen=True, slots=True)
-class AcquiredRange:
+class AcquiredRange(Struct, frozen=True):
     """Offsets [start, end) that a member holds."""
 
     start: int
@@ -53,8 +53,7 @@ class AcquiredRange:
     epoch: int  # of the lock
 
 
-@dataclass(frozen=True, slots=True)
-class Acquisition:
+class Acquisition(Struct, frozen=True):
     """What a member got."""
 
     delivered: tuple[AcquiredRange, ...]  # in order of offsets
@@ -65,8 +64,7 @@ class Acquisition:
     is_full: bool  # there are too many ranges: what was never handed out has to wait
 
 
-@dataclass(frozen=True, slots=True)
-class Acknowledgement:
+class Acknowledgement(Struct, frozen=True):
     """What became of offsets [start, end) that were acquired under a lock."""
 
     start: int
@@ -75,8 +73,7 @@ class Acknowledgement:
     outcome: Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class ShareRange:
+class ShareRange(Struct, frozen=True):
     """Offsets [start, end) in one state."""
 
     start: int
@@ -87,8 +84,7 @@ class ShareRange:
     locked_until_ms: int | None  # Redis's clock; a lock that is over ends when somebody looks
 
 
-@dataclass(frozen=True, slots=True)
-class SharePartitionDescription:
+class SharePartitionDescription(Struct, frozen=True):
     """Where a share group stands in a partition."""
 
     topic_partition: TopicPartition

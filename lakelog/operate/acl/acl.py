@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from ...errors import InvalidArgumentError
 from ...hot.key_patterns import KeyPatterns
@@ -18,8 +19,7 @@ from .role import Role
 EVERY = ("*",)
 
 
-@dataclass(frozen=True, slots=True)
-class Acl:
+class Acl(Struct, frozen=True):
     """What is to be given to a user of that role; `acl` makes it."""
 
     role: Role

@@ -16,16 +16,16 @@ A commit is a write that fails where the object is there already (in S3 and Azur
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from ...errors import InvalidArgumentError
 from ...topic import GROUPS_TABLE, STATUS_TABLE
 from .role import Role
 
 
-@dataclass(frozen=True, slots=True)
-class ColdRights:
+class ColdRights(Struct, frozen=True):
     """The rights of one role, by the names of objects.
 
     Args:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, MutableSequence, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ...cold.catalogue import Catalogue
 from ...cold.store.abilities import Ability
@@ -41,8 +43,7 @@ _LOOKS = 5
 _PAUSE_S = 0.2
 
 
-@dataclass(frozen=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """The log that is checked, as far as there is one.
 
     Args:
@@ -79,8 +80,7 @@ def check(
     return _Check(log, tiers, progress).run(topics)
 
 
-@dataclass
-class _Check:
+class _Check(Struct):
     log: Checked
     tiers: Collection[str]
     progress: Progress | None

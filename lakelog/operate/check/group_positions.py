@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from uuid import UUID
+
+from msgspec import Struct
 
 from ...groups.recorded_offset import GroupType, RecordedOffset
 from ...record import MAX_OFFSET, OffsetRange
@@ -12,8 +13,7 @@ from ...topic import Topic
 from ..finding import HOT, Finding, Kind
 
 
-@dataclass(frozen=True, slots=True)
-class LogRange:
+class LogRange(Struct, frozen=True):
     """What a partition held after the groups were looked at."""
 
     log_start: int

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ...cold.store.abilities import Ability
 from ...engines.choice import Choice
@@ -12,8 +13,7 @@ from ..finding import Finding
 OK, FAULTS, NOT_CHECKED = "ok", "faults", "not checked"
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionVerdict:
+class PartitionVerdict(Struct, frozen=True):
     """What is to be thought of a partition."""
 
     topic: str
@@ -24,8 +24,7 @@ class PartitionVerdict:
     not_checked: str = ""  # which tier was not, or what of one, and why
 
 
-@dataclass(frozen=True, slots=True)
-class Repair:
+class Repair(Struct, frozen=True):
     """What became of something that was to be put right."""
 
     kind: str  # as `Finding.kind`
@@ -35,8 +34,7 @@ class Repair:
     what: str  # what was done, or why it was not
 
 
-@dataclass(frozen=True, slots=True)
-class CheckReport:
+class CheckReport(Struct, frozen=True):
     """The result of `Lakelog.check`."""
 
     partitions: tuple[PartitionVerdict, ...]

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...archive.archiver import Archiver
 from ...cleanup.erasure.erasure import Erasure
@@ -41,8 +42,7 @@ from .quarantined import give_up, given_up, quarantined_suspects, said_of
 from .report import Erased, HotErased
 
 
-@dataclass(frozen=True)
-class HotSide:
+class HotSide(Struct, frozen=True):
     """The hot tier of a topic, and what goes with it.
 
     Args:
@@ -161,8 +161,7 @@ def untiered(topic: Topic) -> InvalidArgumentError:
     )
 
 
-@dataclass(frozen=True)
-class _Run:
+class _Run(Struct, frozen=True):
     topic: Topic
     table: ColdTable
     condition: RecordCondition

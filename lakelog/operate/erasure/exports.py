@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
+
+from msgspec import Struct
 
 from ...errors import LakelogError, MissingFileError
 from ...topic import Topic
@@ -15,8 +16,7 @@ REWRITTEN = "rewritten"
 STAYS = "stays"
 
 
-@dataclass(frozen=True, slots=True)
-class ExportTold:
+class ExportTold(Struct, frozen=True):
     """What became of one export that holds, or may hold, the topic as it was before."""
 
     place: str

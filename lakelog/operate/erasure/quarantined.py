@@ -7,7 +7,8 @@ match stays; of one that cannot be read, nobody can say what it holds.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...errors import CorruptRecordError, ForeignEntryError
 from ...hot.hot_log import HotLog
@@ -18,8 +19,7 @@ from .condition import RecordCondition
 _WHY = "its bytes were given up by an erasure"
 
 
-@dataclass(frozen=True, slots=True)
-class Suspect:
+class Suspect(Struct, frozen=True):
     """An entry in quarantine that holds a match, or cannot be read."""
 
     entry: QuarantinedEntry

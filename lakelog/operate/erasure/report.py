@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ...cleanup.erasure.report import ColdErased
 from ...errors import LakelogError
@@ -13,8 +14,7 @@ from ...topic import Topic
 from .exports import STAYS, ExportTold
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HotErased:
+class HotErased(Struct, frozen=True, eq=False):
     """What became of one topic's hot tier.
 
     Attributes:
@@ -34,8 +34,7 @@ class HotErased:
     beyond: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Erased:
+class Erased(Struct, frozen=True, eq=False):
     """One erasure of records of a topic.
 
     Attributes:

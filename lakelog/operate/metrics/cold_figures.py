@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from uuid import UUID
 
 import numpy as np
+from msgspec import Struct, field
 
 from ...cleanup.plan import cleanables
 from ...cold.segment import SegmentIndex
@@ -17,8 +17,7 @@ from ...topic import Topic
 DIRTY_LASTS_MS = 60_000
 
 
-@dataclass(frozen=True, slots=True)
-class ColdFigures:
+class ColdFigures(Struct, frozen=True):
     """One partition."""
 
     size_bytes: int = 0
@@ -27,8 +26,7 @@ class ColdFigures:
     most_files: int = 0  # of one segment
 
 
-@dataclass(frozen=True, slots=True)
-class TopicFigures:
+class TopicFigures(Struct, frozen=True):
     """One topic, as of a snapshot."""
 
     partitions: Mapping[int, ColdFigures] = field(default_factory=dict)  # those with files

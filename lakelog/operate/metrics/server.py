@@ -8,9 +8,10 @@ import socket
 import socketserver
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+
+from msgspec import Struct
 
 from ...errors import InvalidArgumentError
 from ...metrics.every import METRICS
@@ -21,8 +22,7 @@ from .scrapes import Scrapes
 _CLIENT_TIMEOUT_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """Where to listen."""
 
     host: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from uuid import UUID
+
+from msgspec import Struct
 
 from ...failpoints import failpoint
 from ...groups.group_records import GroupRecords
@@ -17,8 +18,7 @@ from .rows import Recording
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupsRecorded:
+class GroupsRecorded(Struct, frozen=True):
     """What is recorded of the groups of a keyspace by now."""
 
     groups: int  # those that have committed something; share groups too
@@ -26,8 +26,7 @@ class GroupsRecorded:
     is_new: bool  # False: nothing had changed, so nothing was written
 
 
-@dataclass(frozen=True, slots=True)
-class RestoredGroup:
+class RestoredGroup(Struct, frozen=True):
     """A group that is back, or of which offsets are."""
 
     group_id: str

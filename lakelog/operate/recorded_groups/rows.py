@@ -20,11 +20,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
+from msgspec import Struct
 
 from ...errors import CorruptRecordError
 from ...groups.recorded_offset import GroupType, RecordedOffset, ordered
@@ -50,8 +50,7 @@ GROUPS = pa.schema(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(Struct, frozen=True):
     """All groups of a keyspace as they were recorded."""
 
     keyspace: str

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 from uuid import UUID
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...archive.plan import FlushLimit, plan
 from ...cold.by_path.path_table import PathTable
@@ -73,8 +74,7 @@ class HotPart(Protocol):
     def now_ms(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """Where a topic that is exported lies.
 
     Args:
@@ -91,8 +91,7 @@ class Source:
     groups: Sequence[RecordedOffset]
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """How far a transfer has come."""
 
     done_bytes: int
@@ -117,8 +116,7 @@ class Telling:
             self._progress(Progress(self._done_bytes, max(self._done_bytes, self._total_bytes)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(Struct, frozen=True):
     """One topic at one moment: a version of its table, and the hot log above it."""
 
     groups: Sequence[RecordedOffset]

@@ -21,9 +21,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from typing import Protocol
 from uuid import UUID, uuid4, uuid5
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...cold.by_path.path_table import PathTable
 from ...cold.by_path.purging import is_marked
@@ -71,8 +73,7 @@ class ExportReader(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedTopic:
+class ImportedTopic(Struct, frozen=True):
     """A topic that was imported."""
 
     source: Topic  # as it was exported
@@ -366,8 +367,7 @@ class Importer:
         return len({(one.group_id, one.group_type) for one in offsets})
 
 
-@dataclass(frozen=True, slots=True)
-class _Begun:
+class _Begun(Struct, frozen=True):
     """One topic that is to be imported."""
 
     exported: ExportedTopic

@@ -18,7 +18,8 @@ import json
 import logging
 import socket
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...cold.store.storage import Storage
 from ...errors import ColdTierError
@@ -29,8 +30,7 @@ from ..who import who
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class KnownExport:
+class KnownExport(Struct, frozen=True):
     """One place, and what was exported there."""
 
     place: str

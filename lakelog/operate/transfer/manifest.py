@@ -16,9 +16,11 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
 from typing import Any, NoReturn
 from uuid import UUID
+
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from ...cold.call_rows import calls_of_rows, rows_of_calls
 from ...cold.registers import ArchivedEnd, CleanedEnd, ErasedEnd, LogStart, Register
@@ -45,8 +47,7 @@ _BESIDE = re.compile(r"(_delta_log|_quarantine)(/[\w-][\w.=-]*){1,4}", re.ASCII)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-@dataclass(frozen=True, slots=True)
-class ExportedFile:
+class ExportedFile(Struct, frozen=True):
     """A file as it is in an export."""
 
     path: str  # below the topic's folder
@@ -54,8 +55,7 @@ class ExportedFile:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class DataFile:
+class DataFile(Struct, frozen=True):
     """A file of the table, and what Delta's log says of it."""
 
     file: ExportedFile
@@ -77,8 +77,7 @@ class DataFile:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class ExportedPartition:
+class ExportedPartition(Struct, frozen=True):
     """Where a partition stood. All of [log_start, archived_end) is in the export's table."""
 
     log_start: int
@@ -104,8 +103,7 @@ class ExportedPartition:
             raise ValueError(f"{numbers}: the log ends before what is archived of it")
 
 
-@dataclass(frozen=True, slots=True)
-class ExportedTopic:
+class ExportedTopic(Struct, frozen=True):
     """One topic of an export."""
 
     topic: Topic
@@ -131,8 +129,7 @@ class ExportedTopic:
         return [*(one.file for one in self.files), *self.beside]
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Struct, frozen=True):
     """What an export holds."""
 
     export_id: UUID
@@ -179,7 +176,7 @@ class Manifest:
                 _distinct(_topic_from_json(one) for one in _list(export["topics"])),
             )
         except NewerVersionError as error:
-            raise replace(error, path=where) from None
+            raise error.changed(path=where) from None
         except (
             ValueError,  # of this module, of uuid, and InvalidArgumentError
             KeyError,

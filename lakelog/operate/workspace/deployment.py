@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+
+from msgspec import Struct
 
 from ...errors import InvalidArgumentError
 
@@ -12,8 +13,7 @@ _SECRET = re.compile(r"\{\{secrets/([\w.@-]+)/([\w.-]+)\}\}")
 _ENVIRONMENT = "BUNDLE_VAR_"
 
 
-@dataclass(frozen=True, slots=True)
-class Deployment:
+class Deployment(Struct, frozen=True):
     """Variables of databricks.yml by their names, with its defaults; an empty one is not used."""
 
     catalog: str = ""
@@ -33,7 +33,7 @@ class Deployment:
         Raises:
             InvalidArgumentError: not NAME=VALUE, or no variable that is looked at.
         """
-        known = {field.name for field in fields(Deployment)}
+        known = set(Deployment.__struct_fields__)
         given = {
             name: environment[_ENVIRONMENT + name]
             for name in known

@@ -7,8 +7,9 @@ has all of them. Source: Databricks REST API, ``effective-permissions``, which k
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 #: Not part of ALL PRIVILEGES, and not an owner's by itself.
 _APART = frozenset({"EXTERNAL_USE_LOCATION", "EXTERNAL_USE_SCHEMA"})
@@ -16,8 +17,7 @@ _EVERYBODY = "account users"
 _API = "/api/2.1/unity-catalog"
 
 
-@dataclass(frozen=True)
-class User:
+class User(Struct, frozen=True):
     """Who is logged in."""
 
     name: str
@@ -38,8 +38,7 @@ class User:
         return frozenset({self.name, _EVERYBODY, *self.groups})
 
 
-@dataclass(frozen=True)
-class Rights:
+class Rights(Struct, frozen=True):
     """Asks for a user's rights."""
 
     client: Any  # a WorkspaceClient

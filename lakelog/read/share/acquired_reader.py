@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from ...config import MIB
 from ...record import Fetched, TopicPartition
@@ -17,8 +17,7 @@ from ..topic_log import TopicLog
 _STEP_BYTES = MIB
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(Struct, frozen=True):
     """The records of [start, end), and where the next one may be."""
 
     records: pa.RecordBatch  # RECORDS

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...groups.share.share_values import Acknowledgement, AcknowledgeType, AcquiredRange, Outcome
 
 
-@dataclass(slots=True)
-class _Held:
+class _Held(Struct):
     start: int  # the offsets that are acknowledged with it: those before it hold no record
     end: int
     epoch: int

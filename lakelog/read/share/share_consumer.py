@@ -8,7 +8,6 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...errors import (
@@ -519,7 +518,6 @@ class _Room:
 
 def _unreadable(error: RecordDeserializationError) -> RecordDeserializationError:
     what = error.message.rpartition(". It comes again")[0]
-    return replace(
-        error,
+    return error.changed(
         message=f"{what}. It was released, and comes again until its deliveries are used up",
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from ...config import check_names
 from ...errors import InvalidConfigError
@@ -16,8 +17,7 @@ from ..policy import OffsetReset
 MODES = ("implicit", "explicit")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShareConsumerConfig:
+class ShareConsumerConfig(Struct, frozen=True, kw_only=True):
     """Checked when made; `of` also says which names are legal.
 
     All consumers of a group should have the same settings but for ``max_poll_records``, the

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...errors import OffsetOutOfRangeError
 from ...groups.share.share_values import Acknowledgement, AcquiredRange, Outcome
@@ -13,8 +15,7 @@ from .acquired_reader import AcquiredReader, Stretch
 from .held_records import HeldRecords
 
 
-@dataclass(frozen=True, slots=True)
-class Coming:
+class Coming(Struct, frozen=True):
     """Records that were read and not handed out yet, all that [start, end) has."""
 
     acquired: AcquiredRange

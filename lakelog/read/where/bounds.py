@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from .expression import (
     EQ,
@@ -29,8 +30,7 @@ _Keys = frozenset[bytes] | None
 _Numbers = frozenset[int] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """Where matches may be. None and the infinities bound nothing.
 
     Args:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 #: The longest text that is handed to RE2 as a pattern.
 _PATTERN_BYTES = 1_000
@@ -93,8 +93,7 @@ def matching(where: Where, records: pa.RecordBatch, partition: int) -> pa.Record
 # -- what is joined ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Always:
+class Always(Struct, frozen=True):
     """Every record matches."""
 
     cost: int = _BY_NUMBER
@@ -103,8 +102,7 @@ class Always:
         return np.ones(len(rows), np.bool_)
 
 
-@dataclass(frozen=True, slots=True)
-class All:
+class All(Struct, frozen=True):
     """All of them hold."""
 
     parts: tuple[Where, ...]
@@ -117,8 +115,7 @@ class All:
         return _in_turn(self.parts, rows, decides=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Either:
+class Either(Struct, frozen=True):
     """One of them holds at least."""
 
     parts: tuple[Where, ...]
@@ -144,8 +141,7 @@ def _in_turn(parts: Sequence[Where], rows: Rows, *, decides: bool) -> Mask:
     return mask
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(Struct, frozen=True):
     """It does not hold."""
 
     part: Where
@@ -161,8 +157,7 @@ class Not:
 # -- fields ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(Struct, frozen=True):
     """A number that each record has: ``offset``, ``partition``, or ``size``, its value's bytes."""
 
     name: str
@@ -177,8 +172,7 @@ class Number:
         return pc.binary_length(rows.column("value")).cast(pa.int64())
 
 
-@dataclass(frozen=True, slots=True)
-class Time:
+class Time(Struct, frozen=True):
     """The timestamp, in epoch milliseconds; not there where a record has none."""
 
     cost = _BY_NUMBER
@@ -188,8 +182,7 @@ class Time:
         return pa.array(times, mask=times < 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Bytes:
+class Bytes(Struct, frozen=True):
     """The ``key`` or the ``value``, whole."""
 
     name: str
@@ -200,8 +193,7 @@ class Bytes:
         return rows.column(self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """The headers of a name, of which a record may have several."""
 
     name: str
@@ -209,8 +201,7 @@ class Header:
     cost = _BY_HEADER
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """What a path leads to in a value that is JSON; several things, where a step is `ANY`."""
 
     steps: tuple[str | int | None, ...]
@@ -226,8 +217,7 @@ Field = Number | Time | Bytes | Header | Member
 # -- conditions --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     """A text in the key or in the value, as it is."""
 
     text: bytes
@@ -239,8 +229,7 @@ class Text:
         return np.asarray(in_value | _contains(rows.column("key"), self.text))
 
 
-@dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(Struct, frozen=True):
     """A field against a literal. Numbers compare with numbers and texts with texts.
 
     Bytes (keys, values, headers) compare with texts as their UTF-8, and with a number if they are
@@ -278,8 +267,7 @@ class Compare:
         return compares(found, self.sign, self.literal)
 
 
-@dataclass(frozen=True, slots=True)
-class OneOf:
+class OneOf(Struct, frozen=True):
     """A field equals one of the literals."""
 
     field: Field
@@ -302,8 +290,7 @@ class OneOf:
         return mask
 
 
-@dataclass(frozen=True, slots=True)
-class Contains:
+class Contains(Struct, frozen=True):
     """A text somewhere in a text, or at its begin; of a list in a value, one of its elements."""
 
     field: Field
@@ -336,8 +323,7 @@ class Contains:
         return found.startswith(self.literal) if self.at_start else self.literal in found
 
 
-@dataclass(frozen=True, slots=True)
-class Exists:
+class Exists(Struct, frozen=True):
     """The field is there: a key or a value that is not null, a header, a member, a timestamp."""
 
     field: Field

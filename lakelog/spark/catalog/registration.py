@@ -6,8 +6,9 @@ Runs on: driver.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from ...cold.by_name.names import parse_schema
 from ...cold.table import NO_TABLE, ColdTable
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@dataclass(frozen=True, slots=True)
-class Registered:
+class Registered(Struct, frozen=True):
     """What a topic is called in a catalog, each name quoted as SQL takes it."""
 
     topic: str

@@ -33,8 +33,9 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from ...cold.by_name.entry import CatalogEntry, column_comments, look_up, run
 from ...cold.by_name.names import TableName, latest_name, quoted, quoted_text, view_name
@@ -143,8 +144,7 @@ def create_views(
     return view, latest
 
 
-@dataclass(frozen=True, slots=True)
-class _View:
+class _View(Struct, frozen=True):
     """What a view is made of."""
 
     head: str  # its columns, and what is said of them

@@ -137,7 +137,7 @@ class NamedRoot:
                     continue
                 topic = described_topic(properties, name, name)
             except (ColdTierError, NewerVersionError) as error:
-                broken.append(replace(error, topic=table))
+                broken.append(error.changed(topic=table))
                 continue
             if only not in (None, topic.name) or topic.topic_id in known:
                 continue

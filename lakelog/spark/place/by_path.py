@@ -6,9 +6,10 @@ import json
 import re
 from collections.abc import Callable, Container, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
+
+from msgspec import Struct
 
 from ...cold.by_name.names import TableName, parse_schema
 from ...cold.by_path.as_archived import PathAsArchived
@@ -40,8 +41,7 @@ if TYPE_CHECKING:
 TENANT_FILE = "_lakelog_tenant.json"
 
 
-@dataclass(frozen=True, slots=True)
-class PathRoot:
+class PathRoot(Struct, frozen=True):
     """See `ColdRoot`.
 
     Args:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...archive.copy import HotRows
 from ...clock import Clock
@@ -33,8 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@dataclass(frozen=True, slots=True)
-class LogPlace:
+class LogPlace(Struct, frozen=True):
     """Where the tiers of a log are. Picklable; shows and holds no password but one in the URL.
 
     Runs on: driver|executor.
@@ -318,8 +319,7 @@ def check_no_password(url: str) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _RedisClock:
+class _RedisClock(Struct, frozen=True):
     source: HotSource
 
     def now_ms(self) -> int:

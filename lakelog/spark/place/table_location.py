@@ -21,8 +21,10 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from ...cold.by_name.delta_actions import NotDirectError
 from ...cold.by_name.location import Located, PlainLocation, UnityLocation
