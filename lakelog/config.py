@@ -139,6 +139,9 @@ def number(
     return Setting(name, str(default), whole_number(low, high), bound, doc, **more)
 
 
+#: How files of the cold table are compressed, by the names of Parquet and Spark.
+PARQUET_COMPRESSION = "lakelog.parquet.compression"
+
 #: Where the key is under which a topic's data keys are wrapped, and these.
 ENCRYPTION_KEY = "lakelog.encryption.key"
 DATA_KEYS = "lakelog.encryption.data.keys"
@@ -270,6 +273,13 @@ _DEFINITIONS = (
         parse_columns,
         "columns as in a table definition (flight int, origin string)",
         "the columns that the cold table gets out of JSON values",
+    ),
+    Setting(
+        PARQUET_COMPRESSION,
+        "zstd",
+        _one_of("zstd", "lz4_raw", "snappy", "uncompressed"),
+        "zstd, lz4_raw, snappy or uncompressed",
+        "how archived files are compressed, from the next file on",
     ),
     Setting(
         "lakelog.key.bloom.filter",

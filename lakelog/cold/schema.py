@@ -408,11 +408,20 @@ WRITER_OPTIONS: dict[str, Any] = {
 }
 
 
-def writer_options(columns: pa.Schema) -> dict[str, Any]:
-    """`WRITER_OPTIONS` with value columns, which do repeat and are used in filters."""
+def writer_options(columns: pa.Schema, compression: str) -> dict[str, Any]:
+    """`WRITER_OPTIONS` with value columns, which do repeat and are used in filters.
+
+    Args:
+        compression: what the topic's `PARQUET_COMPRESSION` says.
+    """
     leaves = leaf_paths(columns)
     more = {name: WRITER_OPTIONS[name] + leaves for name in ("use_dictionary", "write_statistics")}
-    return {**WRITER_OPTIONS, **more}
+    codec = _PYARROW_CODECS.get(compression, compression)
+    return {**WRITER_OPTIONS, **more, "compression": codec}
+
+
+#: pyarrow writes Parquet's LZ4_RAW by a shorter name, and has another one for nothing.
+_PYARROW_CODECS = {"lz4_raw": "lz4", "uncompressed": "none"}
 
 
 def leaf_paths(columns: pa.Schema) -> list[str]:

@@ -48,7 +48,7 @@ def written(folder: Path, keys: Sequence[bytes | None], *, filtered: bool = True
         f"{folder}/{name}",
         row_groups.row_groups(table.to_batches()),
         FILE_SCHEMA,
-        writer_options(NO_VALUES),
+        writer_options(NO_VALUES, "zstd"),
         filtered="key" if filtered else None,
     )
     size_bytes = (folder / name).stat().st_size

@@ -23,7 +23,7 @@ from lakelog.cold.by_name.names import quoted, unquoted
 from lakelog.cold.by_name.ready_files import write_ready_file
 from lakelog.cold.change import HotRange
 from lakelog.cold.store.storage import Storage
-from lakelog.config import TopicConfig
+from lakelog.config import PARQUET_COMPRESSION, TopicConfig
 from lakelog.errors import ColdTierAccessError, ColdTierError
 from lakelog.record import RECORDS, Record, TopicPartition
 from lakelog.testing.object_store import Fault, FaultyFront
@@ -336,13 +336,17 @@ def metadata(**changed: Any) -> dict[str, Any]:
 
 
 def test_a_file_has_the_tables_own_names_and_the_same_rows(tmp_path) -> None:
-    layout = FileLayout.of(Storage(str(tmp_path)), metadata(), pa.schema([]))
+    snappy = TopicConfig.of({PARQUET_COMPRESSION: "snappy"})
+    layout = FileLayout.of(Storage(str(tmp_path)), metadata(), pa.schema([]), snappy)
     assert layout is not None
     assert layout.partition_columns == ("c-p", "c-s")
     hot = HotRange(TopicPartition("orders", 3), uuid4(), 0, 0, 2000)
     file = write_ready_file(hot, layout=layout, rows_of=MadeUpRows())
     assert json.loads(file.statistics)["minValues"]["c-o"] == 0
     assert (file.records, file.first, file.last) == (2000, 0, 1999)
+    assert (
+        pq.ParquetFile(tmp_path / file.path).metadata.row_group(0).column(4).compression == "SNAPPY"
+    )
     table = pq.read_table(tmp_path / file.path, partitioning=None)
     assert table.schema.names == ["c-o", "c-t", "c-tt", "c-key", "c-value", "c-h", "c-d"]
     assert {one.name for one in table.schema.field("c-h").type.value_type} == {"c-k", "c-v"}
@@ -373,14 +377,16 @@ def test_a_file_has_the_tables_own_names_and_the_same_rows(tmp_path) -> None:
     ],
 )
 def test_columns_that_files_do_not_fit_have_no_layout(changed) -> None:
-    assert FileLayout.of(Storage("/t"), metadata(**changed), pa.schema([])) is None
+    assert FileLayout.of(Storage("/t"), metadata(**changed), pa.schema([]), TopicConfig()) is None
 
 
 def test_columns_of_others_that_may_be_null_do_not_matter() -> None:
     theirs = {"theirs": column("theirs", {"type": "map", "keyType": "string", "valueType": "long"})}
-    assert FileLayout.of(Storage("/t"), metadata(**theirs), pa.schema([])) is not None
+    assert (
+        FileLayout.of(Storage("/t"), metadata(**theirs), pa.schema([]), TopicConfig()) is not None
+    )
     other = metadata() | {"partitionColumns": ["partition"]}
-    assert FileLayout.of(Storage("/t"), other, pa.schema([])) is None
+    assert FileLayout.of(Storage("/t"), other, pa.schema([]), TopicConfig()) is None
 
 
 @pytest.mark.parametrize("parts", [("a", "b", "c"), ("ä`b", "``", "x.y")])

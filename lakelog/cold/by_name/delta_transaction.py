@@ -235,8 +235,7 @@ def _layout(
     to = _to_write(transaction.deltaLog().dataPath().toUri().toString(), storage)
     if to is None:
         return None
-    filter_keys = topic.config["lakelog.key.bloom.filter"]
-    return FileLayout.of(to, metadata, values, filter_keys=filter_keys)
+    return FileLayout.of(to, metadata, values, topic.config)
 
 
 def _to_write(folder: str, storage: Callable[[], Storage | None]) -> Storage | None:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
+from ...config import PARQUET_COMPRESSION, TopicConfig
 from ..schema import FILE_SCHEMA, PARTITION_COLUMNS, leaf_paths, writer_options
 from ..store.storage import Storage
 
@@ -45,6 +46,7 @@ class FileLayout(Struct, frozen=True):
         columns: what a file has.
         stored: the same as they are called in files.
         partition_columns: what `PARTITION_COLUMNS` are called in add actions.
+        compression: the topic's `PARQUET_COMPRESSION`.
         filter_keys: whether files have Bloom filters of keys.
     """
 
@@ -52,7 +54,8 @@ class FileLayout(Struct, frozen=True):
     columns: pa.Schema
     stored: pa.Schema
     partition_columns: tuple[str, ...]
-    filter_keys: bool = False
+    compression: str
+    filter_keys: bool
 
     @classmethod
     def of(
@@ -60,14 +63,14 @@ class FileLayout(Struct, frozen=True):
         storage: Storage,
         metadata: Mapping[str, Any],
         values: pa.Schema,
-        *,
-        filter_keys: bool = False,
+        config: TopicConfig,
     ) -> FileLayout | None:
         """The layout of an archive's files; None if files alone do not do for this table.
 
         Args:
             metadata: the table's metaData action.
             values: the value columns to write.
+            config: the topic's.
         """
         said = {field["name"]: field for field in json.loads(metadata["schemaString"])["fields"]}
         if metadata["partitionColumns"] != PARTITION_COLUMNS or any(map(_demands, said.values())):
@@ -77,7 +80,14 @@ class FileLayout(Struct, frozen=True):
         if any(field is None for field in stored):
             return None
         partition_columns = tuple(_name(said[name]) for name in PARTITION_COLUMNS)
-        return cls(storage, columns, pa.schema(stored), partition_columns, filter_keys)
+        return cls(
+            storage,
+            columns,
+            pa.schema(stored),
+            partition_columns,
+            config[PARQUET_COMPRESSION],
+            config["lakelog.key.bloom.filter"],
+        )
 
     @property
     def values(self) -> pa.Schema:
@@ -92,7 +102,7 @@ class FileLayout(Struct, frozen=True):
     def writer_options(self) -> dict[str, Any]:
         """See `schema.writer_options`, for the names in files."""
         names = dict(zip(leaf_paths(self.columns), leaf_paths(self.stored), strict=True))
-        options = writer_options(self.values)
+        options = writer_options(self.values, self.compression)
         for option in ("use_dictionary", "write_statistics"):
             options[option] = [names[path] for path in options[option]]
         encodings = options["column_encoding"]

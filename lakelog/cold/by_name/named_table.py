@@ -29,7 +29,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from ...back_off import BackOff, Tries
-from ...config import DAY_MS
+from ...config import DAY_MS, PARQUET_COMPRESSION
 from ...engines.choice import BY_NAME
 from ...engines.chosen import chosen
 from ...engines.spark import SparkEngine, TaskTraceback
@@ -609,7 +609,7 @@ class NamedTable(TimestampLookup[EitherView]):
             .option("txnAppId", app_id)
             .option("txnVersion", str(epoch))
             .option("userMetadata", note.to_json(self._topic.topic_id))
-            .option("compression", "zstd")
+            .option("compression", self._topic.config[PARQUET_COMPRESSION])
         )
         if merged:  # readers of the Delta table see no new data
             writer.option("dataChange", "false").overwrite(expr(merged))

@@ -126,7 +126,7 @@ class PathTable(TimestampLookup[SegmentReader]):
         self._engine = engine
         self.storage = storage
         self._newest_config = newest_config
-        self._write = partial(write_segment_file, topic=topic, storage=storage, rows_of=rows_of)
+        self._rows_of = rows_of
         self._log = DeltaLog(storage, topic)
         self._reader = SegmentReader(storage, self._log.path)
         self._producers = ProducerSnapshots(storage, self._log.path)
@@ -200,10 +200,17 @@ class PathTable(TimestampLookup[SegmentReader]):
                 snapshot = self.snapshot()
             # The table gets columns before the files that have them, and no columns but those.
             columns = columns_to_write(self._topic, self._log.columns())
+            write = partial(
+                write_segment_file,
+                topic=self._topic,  # by its settings of now
+                storage=self.storage,
+                rows_of=self._rows_of,
+                columns=columns,
+            )
         standing = standing_partitions(change, planned_on, snapshot)
         adds = [add for add in change.adds if add.topic_partition.partition in standing]
         with step("copy", self._topic.name):
-            written = list(self._engine.map(partial(self._write, columns=columns), adds))
+            written = list(self._engine.map(write, adds))
             if len(written) != len(adds):
                 raise ColdTierRefusedError(
                     f"the engine returned {len(written)} results for {len(adds)} tasks"

@@ -12,6 +12,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from ...back_off import patiently
+from ...config import PARQUET_COMPRESSION
 from ...errors import ColdTierError
 from ...topic import Topic
 from ..change import HotRange, Rewrite, RowsOf
@@ -91,7 +92,7 @@ def _write_file(
             path,
             counted_values(row_groups(rows), columns, tally, values),
             pa.schema([*FILE_SCHEMA, *columns]),
-            writer_options(columns),
+            writer_options(columns, topic.config[PARQUET_COMPRESSION]),
             filtered="key" if topic.config["lakelog.key.bloom.filter"] else None,
             metadata=lambda: tally.tombstones.to_metadata(),
         )
