@@ -4,7 +4,8 @@ The limit is the time to read the entries by XRANGE, the bytes thrown away, plus
 takes to write the rows from memory with the table's settings and an fsync; each on two processes.
 Each round fills a new topic of four partitions and takes all of these times. Values are random
 text, uncompressed. With them come the largest Python worker of Spark's, and how many jobs an
-archiver has Spark do when there is nothing to archive. There are three rounds at most.
+archiver has Spark do when there is nothing to archive. Then the same records are archived with each
+`lakelog.parquet.compression` by turns. There are three rounds at most.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,7 @@ from lakelog.archive.copy import HotRows
 from lakelog.cold import schema
 from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.store.storage import Storage
-from lakelog.config import GIB, KIB, MIB
+from lakelog.config import GIB, KIB, MIB, PARQUET_COMPRESSION
 from lakelog.engines.spark import SparkEngine
 from lakelog.hot.hot_log import HotLog, HotSource
 from lakelog.hot.keys import Keys
@@ -43,6 +45,7 @@ from .processes import PROCESSES, meet, timed_on_processes
 CASES = [Case(100, 4_000_000), Case(KIB, 1_000_000)]
 WARM_ROUNDS = 2  # the second meets warm workers
 
+DEFAULT, OTHERS = "zstd", ("lz4_raw", "snappy", "uncompressed")
 LIMIT = "reading the entries raw + pyarrow writing the rows"
 OF_LIMIT, WORKER_BYTES = 0.70, 512 * MIB
 
@@ -65,31 +68,73 @@ def of_case(bench: Bench, case: Case, url: str, engine: CountingEngine) -> Itera
     yield Row(of, RECORDS_PER_S, samples, (Goal(OF_LIMIT, LIMIT),))
     yield Row(f"{of}: Spark's largest worker", BYTES, {OURS: found["peak"]}, (Goal(WORKER_BYTES),))
     yield Row(f"{of}: Spark's jobs when idle", COUNT, {OURS: found["idle jobs"]}, (Goal(0),))
+    yield from compressions(bench, case, url, engine)
+
+
+def compressions(bench: Bench, case: Case, url: str, engine: CountingEngine) -> Iterator[Row]:
+    """What each way to compress files takes, and makes of them."""
+
+    def round_() -> dict[tuple[str, str], float]:
+        found = {}
+        for codec in (DEFAULT, *OTHERS):
+            seconds, size_bytes = archived(case, url, bench.new_folder(), engine, codec)
+            found["seconds", codec], found["bytes", codec] = seconds, size_bytes
+        return found
+
+    found = bench.repeated(round_, bench.few, min(WARM_ROUNDS, bench.few))
+    of = f"archive on Spark by path, {case}"
+    sides = {DEFAULT: OURS, **{codec: f"`{codec}`" for codec in OTHERS}}
+    seconds = {side: found["seconds", codec] for codec, side in sides.items()}
+    yield Row(f"{of}: {DEFAULT} and other codecs", RECORDS_PER_S, rates(seconds, case.records))
+    sizes = {side: found["bytes", codec] for codec, side in sides.items()}
+    yield Row(f"{of}: size of the files", BYTES, sizes)
 
 
 def measured(case: Case, url: str, folder: Path, engine: CountingEngine) -> Mapping[str, float]:
     """One round on a topic of its own."""
+    with filled(case, url, folder, engine) as (running, topic):
+        limit_s = timed_on_processes(read_raw, url, topic)
+        limit_s += timed_on_processes(write_from_memory, url, topic, folder)
+        with worker_peak() as peaks:
+            archive_s = archiving_s(running, case)
+        jobs = engine.jobs
+        running.run_once()
+        idle_jobs = engine.jobs - jobs
+    return {"limit": limit_s, "archive": archive_s, "peak": peaks[0], "idle jobs": idle_jobs}
+
+
+def archived(
+    case: Case, url: str, folder: Path, engine: CountingEngine, codec: str
+) -> tuple[float, int]:
+    """Seconds, and the bytes of the files."""
+    with filled(case, url, folder, engine, codec) as (running, _):
+        seconds = archiving_s(running, case)
+        return seconds, sum(file.stat().st_size for file in folder.rglob("archive-*.parquet"))
+
+
+@contextmanager
+def filled(
+    case: Case, url: str, folder: Path, engine: CountingEngine, codec: str = DEFAULT
+) -> Iterator[tuple[Archiver, Topic]]:
+    """A topic with its records in Redis, while it lasts, and what archives it."""
     hot = HotLog.connect(url)
     config = {"retention.ms": -1, "local.retention.ms": 0, "segment.bytes": GIB}
-    topic = hot.topics().create("values", PARTITIONS, config)
+    topic = hot.topics().create("values", PARTITIONS, {**config, PARQUET_COMPRESSION: codec})
     fill_hot(hot, topic, case)
-    limit_s = timed_on_processes(read_raw, url, topic)
-    limit_s += timed_on_processes(write_from_memory, url, topic, folder)
     table = PathTable(topic, Storage(str(folder)), engine, HotRows(HotSource(url)))
-    running = Archiver(topic, hot, table)
-    with worker_peak() as peaks:
-        started = time.perf_counter()
-        report = running.run_once()
-        archive_s = time.perf_counter() - started
-    if report.records != case.records:
-        raise RuntimeError(f"archived {report.records} of {case.records} records:\n{report}")
-    jobs = engine.jobs
-    running.run_once()
+    yield Archiver(topic, hot, table), topic
     hot.topics().delete(topic.name)
     hot.close()
     shutil.rmtree(folder)
-    idle_jobs = engine.jobs - jobs
-    return {"limit": limit_s, "archive": archive_s, "peak": peaks[0], "idle jobs": idle_jobs}
+
+
+def archiving_s(running: Archiver, case: Case) -> float:
+    started = time.perf_counter()
+    report = running.run_once()
+    seconds = time.perf_counter() - started
+    if report.records != case.records:
+        raise RuntimeError(f"archived {report.records} of {case.records} records:\n{report}")
+    return seconds
 
 
 class CountingEngine:
