@@ -6,9 +6,9 @@ import logging
 import threading
 import time
 
-from .archive.at_exit import watch
 from .archive.supervisor import LONG_CALL_S
 from .archive.trouble import NOT_RECORDED, Trouble, why
+from .engines.at_exit import watch
 from .errors import HotTierUnavailableError, LakelogError
 from .groups.admin import GroupAdmin
 from .groups.group_records import GroupRecords

@@ -88,6 +88,7 @@ ALLOWED = {
     "jobs": {
         "codec",
         "encryption",
+        "engines",
         "hot",
         "cold",
         "ingest",

@@ -22,17 +22,17 @@ from datetime import timedelta
 from functools import partial
 from uuid import UUID
 
+from ..engines.at_exit import watch
+from ..engines.workers import Workers
 from ..errors import ArchiveUnfinishedError, LakelogError
 from ..hot.hot_log import HotLog
 from ..topic import Topic
 from .archiver import Archiver, Flushed
-from .at_exit import watch
 from .keeper import Keeper
 from .report import ArchiveReport
 from .supervisor import LONG_CALL_S, Supervisor, is_of_deleted_topic
 from .trouble import Trouble
 from .waiter import Waiter
-from .workers import Workers
 
 logger = logging.getLogger(__name__)
 

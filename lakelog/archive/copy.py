@@ -13,11 +13,11 @@ from msgspec import Struct
 from ..cold.change import HotRange
 from ..config import KIB
 from ..engines.places import Places
+from ..engines.workers import Workers
 from ..errors import ContradictionError
 from ..failpoints import failpoint
 from ..hot.hot_log import HotLog, HotSource
 from ..record import Fetched, OffsetRange
-from .workers import Workers
 
 #: A step below this is worked through sooner than a thread could have read the next one.
 _READ_AHEAD_BYTES = 256 * KIB

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..back_off import ASK_AGAIN, Tries
+from ..engines.at_once import each_at_once
 from ..errors import ArchiveFailedError, LakelogError, by_topic
 from ..topic import Topic
-from .at_once import each_at_once
 from .report import ArchiveReport
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
 
-from .choice import INLINE, Choice
+from .at_once import each_at_once
+from .choice import INLINE, Choice, Work
 from .chosen import chosen
 from .places import Places
 
@@ -18,6 +19,9 @@ R = TypeVar("R")
 #: with what the process and Arrow's allocator hold besides they stay below 512 MiB; three do not
 #: always. On two cores, where it was tried, more were no faster.
 TASKS_AT_ONCE = 2
+
+#: Less work than this, in seconds of one thread, is not worth threads.
+THREADS_S = 0.1
 
 _PLACES = Places(TASKS_AT_ONCE)
 
@@ -40,9 +44,10 @@ class Engine(Protocol):
 
 
 class InlineEngine:
-    """Runs every task here, one after the other, as its result is asked for.
+    """Runs every task here: small ones one after the other, as their results are asked for, others
+    at once, in threads.
 
-    Several threads may ask; then `TASKS_AT_ONCE` tasks run at a time.
+    However many threads ask, `TASKS_AT_ONCE` tasks run at a time.
     """
 
     def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
@@ -53,10 +58,19 @@ class InlineEngine:
 
     def run(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
         """As `map`, for who has said already why it runs here."""
-        return map(partial(_run, function), tasks)
+        if len(tasks) < 2 or Work.sum(Work.of(tasks)).seconds < THREADS_S:
+            return map(partial(_run, function), tasks)
+        return iter(_run_at_once(function, tasks))
 
 
 _ASKED = Choice(INLINE, "as asked")
+
+
+def _run_at_once(function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
+    """The results, in no order. Arrow does most of the work, and does it without Python's lock."""
+    found: list[R] = []
+    each_at_once(tasks, lambda task: found.append(_run(function, task)), TASKS_AT_ONCE)
+    return found
 
 
 def _run(function: Callable[[T], R], task: T) -> R:

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import TypeVar
 
-from ..archive.at_exit import watch
+from ..engines.at_exit import watch
 from ..errors import ColdTierUnavailableError
 
 T = TypeVar("T")

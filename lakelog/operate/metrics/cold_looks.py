@@ -8,9 +8,9 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
 
-from ...archive.at_exit import watch
-from ...archive.workers import Workers
 from ...cold.table import ColdSnapshot, ColdTable
+from ...engines.at_exit import watch
+from ...engines.workers import Workers
 from ...errors import LakelogError
 from ...topic import Topic
 

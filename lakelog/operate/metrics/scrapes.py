@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 
-from ...archive.workers import Workers
+from ...engines.workers import Workers
 from ...metrics import of_log as m
 from ...metrics.counts import COUNTS
 from ...metrics.metric import Measured

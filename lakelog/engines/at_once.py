@@ -46,7 +46,7 @@ def each_at_once(
         return
     crew = _Crew(values, work)
     watch(crew)
-    workers = Workers("lakelog-archive")
+    workers = Workers("lakelog-at-once")
     try:
         for _ in range(min(count, len(values))):
             workers.run(partial(copy_context().run, crew.run))  # spans stay within the caller's

@@ -1,7 +1,7 @@
-"""The interpreter does not end while an archiver's thread is in a call of Arrow or of a store.
+"""The interpreter does not end while a thread of lakelog's is in a call of Arrow or of a store.
 
 An orderly end unloads those libraries while daemon threads are still in them: a crash instead of an
-exit code. What was not archived by then is left to the next run.
+exit code. What was not committed by then is left to the next run.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _end_all(process_id: int) -> None:
     for crew in crews:
         crew.end()
     if not wait_until(
-        "the archiver's calls to return",
+        "calls to return",
         lambda: not any(crew.is_in_call() for crew in crews),
         POLL.within(EXIT_TIMEOUT_S),
     ):
@@ -63,7 +63,7 @@ def _exit_hard() -> None:
             stream.flush()
     os.write(
         2,
-        b"lakelog: an archiver's call did not return in time, so the process was ended without it; "
-        b"what is not archived is in Redis, where the next run finds it\n",
+        b"lakelog: a call did not return in time, so the process was ended without it; what was "
+        b"not committed is left to the next run\n",
     )
     os._exit(1)

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from lakelog.archive import at_once
-from lakelog.archive.at_once import each_at_once
+from lakelog.engines import at_once
+from lakelog.engines.at_once import each_at_once
 from lakelog.testing.eventually import eventually
 
 LIVENESS_S = 60.0
@@ -145,7 +145,7 @@ def test_an_interrupted_caller_waits_for_what_ends(interruptible, monkeypatch):
 def test_a_call_that_hangs_does_not_keep_the_process():
     program = """
 import signal, threading
-from lakelog.archive import at_exit, at_once
+from lakelog.engines import at_exit, at_once
 at_exit.EXIT_TIMEOUT_S = at_once.STOP_TIMEOUT_S = 0.01
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
