@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
-
-from msgspec.structs import asdict
 
 from .machine import Machine
 from .measures import OURS, UNITS, Goal, Row, times_as_good

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from case import CASES, Case, asserted, counts, runs
-from msgspec.structs import replace
 from runner import Run
 
 README = Path(__file__).with_name("README.md")

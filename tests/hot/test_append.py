@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace as changed
 
 import pytest
 from msgspec.structs import replace
@@ -29,6 +30,11 @@ from lakelog.record import TimestampType, TopicPartition
 
 NOW_MS = 1_700_000_000_000  # where the manual clock begins
 TENTH_OF_2_TO_53 = 10**14  # where Lua's `..` turns to exponents
+
+
+def again(answer: AppendResult) -> AppendResult:
+    """What is answered to a repeat of a call that got this answer."""
+    return changed(answer, duplicate=True)
 
 
 def calls_of(make_batch, count, *, records=2, **more):
@@ -96,7 +102,7 @@ def test_a_duplicate_of_any_of_the_last_five_calls_gets_the_first_answer(bench, 
     answers = [bench.send(call) for call in calls]
     written = bench.client.xlen(bench.keys()[0])
     for call, answer in list(zip(calls, answers, strict=True))[2:]:
-        assert bench.send(call) == replace(answer, duplicate=True)
+        assert bench.send(call) == again(answer)
     assert bench.client.xlen(bench.keys()[0]) == written
 
 
@@ -183,7 +189,7 @@ def test_sequences_wrap_after_2_to_31(bench, make_batch, before_the_end):
     wrapping = make_batch([NOW_MS] * 4, first_sequence=(last + 1) % 2**31)
     assert wrapping.last_sequence == (last + 4) % 2**31
     answer = bench.send(wrapping)
-    assert bench.send(wrapping) == replace(answer, duplicate=True)
+    assert bench.send(wrapping) == again(answer)
     following = make_batch([NOW_MS], first_sequence=(wrapping.last_sequence + 1) % 2**31)
     assert bench.send(following).base_offset == answer.base_offset + 4
 
@@ -300,7 +306,7 @@ def test_a_resend_within_the_expiration_is_a_duplicate_whatever_others_do(make_b
     for _ in range(20):  # newcomers forget the expired ones
         bench.clock.advance(49)
         bench.append(NOW_MS)
-    assert bench.send(batch, sent_under=answer.run_id) == replace(answer, duplicate=True)
+    assert bench.send(batch, sent_under=answer.run_id) == again(answer)
 
 
 def test_a_late_resend_is_still_compared_while_the_state_is_there(make_bench, make_batch):
@@ -308,7 +314,7 @@ def test_a_late_resend_is_still_compared_while_the_state_is_there(make_bench, ma
     batch = make_batch([NOW_MS])
     answer = bench.send(batch)
     bench.clock.advance(5000)
-    assert bench.send(batch, sent_under=answer.run_id) == replace(answer, duplicate=True)
+    assert bench.send(batch, sent_under=answer.run_id) == again(answer)
 
 
 def test_expired_producers_are_forgotten_as_others_come(make_bench):
@@ -380,7 +386,7 @@ def test_log_append_time_overrides_every_timestamp(make_bench, make_batch, entry
     answer = bench.send(batch)
     assert answer.append_time_ms == NOW_MS
     bench.clock.advance(1234)
-    assert bench.send(batch) == replace(answer, duplicate=True)  # the first append's time
+    assert bench.send(batch) == again(answer)  # the first append's time
     assert {(r.timestamp_ms, r.timestamp_type) for r in bench.read()} == {
         (NOW_MS, TimestampType.LOG_APPEND_TIME)
     }

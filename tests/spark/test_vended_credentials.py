@@ -7,13 +7,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from deltalake import DeltaTable
-from msgspec.structs import replace
 from pyspark import cloudpickle
 from pyspark.sql.types import StructType
 from query_process import finish, start
