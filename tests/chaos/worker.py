@@ -16,10 +16,9 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from msgspec.structs import asdict
 
 from lakelog import failpoints
 from lakelog.cli.stop_signals import on_stop_signal
