@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-
 from lakelog import failpoints
 from lakelog.cli.stop_signals import on_stop_signal
 from lakelog.engines.engine import InlineEngine
