@@ -201,6 +201,11 @@ class ColdTable(ColdRows, Protocol):
         """The path, URL or name that it is opened by."""
         ...
 
+    @property
+    def is_local(self) -> bool:
+        """Whether it lies in a folder of this machine, so that opening it waits for nobody."""
+        ...
+
     def table_id(self) -> str | None:
         """Delta's id of the table, the same from wherever it is opened; None: there is none yet.
 

@@ -175,18 +175,22 @@ def _hot_offsets(
 
 
 def _open_tables(topics: Sequence[Topic], table_of: Callable[[Topic], ColdTable | None]) -> None:
-    """Has tables read their logs, several at a time; what fails is told when a topic's turn comes.
-
-    Most of that is waiting for a store, and delta-rs.
+    """Has tables of a store read their logs, several at a time, since most of that is waiting; what
+    fails is told when a topic's turn comes. In a folder there is nothing to wait for, and threads
+    that take turns would double what it takes.
     """
 
-    def read(topic: Topic) -> None:
+    def read(topic: Topic) -> bool:
+        """Whether its table is of a folder."""
         with suppress(LakelogError):
             table = table_of(topic)
             if table is not None:
                 table.snapshot()
+                return table.is_local
+        return False
 
-    if len(topics) > 1:
+    first = next((topic for topic in topics if topic.config.tiered), None)
+    if first is not None and len(topics) > 1 and not read(first):
         with ThreadPoolExecutor(AT_ONCE, "lakelog-status") as pool:
             for _ in pool.map(read, topics):
                 pass

@@ -203,6 +203,11 @@ class NamedTable(TimestampLookup[EitherView]):
         """See `ColdTable.where`."""
         return str(self.name)
 
+    @property
+    def is_local(self) -> bool:
+        """See `ColdTable.is_local`: its catalog tells."""
+        return False
+
     def table_id(self) -> str | None:
         """See `ColdTable.table_id`."""
         with naming(self.name):

@@ -148,6 +148,11 @@ class PathTable(TimestampLookup[SegmentReader]):
         """See `ColdTable.where`."""
         return self._log.path
 
+    @property
+    def is_local(self) -> bool:
+        """See `ColdTable.is_local`."""
+        return self.storage.is_local
+
     def table_id(self) -> str | None:
         """See `ColdTable.table_id`."""
         with self._lock:

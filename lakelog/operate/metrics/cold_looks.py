@@ -17,6 +17,10 @@ from ...topic import Topic
 #: Tables looked at at a time: what an object store answers is waited for.
 AT_ONCE = 8
 
+#: Of a folder's tables one is looked at at a time: there is nothing to wait for, and threads that
+#: share Python's lock take twice as long together. One that takes longer keeps no other waiting.
+TURN_S = 0.05
+
 #: A look that takes longer is told as a failure.
 LONG_LOOK_S = 10.0
 
@@ -34,6 +38,7 @@ class ColdLooks:
     def __init__(self, table_of: Callable[[Topic], ColdTable | None]) -> None:
         self._table_of = table_of
         self._changed = threading.Condition()
+        self._turn = threading.Lock()
         self._workers = Workers("lakelog-metrics")
         self._due: deque[Topic] = deque()
         self._asked: set[UUID] = set()  # due, or under way
@@ -86,7 +91,7 @@ class ColdLooks:
             found: ColdSnapshot | LakelogError
             try:
                 table = self._table_of(topic)
-                found = ColdSnapshot() if table is None else table.snapshot()
+                found = ColdSnapshot() if table is None else self._snapshot(table)
             except LakelogError as error:
                 found = error
             except BaseException as error:  # a defect of a library's: this topic's alone
@@ -96,6 +101,14 @@ class ColdLooks:
                 self._asked.discard(topic.topic_id)
                 self._began_s.pop(topic.topic_id, None)
                 self._changed.notify_all()
+
+    def _snapshot(self, table: ColdTable) -> ColdSnapshot:
+        has_turn = table.is_local and self._turn.acquire(timeout=TURN_S)
+        try:
+            return table.snapshot()
+        finally:
+            if has_turn:
+                self._turn.release()
 
     def _begin(self) -> Topic | None:
         with self._changed:
