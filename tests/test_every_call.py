@@ -712,7 +712,7 @@ QUIET = {
     *("TopicLog.table", "TopicLog.tiers", "TopicRegistry.is_hot_alone"),
     *("Glancer.holds", "Archiver.topic", "Cleanup.topic", "ContinuousArchive.abandoned"),
     *("ContinuousArchive.close", "ContinuousArchive.troubles", "PathTable.path"),
-    *("PathTable.where", "PathTable.scan_data_files", "PathTable.paths_with"),
+    *("PathTable.is_local", "PathTable.where", "PathTable.scan_data_files", "PathTable.paths_with"),
     *("PathTable.apply", "PathTable.map"),  # archivers' and cleanups'
     *("PathTable.columns", "PathTable.create_with", "PathTable.described"),  # export's and import's
     "PathTable.last_calls",  # a recovery's
