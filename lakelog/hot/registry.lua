@@ -33,8 +33,7 @@ if version == 0 then
     return { 'QUOTA', used, limit }
   end
 end
-local before = tonumber(redis.call('HGET', topics, '#created_us') or '0')
-assert(before and before < 2 ^ 53, '#created_us is no time') -- before the first write
+local created_us = time_after(topics, '#created_us') -- before the first write: it may fail
 if ARGV[5] ~= '' then
   if (defaults and cjson.decode(defaults).version or 0) ~= tonumber(ARGV[5]) then
     return { 'DEFAULTS_CHANGED' }
@@ -46,9 +45,6 @@ if version > 0 then
   redis.call('HSET', topics, name, ARGV[3])
   return { 'OK' }
 end
-local now = redis.call('TIME')
-local created_us = tonumber(now[1]) * 1000000 + tonumber(now[2])
-created_us = string.format('%.0f', math.max(created_us, before + 1))
 local text = string.gsub(ARGV[3], '"@created_us@"', created_us)
 redis.call('HSET', topics, '#created_us', created_us, name, text)
 return { 'OK', created_us, redis.call('HGET', topics, '#keyspace_id') }

@@ -142,19 +142,19 @@ class _Reply(Struct, frozen=True):
     def offsets(self, topic_partition: TopicPartition) -> HotOffsets:
         """All but the segments."""
         with foreign_if_illegible(self.state, f"state of {topic_partition}, with its segments"):
-            return HotOffsets(**self.figures())
+            return HotOffsets(**self.figures(self.declared, self.open_segment))
 
-    def figures(self) -> dict[str, Any]:
-        """By the names of `HotOffsets`."""
+    def figures(self, declared: Declared, open_segment: HotSegment) -> dict[str, Any]:
+        """By the names of `HotOffsets`; of what it says in `declared` and `open_segment`."""
         state = self.state
         appended, appended_bytes = map(int, (state[17] or b"0 0").split())
         return {
             "local_log_start": int(state[4]),
             "log_end": int(state[2]),
             "max_timestamp_ms": int(state[6].split()[2]),
-            "size_bytes": int(state[7]) + self.open_segment.size_bytes,
+            "size_bytes": int(state[7]) + open_segment.size_bytes,
             "recovered": state[1].decode() == self.run_id,
-            "gaps": self.declared.gaps,
+            "gaps": declared.gaps,
             "unarchived_since_ms": None if state[8] is None else int(state[8]),
             "log_start": int(state[3]),
             "paused": state[10] is not None,
@@ -194,12 +194,13 @@ class _Pages(Struct):
         if len(reply.page) == PAGE:
             return None
         with foreign_if_illegible(reply.state, f"state of {topic_partition}, with its segments"):
-            figures = reply.figures()
+            declared, open_segment = reply.declared, reply.open_segment
+            figures = reply.figures(declared, open_segment)
             if not is_alone:
                 self._forget_trimmed(figures["local_log_start"])
             closed, unseen = self._joined(reply.oldest, reply.count)
-            segments = reply.declared.segments(closed, reply.open_segment.base_offset)
-            segments.append(reply.open_segment)
+            segments = declared.segments(closed, open_segment.base_offset)
+            segments.append(open_segment)
             return HotSegments(**figures, segments=tuple(segments), unseen=unseen)
 
     def _forget_trimmed(self, local_log_start: int) -> None:

@@ -15,8 +15,7 @@ def high_water_marks(
     hot: HotLog, topics: Iterable[Topic], servers: Iterable[ServerInfo]
 ) -> dict[str, float]:
     """Of each server, the lowest mark of the tiered topics that have a partition there."""
-    configs = ((topic.config, topic) for topic in topics)
-    tiered = [(config.high_water_percent, topic) for config, topic in configs if config.tiered]
+    tiered = [(one.config.high_water_percent, one) for one in topics if one.config.tiered]
     unmarked = {server.name for server in servers}
     marks: dict[str, float] = {}
     for mark, topic in sorted(tiered, key=lambda one: one[0]):
