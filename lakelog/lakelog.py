@@ -16,6 +16,7 @@ from uuid import UUID
 from msgspec.structs import replace
 
 from .archive.archiver import Archiver, Until, check_until
+from .archive.attempts import Attempts, KeptArchivers
 from .archive.continuous import ContinuousArchive
 from .archive.copy import HotRows
 from .archive.report import ArchiveReport
@@ -107,6 +108,7 @@ class Lakelog(ColdLog):
     def __init__(self, place: LogPlace, engine: Engine, *, clock: Clock | None = None) -> None:
         super().__init__(place, engine, clock=clock)
         self._given_clock = clock
+        self._archivers = KeptArchivers(self.archiver)
         self._closing = ExitStack()  # what is let go of with the connections, last first
         self._names = NamesInCatalog(place.cold, self._cold_table, self.register)
         self.hot = place.source.connect(clock=clock)
@@ -384,22 +386,23 @@ class Lakelog(ColdLog):
             LakelogError: if `topics` is one name, that topic's own error; see `Archiver.run_once`.
         """
         check_until(until)
+        attempts = Attempts(self.hot, self.topics, self._archivers, self._table, until, adopt=adopt)
         found = self._topics(topics)
         # Of those named, one that is untiered is refused; see `archiver`.
         chosen = [topic for topic in found if topics is not None or topic.config.tiered]
 
         def attempt(topic: Topic) -> tuple[ArchiveReport, Sequence[LakelogError]]:
-            archiver = self.archiver(topic)
-            if adopt:
-                archiver.adopt()
-            report, errors = archiver.attempt(until)
+            report, errors = attempts.attempt(topic)
             if not errors:
                 report = replace(report, troubles=self._names.show(topic))
             return report, errors
 
-        run = TopicsRun(attempt, at_once=self._topics_at_once(), cancel=self._cancel)
+        run = TopicsRun(
+            attempt, look=attempts.look, at_once=self._topics_at_once(), cancel=self._cancel
+        )
         run.archive(chosen, patience.total_seconds())
         if topics is None:
+            self._archivers.only({topic.topic_id for topic in found})
             for topic in found:
                 run.do(topic, self._retain_when_due)
         self._group_keeper.attend()

@@ -255,6 +255,8 @@ class HotSegments(HotOffsets, frozen=True):
     segments: tuple[HotSegment, ...] = ()
     #: The offsets of segments that are there and were not asked for; empty: none.
     unseen: OffsetRange = _NO_OFFSETS
+    #: Of a topic's first partition: see `hot.archived_into`.
+    archived_into: str | None = None
 
     @property
     def held_bytes(self) -> int:

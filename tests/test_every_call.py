@@ -528,6 +528,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Quarantine.release_file": lambda w: w.quarantine.release_file(w.file.path),
     "Archiver.adopt": lambda w: w.archiver.adopt(),
     "Archiver.attempt": lambda w: w.archiver.attempt(),
+    "Archiver.planned_from": lambda w: w.archiver.planned_from(),
     "Archiver.drain": lambda w: w.archiver.drain(),
     "Archiver.flush": lambda w: w.archiver.flush(),
     "Archiver.run_once": lambda w: w.archiver.run_once(),

@@ -45,7 +45,7 @@ from ..offsets import (
     position,
 )
 from ..producer_calls import REMEMBERED_CALLS
-from ..record import OffsetRange
+from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
 from ..tracing.switch import archiving
 from .local_retention import next_trim_ms, trim_points
@@ -58,6 +58,12 @@ logger = logging.getLogger(__name__)
 _OLDEST = 1_000
 
 Until = PositionLike | Mapping[int, PositionLike]
+
+
+def calls_needed(until: Until) -> int:
+    """How many of each producer's last calls a run must know; see `producer_calls.last_calls`."""
+    to_the_end = not isinstance(until, Mapping) and position(until) == Latest()
+    return 1 if to_the_end else REMEMBERED_CALLS
 
 
 def check_until(until: Until) -> None:
@@ -83,6 +89,17 @@ class Flushed(Struct, frozen=True):
     is_final: bool = False  # all that was there was archived, whatever its age
 
 
+class HotAnswer(Struct, frozen=True):
+    """What Redis said of a topic in one look."""
+
+    topic: Topic  # as it was right before
+    planned_from: ColdSnapshot  # of what is archived there, most segments were not asked for
+    started_ns: int  # by this process's clock, before all that follows
+    now_ms: int  # Redis's clock, before the rest was read
+    partitions: Mapping[int, HotSegments]
+    memory_percent: Mapping[TopicPartition, float] | None = None  # None: not asked
+
+
 class _Look(Struct, frozen=True):
     """Both tiers; cold holds all that hot had trimmed, so that they can only overlap."""
 
@@ -90,6 +107,7 @@ class _Look(Struct, frozen=True):
     hot: Mapping[int, HotSegments]
     cold: ColdSnapshot
     started_ns: int  # by this process's clock
+    memory_percent: Mapping[TopicPartition, float] | None = None  # None: not asked yet
 
 
 class Archiver:
@@ -157,8 +175,13 @@ class Archiver:
     def attempt(
         self,
         until: Until = Latest(),  # noqa: B008, an immutable value
+        first: HotAnswer | None = None,
     ) -> tuple[ArchiveReport, Sequence[LakelogError]]:
         """As `run_once`, but a failure does not hide what was archived.
+
+        Args:
+            until: see `run_once`.
+            first: an answer of a moment ago, asked from `planned_from`: it saves the first look.
 
         Returns:
             What was archived, and the errors: one a damaged partition, and what ended the run.
@@ -166,26 +189,37 @@ class Archiver:
         archived: list[PartitionArchived] = []
         started_s = time.monotonic()
         try:
-            self._reload_topic()
-            to_the_end = not isinstance(until, Mapping) and position(until) == Latest()
-            look = self._look(calls=1 if to_the_end else REMEMBERED_CALLS)
+            self._reload_topic(None if first is None else first.topic)
+            look = self._look(calls=calls_needed(until), first=first)
             limit = FlushLimit(ends=self._ends(until, look))
             return self._archive(look, limit, archived)
         except LakelogError as error:
             seconds = time.monotonic() - started_s
             return ArchiveReport(self._topic.name, tuple(archived), seconds=seconds), [error]
 
+    def planned_from(self) -> ColdSnapshot:
+        """The newest snapshot that was seen: what a look at the hot tier begins with.
+
+        Raises: from the table.
+        """
+        return self._table.snapshot() if self._cold is None else self._cold
+
     def adopt(self) -> None:
         """Archive into this table from now on, whatever other one Redis knows as the topic's.
 
-        What the other one alone holds is in neither tier then: a run says so.
+        What the other one alone holds is in neither tier then: a run says so. Whoever still
+        archives into that one stops at the next look.
 
         Raises:
             UnknownTopicIdError: the topic was dropped since it was looked up.
             HotTierUnavailableError: Redis does not answer.
+            ColdTierError: from the table.
         """
-        self._hot.archived_into().forget(self._topic)
-        self._is_known = False
+        register, table_id = self._hot.archived_into(), self._table.table_id()
+        if table_id is None:
+            register.forget(self._topic)  # known once it is made
+        else:
+            register.say(self._topic, ArchivedInto(table_id, self._table.where), over=True)
 
     def trim(self) -> dict[int, OffsetRange]:
         """Drop from the hot tier what cold holds or has dropped, as far as local retention allows.
@@ -295,14 +329,18 @@ class Archiver:
             done = _archived(change, applied, time.monotonic() - copy_started_s)
             _count(done)
             archived += done
-            self._settle_table()  # it may have been made just now
+            if not self._is_known:
+                self._settle_table(None)  # it may have been made just now
             self._orphans_possible |= bool(applied.superseded)
             self._cold = applied.snapshot
             if applied.superseded:
                 self._reload_topic()  # the settings may be newer than those it was planned by
                 look = self._look()
             else:
-                look = replace(look, cold=applied.snapshot, started_ns=time.time_ns())
+                started_ns = time.time_ns()
+                look = replace(
+                    look, cold=applied.snapshot, started_ns=started_ns, memory_percent=None
+                )
         # Only now, with the commit on disk (apply returns no earlier): until here Redis holds the
         # only copy, and a crash on either side of this line loses nothing.
         failpoint("archive.before_trim")
@@ -317,7 +355,7 @@ class Archiver:
 
         Also finishes what an earlier run left undone after its commit.
         """
-        full = self._full()
+        full = self._full(look.memory_percent)
         points = trim_points(self._topic, look.hot, look.cold, look.now_ms, full)
         if points:  # settings may have changed while the copy took its time
             self._reload_topic()
@@ -367,13 +405,14 @@ class Archiver:
 
     # -- looking ---------------------------------------------------------------------------------
 
-    def _look(self, *, calls: int = REMEMBERED_CALLS) -> _Look:
+    def _look(self, *, calls: int = REMEMBERED_CALLS, first: HotAnswer | None = None) -> _Look:
         """Both tiers as they are, after recovering partitions whose server lost its tail.
 
         Args:
             calls: of each producer: see `producer_calls.last_calls`.
+            first: what Redis said already.
         """
-        look = self._look_once(calls)
+        look = self._look_once(calls, first)
         behind = _behind(look.hot, look.cold)
         if not behind:
             return look
@@ -398,28 +437,39 @@ class Archiver:
                 )
         return look
 
-    def _look_once(self, calls: int = 0) -> _Look:
+    def _look_once(self, calls: int = 0, first: HotAnswer | None = None) -> _Look:
         while True:
-            started_ns = time.time_ns()
             is_first = self._cold is None
-            # Of what is archived already, Redis need not tell the segments.
-            planned_from = self._table.snapshot() if self._cold is None else self._cold
-            now_ms = self._hot.now_ms()
-            hot = self._segments(range(self._topic.partitions), planned_from, calls)
-            self._settle_table()
+            said = first or self._ask(calls)
+            first = None
+            hot, planned_from = said.partitions, said.planned_from
+            self._settle_table(hot[0].archived_into)
             starts = {number: archive_start(planned_from, number) for number in hot}
             self._cold = planned_from
             if not is_first or any(one.local_log_start > starts[n] for n, one in hot.items()):
                 self._cold = self._table.snapshot(newer_than=planned_from)
             if all(archive_start(self._cold, n) >= start for n, start in starts.items()):
-                return _Look(now_ms, hot, self._cold, started_ns)
+                return _Look(said.now_ms, hot, self._cold, said.started_ns, said.memory_percent)
 
-    def _full(self) -> frozenset[int]:
-        """The partitions whose server is so full that the topic gives room there."""
+    def _ask(self, calls: int) -> HotAnswer:
+        started_ns = time.time_ns()
+        # Of what is archived already, Redis need not tell the segments.
+        planned_from = self.planned_from()
+        now_ms = self._hot.now_ms()
+        hot = self._segments(range(self._topic.partitions), planned_from, calls)
+        return HotAnswer(self._topic, planned_from, started_ns, now_ms, hot)
+
+    def _full(self, found: Mapping[TopicPartition, float] | None = None) -> frozenset[int]:
+        """The partitions whose server is so full that the topic gives room there.
+
+        Args:
+            found: how much of each server's memory is used; default: Redis is asked.
+        """
         mark = self._topic.config.high_water_percent
         if mark == math.inf:
             return frozenset()
-        found = self._hot.memory_percent(self._topic.topic_partitions())
+        if found is None:
+            found = self._hot.memory_percent(self._topic.topic_partitions())
         full = frozenset(tp.partition for tp, percent in found.items() if percent >= mark)
         if full and not self._was_full:
             logger.warning(
@@ -432,18 +482,20 @@ class Archiver:
         self._was_full = bool(full)
         return full
 
-    def _settle_table(self) -> None:
-        """Makes sure that the topic is archived into this table alone; asks once.
+    def _settle_table(self, text: str | None) -> None:
+        """Makes sure that the topic is archived into this table alone.
 
         Two archivers with different cold roots would each trim what the other does not have.
+
+        Args:
+            text: which table Redis knows as the topic's; None: none, or it did not say.
 
         Raises:
             ArchivedElsewhereError: Redis knows another table as the topic's.
         """
-        if self._is_known:
-            return
+        self._is_known = False
         register, where = self._hot.archived_into(), self._table.where
-        said = register.get(self._topic)
+        said = None if text is None else ArchivedInto.of_text(text)
         if said is None or said.where != where:
             table_id = self._table.table_id()
             if table_id is None:
@@ -554,9 +606,14 @@ class Archiver:
             )
         )
 
-    def _reload_topic(self) -> None:
-        """Take up changed settings, and write them into the table."""
-        topic = self._topic if self._current_topic is None else self._current_topic()
+    def _reload_topic(self, topic: Topic | None = None) -> None:
+        """Take up changed settings, and write them into the table.
+
+        Args:
+            topic: as it is now; default: it is looked up.
+        """
+        if topic is None:
+            topic = self._topic if self._current_topic is None else self._current_topic()
         if topic.topic_id != self._topic.topic_id:
             raise UnknownTopicIdError(
                 f"topic {topic.name!r} was dropped and created again: this archiver works on "

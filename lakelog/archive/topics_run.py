@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ..back_off import ASK_AGAIN, Tries
 from ..engines.at_once import each_at_once
 from ..errors import ArchiveFailedError, LakelogError, by_topic
 from ..topic import Topic
 from .report import ArchiveReport
+
+#: Topics with so many partitions are looked at together: what is known of them is then seconds old
+#: at most when their turn comes, and all of it is held at once.
+LOT_PARTITIONS = 1_000
 
 
 class TopicsRun:
@@ -17,6 +21,7 @@ class TopicsRun:
     Args:
         attempt: archives a topic; gives what was archived, and why the rest was not. An error that
             it raises is one more.
+        look: called with topics that are archived next, before `attempt` is for each of them.
         at_once: topics worked on at a time; one: in the caller's thread, else see `each_at_once`.
         cancel: see `each_at_once`.
     """
@@ -25,10 +30,12 @@ class TopicsRun:
         self,
         attempt: Callable[[Topic], tuple[ArchiveReport, Sequence[LakelogError]]],
         *,
+        look: Callable[[Sequence[Topic]], None] = lambda topics: None,
         at_once: int = 1,
         cancel: Callable[[], None] | None = None,
     ) -> None:
         self._attempt = attempt
+        self._look = look
         self._cancel = cancel
         self._at_once = at_once
         self.reports: dict[str, ArchiveReport] = {}
@@ -46,7 +53,9 @@ class TopicsRun:
         while left:
             for topic in left:
                 self.errors.pop(topic.name, None)
-            each_at_once(left, lambda topic: self.do(topic, self._one), self._at_once, self._cancel)
+            for lot in _lots(left):
+                self._look(lot)
+                each_at_once(lot, lambda one: self.do(one, self._one), self._at_once, self._cancel)
             found = [(topic, self.errors.get(topic.name, [])) for topic in left]
             again = [
                 (topic, errors[0])
@@ -92,3 +101,17 @@ class TopicsRun:
             self.reports[topic.name] = report
         if errors:
             self.errors[topic.name] = list(errors)
+
+
+def _lots(topics: Sequence[Topic]) -> Iterator[list[Topic]]:
+    """The topics in their order, as many together as have `LOT_PARTITIONS`; at least one."""
+    lot: list[Topic] = []
+    partitions = 0
+    for topic in topics:
+        if lot and partitions + topic.partitions > LOT_PARTITIONS:
+            yield lot
+            lot, partitions = [], 0
+        lot.append(topic)
+        partitions += topic.partitions
+    if lot:
+        yield lot

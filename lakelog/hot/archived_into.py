@@ -21,21 +21,32 @@ class ArchivedInto(Struct, frozen=True):
     table_id: str  # Delta's, the same from wherever it is opened
     where: str  # path, URL or name by which it was opened
 
+    @classmethod
+    def of_text(cls, text: str | bytes) -> ArchivedInto:
+        """As Redis keeps it.
+
+        Raises:
+            ForeignEntryError: it is none of lakelog's.
+        """
+        with foreign_if_illegible(text, "the table that a topic is archived into"):
+            said = parse_json(text)
+            return cls(str(said["table_id"]), str(said["where"]))
+
+    def to_text(self) -> str:
+        """See `of_text`."""
+        said = {"table_id": self.table_id, "where": self.where}
+        return json.dumps(said, separators=(",", ":"))
+
 
 class ArchivedIntoRegister:
-    """One field of the state of a topic's first partition: it goes with the topic."""
+    """One field of the state of a topic's first partition: it goes with the topic.
+
+    `HotLog.segments` tells it with what else is known of that partition.
+    """
 
     def __init__(self, servers: Servers, keys: Keys) -> None:
         self._servers = servers
         self._keys = keys
-
-    def get(self, topic: Topic) -> ArchivedInto | None:
-        """None: nobody has archived it, or not since it is remembered.
-
-        Raises:
-            UnknownTopicIdError: the topic was dropped.
-        """
-        return self._call(topic, "", over=False)
 
     def say(self, topic: Topic, into: ArchivedInto, *, over: bool = False) -> ArchivedInto:
         """Remember it, unless something is remembered; what is then.
@@ -46,8 +57,7 @@ class ArchivedIntoRegister:
         Raises:
             UnknownTopicIdError: the topic was dropped.
         """
-        text = json.dumps({"table_id": into.table_id, "where": into.where}, separators=(",", ":"))
-        return self._call(topic, text, over=over) or into
+        return self._call(topic, into.to_text(), over=over) or into
 
     def forget(self, topic: Topic) -> None:
         """Whoever archives next says it anew.
@@ -64,8 +74,4 @@ class ArchivedIntoRegister:
         code, found = call_script(self._servers, "archived_into", keys, arguments)
         if code == b"UNKNOWN_TOPIC_ID":
             check_topic_id(first, found, topic.topic_id)
-        if not found:
-            return None
-        with foreign_if_illegible(found, "the table that a topic is archived into"):
-            said = parse_json(found)
-            return ArchivedInto(str(said["table_id"]), str(said["where"]))
+        return ArchivedInto.of_text(found) if found else None

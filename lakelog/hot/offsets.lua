@@ -9,7 +9,7 @@ local found = {
   redis.call('HMGET', state, 'topic_id', 'run_id', 'log_end', 'log_start', 'local_log_start',
     'segment', 'index', 'closed_bytes', 'unarchived_since', 'gaps', 'paused', 'clean',
     'reserved_end', 'quarantined', 'lost_from', 'settings', 'checksums',
-    'appended'),
+    'appended', 'archived_into'),
   redis.call('ZCARD', segments),
   tonumber(ARGV[3]) > 0 and redis.call('ZRANGE', segments, 0, tonumber(ARGV[3]) - 1) or {},
   closed_from(ARGV[4], tonumber(ARGV[5])),

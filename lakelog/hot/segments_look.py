@@ -201,7 +201,13 @@ class _Pages(Struct):
             closed, unseen = self._joined(reply.oldest, reply.count)
             segments = declared.segments(closed, open_segment.base_offset)
             segments.append(open_segment)
-            return HotSegments(**figures, segments=tuple(segments), unseen=unseen)
+            into = reply.state[18]
+            return HotSegments(
+                **figures,
+                segments=tuple(segments),
+                unseen=unseen,
+                archived_into=None if into is None else into.decode(),
+            )
 
     def _forget_trimmed(self, local_log_start: int) -> None:
         """As ``trimming`` in common.lua does."""

@@ -5,8 +5,6 @@ and problems that will not go away by themselves.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from uuid import UUID
 
 import numpy as np
@@ -14,6 +12,7 @@ from msgspec import Struct, field
 
 from ..archive.trouble import Trouble, reported
 from ..cleanup.retention import future_warning
+from ..cold.opening import open_tables
 from ..cold.segment import Segment
 from ..cold.table import ColdSnapshot, ColdTable
 from ..errors import LakelogError
@@ -26,7 +25,6 @@ from ..record import TopicPartition
 from ..topic import Topic
 from .headroom import bytes_per_second, headroom_hours
 from .metrics.cold_figures import ColdFigures, figures_of
-from .metrics.cold_looks import AT_ONCE
 from .skipped import Skipped, skipped
 from .throttled import high_water_marks, throttle_ms
 
@@ -121,7 +119,7 @@ def status(
     failures = []
     rates: list[tuple[str, float]] = []
     seen = {} if redis is None else _hot_offsets(redis, topics)
-    _open_tables(topics, table_of)
+    open_tables(topics, table_of)
     for topic in topics:
         try:
             tiers = Tiers(topic, hot, table_of(topic))
@@ -172,28 +170,6 @@ def _hot_offsets(
             raise
         return {}  # asked one by one, each topic tells what it fails at
     return {topic_id: {tp: found[tp] for tp in tps} for topic_id, tps in asked.items()}
-
-
-def _open_tables(topics: Sequence[Topic], table_of: Callable[[Topic], ColdTable | None]) -> None:
-    """Has tables of a store read their logs, several at a time, since most of that is waiting; what
-    fails is told when a topic's turn comes. In a folder there is nothing to wait for, and threads
-    that take turns would double what it takes.
-    """
-
-    def read(topic: Topic) -> bool:
-        """Whether its table is of a folder."""
-        with suppress(LakelogError):
-            table = table_of(topic)
-            if table is not None:
-                table.snapshot()
-                return table.is_local
-        return False
-
-    first = next((topic for topic in topics if topic.config.tiered), None)
-    if first is not None and len(topics) > 1 and not read(first):
-        with ThreadPoolExecutor(AT_ONCE, "lakelog-status") as pool:
-            for _ in pool.map(read, topics):
-                pass
 
 
 def _partition(

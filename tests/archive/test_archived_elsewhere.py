@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from lakelog import Lakelog, failpoints
 from lakelog.cli.main import main
-from lakelog.errors import ArchivedElsewhereError, ArchiveUnfinishedError
+from lakelog.errors import ArchivedElsewhereError, ArchiveUnfinishedError, LakelogError
 from lakelog.testing.eventually import eventually
 
 SETTINGS = {"retention.ms": -1, "local.retention.ms": -1, "lakelog.flush.interval.ms": 1000}
@@ -129,6 +129,30 @@ def test_a_table_that_is_gone_for_good_is_adopted_elsewhere(connect, one, tmp_pa
     with pytest.raises(ArchivedElsewhereError, match="two/orders"):
         connect("one").archive("orders")
     assert connect("two").archive("orders", adopt=True)[0].records == 0
+
+
+def test_whoever_archives_on_stops_once_another_table_was_adopted(connect, one, tmp_path):
+    """Both would trim what the other does not have."""
+    old = one.archiver("orders")
+    send(one, "b")
+    old.run_once()
+    connect("two").archive("orders", adopt=True)
+    send(one, "c")
+    for going_on in (old.run_once, lambda: one.archive("orders"), one.archive):
+        with pytest.raises(LakelogError, match="two/orders"):
+            going_on()
+    assert rows(tmp_path / "one") == 2
+    assert connect("two").archive("orders")[0].records == 1
+
+
+def test_a_table_is_adopted_while_another_archiver_is_at_work(connect, one, tmp_path):
+    two = connect("two")
+    two.archive("orders", adopt=True)
+    one.archive("orders", adopt=True)  # its table is there: it is known from now on
+    send(one, "b")
+    with pytest.raises(ArchivedElsewhereError, match="one/orders"):
+        two.archiver("orders").trim()
+    assert one.archive("orders")[0].records == 1
 
 
 def test_a_topic_that_is_made_again_begins_anew(connect, one, tmp_path):

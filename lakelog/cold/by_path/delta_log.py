@@ -18,6 +18,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NoReturn, cast
@@ -258,7 +259,7 @@ class DeltaLog:
         if self._metadata is None:
             return pa.schema([])
         with naming(self.path):
-            return pa.schema(Schema.from_json(self._metadata.schema).to_arrow())
+            return _columns(self._metadata.schema)
 
     def transactions(self) -> Mapping[str, int]:
         """The txn versions of the table by app id."""
@@ -602,6 +603,12 @@ def _once(
             create_checkpoint=False, cleanup_expired_logs=False
         ),
     }
+
+
+@lru_cache(maxsize=64)
+def _columns(schema: str) -> pa.Schema:
+    """The columns of Delta's text of them, which many tables share."""
+    return pa.schema(Schema.from_json(schema).to_arrow())
 
 
 def _partition_values(file: SegmentFile) -> dict[str, str | None]:

@@ -8,14 +8,12 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
 
+from ...cold.opening import AT_ONCE
 from ...cold.table import ColdSnapshot, ColdTable
 from ...engines.at_exit import watch
 from ...engines.workers import Workers
 from ...errors import LakelogError
 from ...topic import Topic
-
-#: Tables looked at at a time: what an object store answers is waited for.
-AT_ONCE = 8
 
 #: Of a folder's tables one is looked at at a time: there is nothing to wait for, and threads that
 #: share Python's lock take twice as long together. One that takes longer keeps no other waiting.

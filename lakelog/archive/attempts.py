@@ -1,0 +1,119 @@
+"""What a run over topics does with each, beginning with one look at many of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from uuid import UUID
+
+from ..cold.opening import open_tables
+from ..cold.table import ColdTable
+from ..errors import LakelogError
+from ..hot.hot_log import HotLog
+from ..hot.registry import TopicRegistry
+from ..topic import Topic
+from .archiver import Archiver, HotAnswer, Until, calls_needed
+from .first_answers import first_answers
+from .report import ArchiveReport
+
+
+class KeptArchivers:
+    """Archivers that outlast a run, with what they know of their tables. Thread-safe.
+
+    Args:
+        archiver_of: makes a topic's.
+    """
+
+    def __init__(self, archiver_of: Callable[[Topic], Archiver]) -> None:
+        self._archiver_of = archiver_of
+        self._kept: dict[UUID, Archiver] = {}
+
+    def taken(self, topic: Topic) -> Archiver:
+        """The topic's archiver, which is the caller's alone until it is put back.
+
+        Raises:
+            InvalidArgumentError: the topic cannot be archived.
+        """
+        return self._kept.pop(topic.topic_id, None) or self._archiver_of(topic)
+
+    def put_back(self, archiver: Archiver) -> None:
+        """Keep it for the next run."""
+        self._kept[archiver.topic.topic_id] = archiver
+
+    def only(self, topic_ids: Collection[UUID]) -> None:
+        """Forget those of other topics."""
+        for gone in self._kept.keys() - topic_ids:
+            self._kept.pop(gone, None)
+
+
+class Attempts:
+    """The attempts of one run. Thread-safe, but for `look`.
+
+    Args:
+        table_of: gives a topic's cold tier.
+        until: see `Archiver.run_once`.
+        adopt: see `Archiver.adopt`.
+    """
+
+    def __init__(
+        self,
+        hot: HotLog,
+        registry: TopicRegistry,
+        archivers: KeptArchivers,
+        table_of: Callable[[Topic], ColdTable | None],
+        until: Until,
+        *,
+        adopt: bool,
+    ) -> None:
+        self._hot = hot
+        self._registry = registry
+        self._archivers = archivers
+        self._table_of = table_of
+        self._until = until
+        self._adopt = adopt
+        self._version = registry.version()  # before the topics are listed
+        self._topics: dict[UUID, Topic] | None = None  # as listed since; None: as they are given
+        self._first: dict[UUID, tuple[Archiver, HotAnswer]] = {}
+
+    def look(self, topics: Sequence[Topic]) -> None:
+        """Ask Redis of those that are attempted next; of one alone, or while tables are adopted,
+        each archiver asks for itself.
+        """
+        self._first = {}
+        if len(topics) == 1 or self._adopt:
+            return
+        try:
+            now = self._as_they_are(topics)
+        except LakelogError:
+            return  # each topic tells
+        open_tables(now, self._table_of)
+        taken: list[tuple[Topic, Archiver]] = []
+        for topic in now:
+            with suppress(LakelogError):
+                taken.append((topic, self._archivers.taken(topic)))
+        answers = first_answers(self._hot, taken, calls_needed(self._until))
+        for topic, archiver in taken:
+            if topic.topic_id in answers:
+                self._first[topic.topic_id] = archiver, answers[topic.topic_id]
+            else:
+                self._archivers.put_back(archiver)
+
+    def attempt(self, topic: Topic) -> tuple[ArchiveReport, Sequence[LakelogError]]:
+        """See `Archiver.attempt`."""
+        held = self._first.pop(topic.topic_id, None)
+        archiver, answer = held or (self._archivers.taken(topic), None)
+        if self._adopt:
+            archiver.adopt()
+        outcome = archiver.attempt(self._until, answer)
+        self._archivers.put_back(archiver)
+        return outcome
+
+    def _as_they_are(self, topics: Sequence[Topic]) -> list[Topic]:
+        """The topics by their newest definitions, without those that were deleted."""
+        version = self._registry.version()
+        if version != self._version:
+            self._topics = {topic.topic_id: topic for topic in self._registry.list()}
+            self._version = version
+        if self._topics is None:
+            return list(topics)
+        return [self._topics[one.topic_id] for one in topics if one.topic_id in self._topics]
