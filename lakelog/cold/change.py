@@ -65,9 +65,10 @@ class Rewrite(Struct, frozen=True, eq=False):
 
     @property
     def work(self) -> Work:
-        """What reading its files and writing one takes."""
+        """What reading its files and writing what it keeps of them takes."""
         read = Work.sum(file.work for file in self.files)
-        return Work.copying(read.records, read.size_bytes)
+        dropped = 0 if self.without is None else len(self.without)
+        return Work.rewriting(read.records, read.size_bytes, read.records - dropped)
 
     @property
     def start_offset(self) -> int:

@@ -398,7 +398,7 @@ _UNITS_MS = {
 
 
 #: For `pyarrow.parquet.ParquetWriter`. Offsets and timestamps hardly differ from their neighbours;
-#: a dictionary pays where values repeat, which record values do not.
+#: a dictionary pays where values repeat, which record values do not, and keys may (`key_column`).
 WRITER_OPTIONS: dict[str, Any] = {
     "compression": "zstd",
     "use_dictionary": ["timestampType", "key", "headers.list.element.key"],

@@ -49,6 +49,14 @@ class Work(Struct, frozen=True):
         return cls(records, size_bytes, records * COPY_RECORD_S + size_bytes * COPY_BYTE_S)
 
     @classmethod
+    def rewriting(cls, records: int, size_bytes: int, kept: int) -> Work:
+        """Records of files that are read, so many of which are written to a file again."""
+        read = cls.reading(records, size_bytes)
+        share = min(1.0, max(0, kept) / records) if records else 0.0
+        write_s = cls.copying(records, size_bytes).seconds - read.seconds
+        return cls(records, size_bytes, read.seconds + share * write_s)
+
+    @classmethod
     def reading(cls, records: int, size_bytes: int) -> Work:
         """Records of files that are read."""
         return cls(records, size_bytes, records * READ_RECORD_S + size_bytes * READ_BYTE_S)

@@ -64,6 +64,14 @@ def test_reading_takes_less_than_copying() -> None:
     assert (choose(read, DOWN).engine, choose(copied, DOWN).engine) == (INLINE, SPARK)
 
 
+def test_what_a_rewrite_drops_is_read_alone() -> None:
+    none, half, every = (Work.rewriting(1_000_000, 100_000_000, n * 500_000) for n in range(3))
+    assert none.seconds == Work.reading(1_000_000, 100_000_000).seconds
+    assert every == Work.copying(1_000_000, 100_000_000)
+    assert half.seconds == pytest.approx((none.seconds + every.seconds) / 2)
+    assert Work.rewriting(0, 0, 0).seconds == 0
+
+
 def test_a_part_is_done_by_what_does_the_whole() -> None:
     whole = Work.sum(tasks(100_000_000))
     assert choose(tasks(100_000), DOWN, whole).engine == SPARK

@@ -80,7 +80,8 @@ def _write_file(add: HotRange, *, layout: FileLayout, rows_of: RowsOf) -> ReadyF
             counted_values(groups, layout.values, tally, values),
             layout.stored,
             layout.writer_options(),
-            filtered=layout.names["key"] if layout.filter_keys else None,
+            key=layout.names["key"],
+            filtered=layout.filter_keys,
             stored=layout.as_stored,
         )
         # The commit that will name the file must not survive a power cut that the file does not.

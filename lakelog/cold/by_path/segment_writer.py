@@ -93,7 +93,7 @@ def _write_file(
             counted_values(row_groups(rows), columns, tally, values),
             pa.schema([*FILE_SCHEMA, *columns]),
             writer_options(columns, topic.config[PARQUET_COMPRESSION]),
-            filtered="key" if topic.config["lakelog.key.bloom.filter"] else None,
+            filtered=topic.config["lakelog.key.bloom.filter"],
             metadata=lambda: tally.tombstones.to_metadata(),
         )
         # The commit that will name the file must not survive a power cut that the file does not.

@@ -22,8 +22,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import xxhash
 
@@ -73,15 +71,15 @@ def can_be_written() -> bool:
     return "bloom_filter_options" in inspect.signature(pq.ParquetWriter.__init__).parameters
 
 
-def filter_options(first: pa.Table, column: str) -> dict[str, Any]:
+def filter_options(distinct: int, column: str) -> dict[str, Any]:
     """For `pq.ParquetWriter`: a filter of a column's values in each row group.
 
     Args:
-        first: the file's first row group. Others are as large, so their filters are, too.
+        distinct: values in the file's first row group. Others are as large, so their filters are,
+            too.
         column: what the file calls it.
     """
-    distinct = pc.count_distinct(first["key"]).as_py() if can_be_written() else 0
-    if not distinct:
+    if not distinct or not can_be_written():
         return {}
     return {"bloom_filter_options": {column: {"ndv": distinct, "fpp": FALSE_POSITIVES}}}
 

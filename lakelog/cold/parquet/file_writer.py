@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..store.storage import Storage
-from .bloom_filters import filter_options
 from .footer_seal import SEALED, SealingSink
+from .key_column import key_options
 
 
 def write_file(
@@ -24,7 +24,8 @@ def write_file(
     schema: pa.Schema,
     options: Mapping[str, Any],
     *,
-    filtered: str | None = None,
+    key: str = "key",
+    filtered: bool = False,
     stored: Callable[[pa.Table], pa.Table] = lambda group: group,
     metadata: Callable[[], Mapping[str, str]] = dict,
 ) -> None:
@@ -35,16 +36,17 @@ def write_file(
     Args:
         schema: as stored.
         options: for `pq.ParquetWriter`.
-        filtered: what the file calls the column ``key``, if its values get a Bloom filter.
+        key: what the file calls the column ``key``.
+        filtered: whether its values get Bloom filters.
         stored: a row group under the names in the file.
         metadata: what the footer is to say besides, asked for when all groups are written.
     """
 
     def opened(first: pa.Table | None) -> tuple[SealingSink, Any]:
-        more = {} if first is None or filtered is None else filter_options(first, filtered)
+        chosen = options if first is None else key_options(first, key, options, filtered=filtered)
         with storage.naming(path):
             sink = SealingSink(storage.filesystem().open_output_stream(storage.arrow_path(path)))
-            return sink, pq.ParquetWriter(pa.PythonFile(sink, mode="w"), schema, **options, **more)
+            return sink, pq.ParquetWriter(pa.PythonFile(sink, mode="w"), schema, **chosen)
 
     sink = writer = None
     try:
