@@ -33,7 +33,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added = commands.add_parser(
         "acl",
         parents=[common],
-        help="the least rights of a role, for Redis and the object store",
         description="Print the least rights with which a role can do its work.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -45,7 +45,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added = commands.add_parser(
         "archive",
         parents=[common],
-        help="move records from Redis to Delta",
         description="Move records from Redis to Delta.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -52,7 +52,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added = commands.add_parser(
         "check",
         parents=[common],
-        help="whether all is as it should be, in both tiers, and mend what can be",
         description="Check all topics, both tiers, groups' offsets and the store.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -59,7 +59,6 @@ examples:
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added = commands.add_parser(
         "cleanup",
-        help="retention, compaction, optimize and vacuum of the cold tier",
         description="Forget by Kafka's rules, and keep the cold tier fast to read.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

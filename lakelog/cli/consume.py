@@ -38,7 +38,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added = commands.add_parser(
         "consume",
         parents=[common],
-        help="print or search records, by offset or by time, or follow the tail",
         description="Print records, partition by partition or merged by time.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -40,7 +40,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added = commands.add_parser(
         "delete-records",
         parents=[common],
-        help="forget the records before an offset or a time",
         description="Forget the records before an offset or a time, in both tiers.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -29,7 +29,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added = commands.add_parser(
         "demo",
         parents=[common],
-        help="see it work on 336,776 flights",
         description="The main job on real data, checked.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

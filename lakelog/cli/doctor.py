@@ -34,7 +34,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added = commands.add_parser(
         "doctor",
         parents=[common],
-        help="what is missing or risky, and the command that mends it",
         description="Check what lakelog needs.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

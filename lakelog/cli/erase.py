@@ -44,7 +44,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added = commands.add_parser(
         "erase",
         parents=[common],
-        help="erase the records of a key from both tiers, for good",
         description="Erase the records of a key from both tiers, for good.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

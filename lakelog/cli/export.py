@@ -26,7 +26,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added = commands.add_parser(
         "export",
         parents=[common],
-        help="write topics out of the log, as a folder or one file",
         description="Write topics out of the log, as a folder or as one archive file.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -38,7 +38,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added = commands.add_parser(
         "grep",
         parents=[common],
-        help="records of any topics that have a text in key or value",
         description="Print the records that have a text in key or value.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

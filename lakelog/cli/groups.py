@@ -61,7 +61,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         commands,
         common,
         "groups",
-        help="groups of consumers: who reads what, how far, and moving that",
         description="Look at groups of consumers, and move how far they have come.",
         epilog=_EPILOG,
     )

@@ -33,7 +33,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added = commands.add_parser(
         "help",
         parents=[common],
-        help="read about a topic: spark, object-stores, errors, …",
         description="Print what the README files say of a topic.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -30,7 +30,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added = commands.add_parser(
         "history",
         parents=[common],
-        help="who ran what, when, and how it ended",
         description="List the runs of jobs, notebooks and commands, the oldest first.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -25,7 +25,6 @@ disk before anything is appended. Where that is not allowed, the next append lea
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     noun = commands.add_parser(
         "hot",
-        help="pause and resume around a planned stop of Redis",
         description="Pause before a planned stop of Redis, and resume after it.",
     )
     verbs = noun.add_subparsers(dest="verb", metavar="VERB", required=True)

@@ -31,7 +31,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added = commands.add_parser(
         "import",
         parents=[common],
-        help="bring topics in that were exported",
         description="Bring topics in that `lakelog export` wrote.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -13,41 +13,11 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any, NoReturn
 
-from . import (
-    acl,
-    archive,
-    check,
-    cleanup,
-    consume,
-    delete_records,
-    demo,
-    doctor,
-    erase,
-    export,
-    grep,
-    groups,
-    help,
-    history,
-    hot,
-    import_,
-    metrics,
-    offsets,
-    output,
-    produce,
-    quarantine,
-    recorded,
-    register,
-    restore,
-    segments,
-    share_groups,
-    sql,
-    status,
-    tenants,
-    topics,
-)
+from . import output, recorded
+from .commands import COMMANDS, add_commands
 from .spark_start import spark_start_said
 
 _DESCRIPTION = "A Kafka-shaped log on Redis Streams and Delta Lake, with no broker to run."
@@ -72,37 +42,6 @@ examples:
 LAKELOG_DIR, LAKELOG_REDIS, LAKELOG_COLD, LAKELOG_LOCATION, LAKELOG_KEYSPACE, LAKELOG_TENANT,
 LAKELOG_PASSWORD_REF and LAKELOG_ENGINE stand in for the options of those names.
 """
-
-COMMANDS = (
-    demo,
-    topics,
-    tenants,
-    produce,
-    consume,
-    grep,
-    sql,
-    offsets,
-    groups,
-    archive,
-    cleanup,
-    register,
-    delete_records,
-    erase,
-    restore,
-    export,
-    import_,
-    status,
-    history,
-    metrics,
-    check,
-    segments,
-    share_groups,
-    quarantine,
-    hot,
-    acl,
-    doctor,
-    help,
-)
 
 
 class _CommandLine(argparse.ArgumentParser):
@@ -141,8 +80,12 @@ class _CommandLine(argparse.ArgumentParser):
 _TAKES_POSITION = {"--from", "--to", "--before", "--time", "--until", "--shift-by"}
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line; every command takes the common options before or after its name."""
+def parser(typed: Container[str] = COMMANDS) -> argparse.ArgumentParser:
+    """The command line; every command takes the common options before or after its name.
+
+    Args:
+        typed: commands that may be asked for: the others cannot be parsed.
+    """
     top = _CommandLine(
         prog="lakelog",
         description=_DESCRIPTION,
@@ -153,17 +96,15 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="store_true", help="print the version and exit")
     common = argparse.ArgumentParser(add_help=False)
     _add_common(common, suppress=True)
-    commands = top.add_subparsers(dest="command", metavar="COMMAND")
-    for module in COMMANDS:
-        module.add_parser(commands, common)
+    add_commands(top, common, typed)
     return top
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns the exit code: 0 done, 1 refused or failed, 2 wrong usage."""
-    command_line = parser()
     if "_ARGCOMPLETE" in os.environ:  # a shell asks what could come next
-        _complete(command_line)
+        _complete(parser())
+    command_line = parser(sys.argv[1:] if argv is None else argv)
     arguments = command_line.parse_args(argv)
     if arguments.version:
         from .. import __version__
@@ -171,7 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"lakelog {__version__}")
         return 0
     if arguments.command is None:
-        parser().print_help()
+        command_line.print_help()
         return 2
     if arguments.output not in getattr(arguments, "forms", ("text", "json")):
         command_line.error(f"{arguments.command} has no --output {arguments.output}")

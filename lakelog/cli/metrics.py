@@ -37,7 +37,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added = commands.add_parser(
         "metrics",
         parents=[common],
-        help="sizes, offsets and lags as a table, or for Prometheus",
         description="Show what there is to measure of a log, once or to Prometheus.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

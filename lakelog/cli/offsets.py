@@ -57,7 +57,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added = commands.add_parser(
         "offsets",
         parents=[common],
-        help="the offset at a time, or where partitions begin and end in either tier",
         description="Print the offset of a position in each partition, or its end.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

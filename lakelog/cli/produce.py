@@ -45,7 +45,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added = commands.add_parser(
         "produce",
         parents=[common],
-        help="append records from standard input",
         description="Append records from standard input.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -29,7 +29,6 @@ examples:
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     noun = commands.add_parser(
         "quarantine",
-        help="move a bad entry or file aside: add, list, release",
         description="Move a bad entry or file aside; list and release what was.",
     )
     verbs = noun.add_subparsers(dest="verb", metavar="VERB", required=True)

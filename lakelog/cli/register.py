@@ -28,7 +28,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added = commands.add_parser(
         "register",
         parents=[common],
-        help="tables and views of topics, by name in a catalog",
         description="Give topics' tables names in a catalog, and make their views.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

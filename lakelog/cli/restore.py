@@ -33,7 +33,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added = commands.add_parser(
         "restore",
         parents=[common],
-        help="bring back topics that Redis has lost",
         description="Make the topics again that Redis has lost, from their tables.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

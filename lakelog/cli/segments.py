@@ -60,7 +60,6 @@ _PREVIEW = 40  # characters of a key or value in text
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     noun = commands.add_parser(
         "segments",
-        help="segments of either tier: list, look into, verify",
         description="List segments of either tier, look into them, and verify them.",
     ).add_subparsers(dest="verb", metavar="VERB", required=True)
 

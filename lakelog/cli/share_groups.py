@@ -51,7 +51,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         commands,
         common,
         "share-groups",
-        help="share groups: who holds what of the queue, and where it begins",
         description="Look at share groups, and move where they begin.",
         epilog=_EPILOG,
     )

@@ -42,7 +42,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added = commands.add_parser(
         "sql",
         parents=[common],
-        help="a query over topics as tables, by DuckDB",
         description="Run a query over topics as tables, in both tiers.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -35,7 +35,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added = commands.add_parser(
         "status",
         parents=[common],
-        help="ranges, archive lag, gaps and Redis's headroom",
         description="Show where every partition stands and how Redis is doing.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

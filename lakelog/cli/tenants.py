@@ -58,7 +58,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         commands,
         common,
         "tenants",
-        help="keyspaces with a directory and quotas of their own",
         description="Create, list, describe, bound and delete tenants.",
     )
 

@@ -92,7 +92,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         commands,
         common,
         "topics",
-        help="create, list, describe, alter, delete, apply, …",
         description="Create, list, describe, alter, declare and delete topics.",
     )
 

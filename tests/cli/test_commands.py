@@ -1,0 +1,66 @@
+"""Each command is offered by a line, and its file is imported once its name is typed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lakelog.cli import main as cli
+from lakelog.cli.commands import COMMANDS
+
+FOLDER = Path(cli.__file__).parent
+
+SHOW = """
+import sys
+from lakelog.cli import main
+try:
+    main.main(sys.argv[1:])
+except SystemExit:
+    pass
+print(*sorted(name for name in sys.modules if name.startswith("lakelog.cli.")))
+"""
+
+
+def imported(*arguments: str) -> set[str]:
+    """The files of commands that a command line imports."""
+    command = [sys.executable, "-c", SHOW, *arguments]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    files = {name.rpartition(".")[2].rstrip("_") for name in told.splitlines()[-1].split()}
+    return {name for name in COMMANDS if name.replace("-", "_") in files}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], []])
+def test_help_imports_no_command(arguments):
+    assert imported(*arguments) == set()
+
+
+def test_a_command_imports_its_own_file():
+    assert imported("share-groups", "--help") == {"share-groups"}
+
+
+def test_every_command_is_there_by_its_name(capsys):
+    for name in COMMANDS:
+        with pytest.raises(SystemExit) as exit_:
+            cli.parser().parse_args([name, "--help"])
+        assert exit_.value.code == 0
+        assert capsys.readouterr().out.startswith(f"usage: lakelog {name} ")
+
+
+def test_every_file_that_has_a_command_is_offered():
+    with_commands = {
+        path.stem for path in FOLDER.glob("*.py") if "\ndef add_parser(" in path.read_text()
+    }
+    assert with_commands == {
+        "import_" if name == "import" else name.replace("-", "_") for name in COMMANDS
+    }
+
+
+def test_an_unknown_command_is_told_which_there_are(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["compact"])
+    told = capsys.readouterr().err
+    assert "'compact'" in told
+    assert all(repr(name) in told for name in COMMANDS)
