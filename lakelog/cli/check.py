@@ -32,14 +32,15 @@ Reads all records of both tiers. A fault is one of:
   orphan *              a file that no commit names, or ever can
   group-offset          a group's offset is of something that never was
   store                 the store does not do what is needed; of two commits it must refuse one
-  unreachable           a tier that was named does not answer
+  unreachable           a tier that was named, or a file, cannot be read now: nothing is known to
+                        be wrong with it, and it was not checked
 
 --repair puts right what has a *, where that follows from what is sound, says what it did, and
 checks again. It deletes no record and changes no offset; of files, statistics are not rewritten.
 Beside faults it tells what may be meant: groups above the log end or below the log start, files
-that are still being written. Exit code 1 if there is a fault. Without --redis the cold tier alone
-is checked. A table by name whose files are not shown is checked by its rows, on Spark; what only
-its files could tell stands in the column "not checked".
+that are still being written. Exit code 1 if there is a fault, or if something could not be read.
+Without --redis the cold tier alone is checked. A table by name whose files are not shown is checked
+by its rows, on Spark; what only its files could tell stands in the column "not checked".
 
 examples:
   lakelog --dir ./log check

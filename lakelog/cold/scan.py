@@ -45,7 +45,10 @@ class ScanTask(Struct, frozen=True):
 
 
 class FileScan(Struct, frozen=True):
-    """What a scan found; with a `flaw`, only what was read before it."""
+    """What a scan found; with a `flaw`, only what was read before it.
+
+    A flaw is damage (`CorruptRecordError`, `MissingFileError`), or says why the file was not read.
+    """
 
     file: SegmentFile
     size_bytes: int = -1

@@ -59,6 +59,10 @@ _AWAY_WORDS = re.compile(
     r"|error sending request|error decoding response body|connection error|dns error"
     r"|UnknownHostException|ConnectException|SocketException|NoHttpResponseException"
     r"|end of file before message length|Unexpected end of (?:stream|file) from server"
+    r"|Premature end of (?:Content-Length|chunk)|SSLException"
+    # As Java tells the numbers above, which it does not have:
+    r"|Input/output error|Stale file handle|Too many open files|Cannot allocate memory"
+    r"|Broken pipe|Network is unreachable|No route to host|Host is down|Transport endpoint is not"
     r"|Status\((?:UNAVAILABLE|RESOURCE_EXHAUSTED|DEADLINE_EXCEEDED|INTERNAL|ABORTED)\b"
 )
 _DENIED_WORDS = re.compile(

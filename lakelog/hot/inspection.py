@@ -14,6 +14,7 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
+from redis.exceptions import ResponseError
 
 from ..codec import EntryId, decode, in_steps
 from ..codec.description import describe
@@ -122,13 +123,17 @@ class Inspection:
         Raises:
             UnknownTopicIdError: the topic was dropped.
             UnknownTopicOrPartitionError: the hot tier does not know the partition.
+            HotTierAccessError: this user may not read one of the keys.
         """
         keys = self._keys.partition(topic_partition)
         run_id, replies = self._all_replies(keys)
         flaws = []
         for at, key in enumerate((keys.state, keys.segments, keys.producers, keys.stream)):
             if isinstance(replies[at], list) and replies[at][:1] == [b"ERR"]:
-                why = f"cannot be read: {replies[at][1].decode('utf-8', 'replace')}"
+                said = replies[at][1].decode("utf-8", "replace")
+                if "WRONGTYPE" not in said:  # it says nothing of what the key holds
+                    raise translate(ResponseError(said), "the hot tier", keys.stream)
+                why = f"cannot be read: {said}"
                 flaws.append(KeyFlaw(key, why, is_type=True))
                 replies[at] = [] if at < 2 else 0
         fields, closed, producers, entries = replies

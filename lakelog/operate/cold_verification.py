@@ -20,9 +20,9 @@ from ..cold.offset_ranges import Ranges, merged, unexplained
 from ..cold.scan import FileScan, RowGroupScan, ScanTask
 from ..cold.segment import UNKNOWN_TIMESTAMP_MS, SegmentFile, declared_gaps, is_ours
 from ..cold.table import ColdSnapshot, ColdTable
-from ..errors import ContradictionError, LakelogError, MissingFileError
+from ..errors import ContradictionError, CorruptRecordError, LakelogError, MissingFileError
 from ..record import MAX_OFFSET, NO_TIMESTAMP_MS, OffsetRange, TopicPartition
-from .finding import COLD, Findings, Kind, Progress, predicate
+from .finding import COLD, Findings, Kind, Progress, is_no_answer, predicate
 
 #: Why something of the cold tier is not checked.
 FOOTERS_HIDDEN = (
@@ -34,6 +34,9 @@ _IN_LOG = ", in the table's log"
 
 #: Findings whose data files are looked for, where those are not what a snapshot names.
 _MOST_LOCATED = 100
+
+#: Findings that name their file, or are of rows that lie in none.
+_OF_WHOLE_FILES = (Kind.CORRUPT, Kind.MISSING_FILE, Kind.UNREACHABLE, Kind.HOLE)
 
 #: Data files that a finding names.
 _MOST_NAMED = 5
@@ -71,6 +74,7 @@ class ColdVerification:
     findings: Findings = field(init=False)
     unreadable: set[str] = field(default_factory=set)  # paths, a value of which is not to be read
     not_checked: str = ""  # what cannot be seen, and why
+    away: LakelogError | None = None  # why the store does not answer: the rest was not looked at
 
     def __post_init__(self) -> None:
         self.findings = Findings(COLD, self.topic_partition)
@@ -88,6 +92,7 @@ class ColdVerification:
         wanted = {file.path for file in self._files}
         self._said = {row["path"]: row for row in rows.to_pylist() if row["path"] in wanted}
         self._unscanned: set[str] = set()  # paths
+        self._refused: dict[str, str] = {}  # by path, why it cannot be read now
         self._unknown: dict[str, SegmentFile] = {}  # what has rows, and no snapshot has it
         self._next_base = _next_bases(self._all)
         # Where missing offsets are no hole.
@@ -114,16 +119,35 @@ class ColdVerification:
         Raises:
             LookAgain: look again, at a newer snapshot.
         """
+        try:
+            self._run(progress, last)
+        except LakelogError as error:
+            if not is_no_answer(error):
+                raise
+            self._flaw(error, getattr(error, "path", None) or "the table", ())
+            self.away = error
+        if self._refused:
+            (path, why), *others = self._refused.items()
+            more = f" and {len(others):,} other files" if others else ""
+            more += " and what was not looked at before" if self.away is not None else ""
+            said = f"cold: {path}{more} ({why})"
+            self.not_checked = "; ".join(filter(None, (self.not_checked, said)))
+
+    def _run(self, progress: Progress | None, last: bool) -> None:
         partition = self.topic_partition.partition
         data_files = self.table.scan_data_files(self.cold, partition)
         if data_files is None:
             self.not_checked = FOOTERS_HIDDEN
         for scan in data_files or ():
             self._judge_data_file(scan, last)
+            if self._is_away(scan.flaw):
+                return
         spans: list[_Span] = []
         tasks = [ScanTask(file, self._explained) for file in self._files]
         for scan in self.table.scan(self.cold, tasks):
             self._judge(scan, last)
+            if self._is_away(scan.flaw):
+                return
             found = scan.found
             is_known = scan.file.path in self._said
             if scan.flaw is None and is_known and found.first_offset is not None:
@@ -131,13 +155,19 @@ class ColdVerification:
                 spans.append(_Span(scan.file, found.first_offset, end, scan.spacing.holes))
             if progress is not None:
                 progress(scan.records)
-        self._between(spans)
+        self._between(spans, last)
         if not self.findings.found:
             try:
                 check_partition(self.topic_partition, self.cold.files, self.cold.registers)
             except ContradictionError as error:
                 self.findings.add(Kind.REGISTER, "the table", error.message, self._register_range())
         self._locate()
+
+    def _is_away(self, flaw: LakelogError | None) -> bool:
+        """Whether there is no more to be had: who was asked long enough answers for no file."""
+        if flaw is not None and flaw.retriable:
+            self.away = flaw
+        return self.away is not None
 
     # -- one file ----------------------------------------------------------------------------------
 
@@ -225,13 +255,20 @@ class ColdVerification:
         self._judge_log(scan)
 
     def _flaw(self, flaw: LakelogError, path: str, held: Iterable[OffsetRange]) -> None:
-        kind = Kind.MISSING_FILE if isinstance(flaw, MissingFileError) else Kind.CORRUPT
-        self.findings.add(kind, path, predicate(flaw.message, getattr(flaw, "path", "")), held)
+        what = predicate(flaw.message, getattr(flaw, "path", None) or "")
+        if isinstance(flaw, MissingFileError):
+            kind = Kind.MISSING_FILE
+        elif isinstance(flaw, CorruptRecordError):
+            kind = Kind.CORRUPT
+        else:
+            kind = Kind.UNREACHABLE
+            self._refused.setdefault(path, what)
+        self.findings.add(kind, path, what, held)
 
     def _is_told(self, flaw: LakelogError) -> bool:
         """Whether a flaw of a slice is that of a data file which was found."""
         path = getattr(flaw, "path", "")
-        told = {Kind.MISSING_FILE, Kind.CORRUPT}
+        told = {Kind.MISSING_FILE, Kind.CORRUPT, Kind.UNREACHABLE}
         return any(
             one.kind in told and path.endswith(f"/{one.where}") for one in self.findings.found
         )
@@ -289,7 +326,7 @@ class ColdVerification:
 
     # -- all files ---------------------------------------------------------------------------------
 
-    def _between(self, spans: list[_Span]) -> None:
+    def _between(self, spans: list[_Span], last: bool) -> None:
         """Judges holes and repeats, within files and between them."""
         # Unreadable files are reported already.
         unreadable = [
@@ -305,17 +342,24 @@ class ColdVerification:
             if len(run) == 1:
                 self._hole(run[0].holes, run[0].file.path)
             else:
-                self._overlap(run, explained)
+                self._overlap(run, explained, last)
             reach = max(reach, *(span.last + 1 for span in run))
         if self._end == self._archived_end:
             # A partition's last record is never compacted.
             explained = merged([*self._lost, *unreadable])
         self._hole(Ranges.of(unexplained(reach, self._end, explained)), "the end of the table")
 
-    def _overlap(self, run: Sequence[_Span], explained: Sequence[OffsetRange]) -> None:
+    def _overlap(self, run: Sequence[_Span], explained: Sequence[OffsetRange], last: bool) -> None:
         files = [span.file for span in run]
-        spacing = self.table.spacing(self.cold, files, explained)
         where = ", ".join(file.path for file in files[:5]) + (" …" if len(files) > 5 else "")
+        try:
+            spacing = self.table.spacing(self.cold, files, explained)
+        except (MissingFileError, CorruptRecordError) as error:  # each was read a moment ago
+            if not last:
+                raise LookAgain from error
+            held = [OffsetRange(run[0].first, max(span.last for span in run) + 1)]
+            self._flaw(error, error.path or where, held)
+            return
         if spacing.doubled:
             what = f"hold the same offsets: {spacing.doubled}"
             self.findings.add(Kind.DOUBLED, where, what, spacing.doubled.ranges)
@@ -327,7 +371,7 @@ class ColdVerification:
         rows: list[tuple[SegmentFile, OffsetRange]] = []
         findings: list[int] = []
         for number, finding in enumerate(self.findings.found[:_MOST_LOCATED]):
-            if finding.kind in (Kind.CORRUPT, Kind.MISSING_FILE, Kind.HOLE):
+            if finding.kind in _OF_WHOLE_FILES:
                 continue
             for name in finding.where.removesuffix(_IN_LOG).split(", "):
                 if name in slices:

@@ -7,6 +7,7 @@ from enum import Enum
 
 from msgspec import Struct, field
 
+from ..errors import ColdTierAccessError, HotTierAccessError, LakelogError
 from ..record import OffsetRange, TopicPartition
 
 HOT, COLD = "hot", "cold"
@@ -43,7 +44,7 @@ class Kind(str, Enum):
     ORPHAN = "orphan"  # a file that no commit names, or can ever name
     GROUP_OFFSET = "group-offset"  # a group's offset is of something that cannot be
     STORE = "store"  # the cold root's store does not do what is needed
-    UNREACHABLE = "unreachable"  # a tier does not answer
+    UNREACHABLE = "unreachable"  # a tier, or a file, cannot be read now: not known to be wrong
 
 
 class Finding(Struct, frozen=True):
@@ -122,6 +123,11 @@ class Findings(Struct):
     ) -> Finding:
         topic, partition = self.topic_partition
         return Finding(kind, self.tier, topic, partition, where, what, offsets, repairable)
+
+
+def is_no_answer(error: LakelogError) -> bool:
+    """Whether an error says nothing of what is stored: who has it is away, full or refuses us."""
+    return error.retriable or isinstance(error, (ColdTierAccessError, HotTierAccessError))
 
 
 def predicate(message: str, subject: str) -> str:

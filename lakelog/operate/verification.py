@@ -32,7 +32,18 @@ from ..read.topic_log import TopicLog
 from ..read.unified_log import UnifiedLog
 from ..record import MAX_OFFSET, RECORDS, OffsetRange, TopicPartition
 from .cold_verification import ColdVerification, LookAgain
-from .finding import BOTH, COLD, HOT, TIERS, Finding, Findings, Kind, Progress, predicate
+from .finding import (
+    BOTH,
+    COLD,
+    HOT,
+    TIERS,
+    Finding,
+    Findings,
+    Kind,
+    Progress,
+    is_no_answer,
+    predicate,
+)
 from .hot_verification import HotVerification
 
 __all__ = ["Finding", "Verified", "verify"]
@@ -49,6 +60,7 @@ class Verified(Struct, frozen=True):
     hot_entries: dict[int, int]  # by the segment's base offset, gap entries not counted
     engines: tuple[Choice, ...] = ()  # what files were read by, and why
     not_checked: str = ""  # what of a tier cannot be seen, and why
+    away: LakelogError | None = None  # why the cold tier's store does not answer
 
 
 def verify(
@@ -65,8 +77,9 @@ def verify(
     It finds entries and files that are not what was written (CRCs, ids, missing files); offsets
     that are out of order, missing or repeated, within a tier and across both; statistics and
     registers that do not say what is there; and records that differ between the tiers. Damage is an
-    answer, not an error. Memory is bounded by some row groups and pages of entries (and 8 bytes a
-    row for files whose rows are in no order).
+    answer, not an error, and so is what the store of the cold tier does not hand out. Memory is
+    bounded by some row groups and pages of entries (and 8 bytes a row for files whose rows are in
+    no order).
 
     Args:
         partitions: numbers; None for all.
@@ -122,6 +135,7 @@ class _Once(Struct):
     start_offset: int
     end_offset: int | None
     whole: _Whole
+    away: LakelogError | None = None  # why the store of the cold tier does not answer
 
     def run(self, tiers: Collection[str], progress: Progress | None, *, last: bool) -> Verified:
         findings: list[Finding] = []
@@ -132,7 +146,7 @@ class _Once(Struct):
         cold = self._cold(findings) if is_cold else None
         between = Findings(BOTH, self.topic_partition)
         unreadable: set[str] = set()
-        not_checked = ""
+        said: list[str] = []
         if cold is not None and self.log.table is not None and COLD in tiers:
             files = ColdVerification(
                 self.log.table,
@@ -145,15 +159,16 @@ class _Once(Struct):
             with part_of(self.whole.work(cold)):
                 files.run(progress, last=last)
             findings += files.findings.all()
-            unreadable, not_checked = files.unreadable, files.not_checked
+            unreadable, said = files.unreadable, [files.not_checked]
+            self.away = self.away or files.away
         if redis is not None and look is not None and HOT in tiers:
             entries = HotVerification(
                 redis, self.log.topic, look, self.start_offset, self.end_offset
             )
             compared = _Comparison(self.log, self.topic_partition, cold, unreadable, between, last)
             for records in entries.run(progress):
-                if COLD in tiers:
-                    compared.compare(records)
+                if COLD in tiers and self.away is None:
+                    self._compared(compared, records, between)
             findings += entries.findings.all()
         if redis is not None and look is not None and cold is not None and set(TIERS) <= set(tiers):
             self._join(redis, look, cold, between)
@@ -161,7 +176,24 @@ class _Once(Struct):
         counts = {}
         if look is not None and HOT in tiers:
             counts = {base: tally.entries for base, tally in entries.tallies.items()}
-        return Verified(self.topic_partition, tuple(findings), counts, not_checked=not_checked)
+        if self.away is not None and not any(said):
+            said = [f"cold: {self.away.message.rstrip('.')}"]
+        not_checked = "; ".join(filter(None, said))
+        return Verified(
+            *(self.topic_partition, tuple(findings), counts),
+            not_checked=not_checked,
+            away=self.away,
+        )
+
+    def _compared(self, compared: _Comparison, records: pa.RecordBatch, between: Findings) -> None:
+        try:
+            compared.compare(records)
+        except LakelogError as error:
+            if not is_no_answer(error):
+                raise
+            path = getattr(error, "path", None) or ""
+            between.add(Kind.UNREACHABLE, path or "the table", predicate(error.message, path))
+            self.away = error
 
     def _hot(self, redis: HotLog, findings: list[Finding]) -> HotLook | None:
         try:
@@ -191,8 +223,10 @@ class _Once(Struct):
             raise
         except LakelogError as error:
             topic, partition = self.topic_partition
-            what = error.message
-            findings.append(Finding(Kind.TABLE, COLD, topic, partition, "the table", what))
+            kind, what = Kind.TABLE, error.message
+            if is_no_answer(error):
+                kind, self.away = Kind.UNREACHABLE, error
+            findings.append(Finding(kind, COLD, topic, partition, "the table", what))
             return None
 
     def _join(self, redis: HotLog, look: HotLook, cold: ColdSnapshot, between: Findings) -> None:

@@ -212,6 +212,16 @@ def test_numbers_of_the_operating_system_and_how_rust_writes_them(number, expect
             "AccessDeniedException: open s3a://b/k: (Service: S3, Status Code: 403)",
             ColdTierAccessError,
         ),
+        (
+            "[FAILED_READ_FILE.NO_HINT] reading /mnt/a.parquet. java.io.IOException: Input/output "
+            "error",
+            ColdTierUnavailableError,
+        ),
+        (
+            "[FAILED_READ_FILE.NO_HINT] reading s3a://b/k. ConnectionClosedException: Premature "
+            "end of Content-Length delimited message body (expected: 9; received: 4)",
+            ColdTierUnavailableError,
+        ),
         ("/data/503/status 429.parquet is odd", ColdTierRefusedError),
         ("a name of 503 and 403 letters", ColdTierRefusedError),
     ],

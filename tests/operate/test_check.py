@@ -7,18 +7,20 @@ import os
 import re
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
 import redis
 from segment_bench import Bench
 
-from lakelog import Lakelog
+from lakelog import Lakelog, back_off
 from lakelog.cli import main as cli
+from lakelog.errors import ColdTierError
 from lakelog.hot.keys import Keys
 from lakelog.operate.finding import Kind
 from lakelog.record import OffsetAndMetadata, OffsetRange, TopicPartition
@@ -390,6 +392,90 @@ def test_a_store_that_denies(
         s3_front.inject(Fault(method, ".", times=None, status=403))
         found = [one for one in lake.check().findings if one.where.endswith(step)]
     assert [one.kind in (Kind.STORE, Kind.UNREACHABLE) for one in found] == [True]
+
+
+def test_a_key_that_this_user_may_not_read_is_not_checked_and_not_foreign(world: World):
+    world.client.execute_command("ACL", "SETUSER", "default", "-hlen")
+    try:
+        with world.connect() as lake:
+            report = lake.check()
+    finally:
+        world.client.execute_command("ACL", "SETUSER", "default", "+hlen")
+    assert [(one.kind, one.tier) for one in report.findings] == [(Kind.UNREACHABLE, "hot")]
+
+
+# -- a store that fails in the middle ----------------------------------------------------------
+
+
+@pytest.fixture
+def stored(redis_url: str, s3_front: FaultyFront) -> Iterator[Lakelog]:
+    """Two partitions of 60 records: archived up to 40 in two files, and all of it in Redis too."""
+    root, options = f"s3://lakelog/{uuid4().hex}", s3_options(s3_front.url)
+    with Lakelog.connect(redis_url, root, storage_options=options, engine="inline") as lake:
+        lake.topics.create("orders", 2, {"retention.ms": -1, "local.retention.ms": -1})
+        for _ in range(2):
+            with lake.producer() as producer:
+                for at in range(40):
+                    producer.send("orders", f"order {at}", partition=at % 2)
+            lake.archive()
+        with lake.producer() as producer:
+            for at in range(40):
+                producer.send("orders", f"order {at}", partition=at % 2)
+        yield lake
+
+
+@pytest.mark.parametrize(("status", "words"), [(403, "ACCESS_DENIED"), (429, "429")])
+def test_a_file_that_cannot_be_read_now_is_not_checked_and_no_damage(
+    stored: Lakelog,
+    s3_front: FaultyFront,
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    words: str,
+):
+    monkeypatch.setattr(back_off, "ASK_AGAIN", back_off.ASK_AGAIN.within(0.02))
+    s3_front.inject(Fault("GET", r"partition(=|%3D)0/.*parquet", times=None, status=status))
+    report = stored.check(repair=True)
+    assert {(one.kind, one.partition, one.tier) for one in report.findings} == {
+        (Kind.UNREACHABLE, 0, "cold")
+    }
+    assert all(words in one.what for one in report.findings)
+    assert report.repairs == ()
+    first, second = report.partitions
+    assert (first.verdict, first.faults) == ("not checked", 0)
+    assert words in first.not_checked
+    # A store that may be away is not asked for the rest; one that refuses a file may have others.
+    assert second.verdict == "ok"
+    assert ("stopped answering" in second.not_checked) == (status == 429)
+    (file, *_) = [one.where for one in report.findings]
+    with pytest.raises(ColdTierError, match=words):  # nor is it moved aside
+        stored.quarantine("orders", 0).add_file(file)
+    s3_front.inject()
+    assert stored.quarantine("orders", 0).held() == []
+    assert stored.check().sound
+
+
+def test_a_store_that_fails_for_a_moment_is_asked_again(stored: Lakelog, s3_front: FaultyFront):
+    fault = Fault("GET", r"\.parquet", times=3, status=429)
+    s3_front.inject(fault)
+    assert stored.check().sound
+    assert fault.happened == 3
+
+
+def test_whenever_a_store_begins_to_refuse_nothing_is_called_damaged(
+    stored: Lakelog, s3_front: FaultyFront
+):
+    for skip in range(0, 1000, 11):
+        fault = Fault("GET", ".", times=None, skip=skip, status=403)
+        s3_front.inject(fault)
+        report = stored.check(repair=True)
+        told = {one.kind for one in report.findings}
+        if not fault.happened:
+            assert report.sound
+            break
+        assert told
+        assert told <= {Kind.UNREACHABLE, Kind.STORE}, (skip, report.findings)
+        assert report.repairs == ()
+    assert skip > 10
 
 
 # -- groups ------------------------------------------------------------------------------------

@@ -258,7 +258,8 @@ class LogView:
 
     def scan_data_files(self, snapshot: ColdSnapshot, partition: int) -> list[FileScan]:
         """See `ColdTable.scan_data_files`. Of a file with a deletion vector no more than whether
-        it can be read: what is said of its rows is said of those that are gone too.
+        it can be read: what is said of its rows is said of those that are gone too. A store that
+        is away is not asked for the rest.
         """
         there, reader = self._files(snapshot.version)
         found = []
@@ -271,6 +272,8 @@ class LogView:
                 if file.first is None:
                     scan = replace(scan, file=replace(file, records=-1))
                 found.append(replace(scan, said=said))
+                if scan.flaw is not None and scan.flaw.retriable:
+                    break  # it was asked again and again: so it would be for all others
         return found
 
     def spacing(

@@ -19,7 +19,8 @@ _OFFSET_AND_TIME = ["offset", "timestamp"]
 
 
 def scan_file(reader: SegmentReader, task: ScanTask) -> FileScan:
-    """Reads the whole file and says what it holds. Damage is part of the answer, not an error.
+    """Reads the whole file and says what it holds. What stops it is part of the answer, no error:
+    damage, or a store that does not hand the file out.
 
     Memory is bounded if rows are in order; else all offsets (8 bytes a row) are held at once.
 
@@ -54,15 +55,15 @@ def scan_file(reader: SegmentReader, task: ScanTask) -> FileScan:
 
 
 def offsets_of(reader: SegmentReader, file: SegmentFile) -> np.ndarray:
-    """The offsets of a file, in its order; none if it cannot be read.
+    """The offsets of a file, in its order.
 
     Runs on: executor (or in process).
+
+    Raises:
+        MissingFileError, CorruptRecordError, ColdTierError: see `SegmentReader.opened`.
     """
-    try:
-        with reader.opened(file) as opened:
-            return _all_offsets(opened)
-    except LakelogError:
-        return np.empty(0, np.int64)
+    with reader.opened(file) as opened:
+        return _all_offsets(opened)
 
 
 class _Scan:

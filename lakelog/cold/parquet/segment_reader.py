@@ -248,19 +248,29 @@ class SegmentReader:
 
     @contextmanager
     def opened(self, file: SegmentFile) -> Iterator[OpenFile]:
-        """The file as it is: its footer is read anew, its rows come unsorted, less deleted ones."""
+        """The file as it is: its footer is read anew, its rows come unsorted, less deleted ones.
+
+        Raises:
+            MissingFileError, CorruptRecordError: it is damaged.
+            ColdTierError: the store does not hand it out; see `Storage.naming`.
+        """
         path = f"{self._table_path}/{file.path}"
         with ExitStack() as stack:
-            with self._storage.naming(path):
-                source = stack.enter_context(
-                    self._storage.filesystem().open_input_file(self._storage.arrow_path(path))
-                )
-                footer = read_footer(source, names=self._names)
-                parquet = self._parquet(source, footer, file)
-                missing = set(FILE_SCHEMA.names) - {path.split(".")[0] for path in footer.columns}
-                if missing:
-                    raise pa.ArrowInvalid(f"it has no column {min(missing)}")
 
+            def opening() -> tuple[Any, Any, Footer]:
+                with self._storage.naming(path):
+                    source = stack.enter_context(
+                        self._storage.filesystem().open_input_file(self._storage.arrow_path(path))
+                    )
+                    footer = read_footer(source, names=self._names)
+                    parquet = self._parquet(source, footer, file)
+                    columns = {column.split(".")[0] for column in footer.columns}
+                    missing = set(FILE_SCHEMA.names) - columns
+                    if missing:
+                        raise pa.ArrowInvalid(f"it has no column {min(missing)}")
+                return source, parquet, footer
+
+            source, parquet, footer = patiently(f"opening {path}", opening)
             deleted = self.deleted(file)
 
             def batches(group: RowGroup, columns: list[str]) -> Iterator[pa.RecordBatch]:

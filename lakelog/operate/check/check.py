@@ -31,7 +31,7 @@ from ...hot.registry import TopicRegistry
 from ...read.topic_log import TopicLog
 from ...spark.place import ColdRoot
 from ...topic import Topic
-from ..finding import COLD, HOT, Finding, Kind, Progress
+from ..finding import COLD, HOT, Finding, Kind, Progress, is_no_answer
 from ..verification import verify
 from .group_positions import LogRange, judged
 from .report import FAULTS, NOT_CHECKED, OK, CheckReport, PartitionVerdict
@@ -151,11 +151,12 @@ class _Check(Struct):
 
     def _tables(self, found: Catalogue, topics: Sequence[Topic]) -> None:
         """What lies under the root and is none of the topics."""
-        told = {one.topic for one in self.findings if one.kind is Kind.TABLE}
+        of_tables = {Kind.TABLE, Kind.UNREACHABLE}
+        told = {one.topic for one in self.findings if one.kind in of_tables}
         for error in found.untold(self.log.root):
             name = getattr(error, "topic", None)
             place = str(getattr(error, "path", self.log.root))
-            finding = Finding(Kind.TABLE, COLD, name, None, place, error.message)
+            finding = Finding(_kind_of(error), COLD, name, None, place, error.message)
             if isinstance(error, AmbiguousTopicError):
                 self.notices.append(finding)
             elif name not in told:
@@ -183,6 +184,9 @@ class _Check(Struct):
         why = self._not_checked(topic)
         try:
             self._partitions(topic, asked, why, left)
+            if left:  # the cold root has stopped answering
+                why = self._not_checked(topic)
+                self._partitions(topic, [one for one in asked if one == HOT], why, left)
             if self._is_hot and self.log.registry is not None:
                 self._registered(topic)
             if is_cold:
@@ -194,8 +198,9 @@ class _Check(Struct):
         except LakelogError as error:
             if not any(one.topic == topic.name and one.tier != HOT for one in self.findings):
                 self.findings.append(
-                    Finding(Kind.TABLE, COLD, topic.name, None, "the table", error.message)
+                    Finding(_kind_of(error), COLD, topic.name, None, "the table", error.message)
                 )
+            self._away(error)
             why = "its table cannot be used"
         for partition in left:
             self._verdict(topic, partition, None, why)
@@ -215,6 +220,15 @@ class _Check(Struct):
             self.engines[topic.name] = tuple(dict.fromkeys(engines))
             beyond = "; ".join(filter(None, (why, verified.not_checked)))
             self._verdict(topic, partition, verified.findings, beyond)
+            if self._away(verified.away):
+                return
+
+    def _away(self, error: LakelogError | None) -> bool:
+        """Leaves out the rest of the cold tier if its store does not answer, asked long enough."""
+        if error is None or not error.retriable:
+            return False
+        self.cold_away = f"the cold root stopped answering ({error.message.rstrip('.')})"
+        return True
 
     @property
     def _is_hot(self) -> bool:
@@ -232,9 +246,10 @@ class _Check(Struct):
     def _verdict(
         self, topic: Topic, partition: int, findings: Sequence[Finding] | None, why: str
     ) -> None:
-        verdict = NOT_CHECKED if findings is None else FAULTS if findings else OK
+        count = sum(one.kind is not Kind.UNREACHABLE for one in findings or ())
+        is_checked = findings is not None and len(findings) == count
+        verdict = FAULTS if count else OK if is_checked else NOT_CHECKED
         records, self._records = self._records, 0
-        count = len(findings or ())
         self.verdicts.append(PartitionVerdict(topic.name, partition, verdict, records, count, why))
 
     def _count(self, records: int) -> None:
@@ -277,6 +292,8 @@ class _Check(Struct):
 
     def _table(self, topic: Topic) -> None:
         """Compares the table's copy of the settings, and looks for files that nobody names."""
+        if self.cold_away:
+            return
         table = self.log.table_of(topic)
         if self.log.registry is not None:
             self._mirrored(topic, self.log.registry, table)
@@ -350,12 +367,21 @@ class _Check(Struct):
             found = self.log.log_of(topic, is_cold).offsets()
         except (HotTierUnavailableError, HotTierAccessError):
             raise
-        except LakelogError:
+        except LakelogError as error:
+            if is_no_answer(error):
+                self._away(error)
+                where, what = f"groups of {topic.name}", error.message
+                self.findings.append(Finding(Kind.UNREACHABLE, COLD, topic.name, None, where, what))
             return {}  # it is damaged, which is told
         return {
             (topic.name, partition): LogRange(one.log_start, one.log_end)
             for partition, one in found.items()
         }
+
+
+def _kind_of(error: LakelogError) -> Kind:
+    """Of a table that cannot be used."""
+    return Kind.UNREACHABLE if is_no_answer(error) else Kind.TABLE
 
 
 def with_unreachable(report: CheckReport, error: LakelogError) -> CheckReport:
