@@ -10,7 +10,12 @@ from msgspec.structs import replace
 
 from .cold.emptying import empty, table_starts
 from .cold.table import NO_TABLE, ColdTable
-from .errors import ForeignTableError, LakelogError
+from .errors import (
+    ForeignTableError,
+    LakelogError,
+    MissingExtraError,
+    SparkUnavailableError,
+)
 from .hot.hot_log import HotLog
 from .keyspace_defaults import KeyspaceDefaults
 from .spark.place import ColdRoot
@@ -62,9 +67,16 @@ class ColdMirror:
 
     def mirrored(self, topic: Topic) -> Topic | None:
         """See `Copies.mirrored`."""
-        if self._root is None or not self._root.opens_in_tasks or not topic.config.tiered:
+        if self._root is None or not topic.config.tiered:
             return None
-        return self._table(topic).mirrored()
+        try:
+            return self._table(topic).mirrored()
+        except (MissingExtraError, SparkUnavailableError) as error:
+            raise error.changed(
+                message=f"the settings of topic {topic.name!r} were not changed: its table may "
+                f"have data keys that Redis has lost, and to look at it takes a Spark. "
+                f"{error.message}"
+            ) from error
 
     def settled(self, topic: Topic) -> None:
         """See `Copies.settled`: cleanup without Redis, and a restore, go by them."""

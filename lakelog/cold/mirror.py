@@ -105,5 +105,5 @@ def _check_keys_kept(topic: Topic, held: Mapping[str, str]) -> None:
     raise ContradictionError(
         f"the table of topic {topic.name!r} has {before}, and Redis has {after or 'none'}: it has "
         f"lost a change of the topic's settings. `lakelog topics rotate-key {topic.name}` takes up "
-        "again what a table at a path has; until then nothing is archived"
+        "again what the table has; until then nothing is archived"
     )

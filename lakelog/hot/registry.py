@@ -103,10 +103,11 @@ class Copies(Protocol):
         ...
 
     def mirrored(self, topic: Topic) -> Topic | None:
-        """The topic as its table has it; None: it has none, or telling would take a Spark.
+        """The topic as its table has it; None: it has none.
 
         Raises:
             ColdTierError: it cannot be read.
+            MissingExtraError, SparkUnavailableError: it lies with a catalog, and there is no Spark.
         """
         ...
 
@@ -340,7 +341,7 @@ class TopicRegistry:
         keyspace's defaults have said that its values are to be encrypted.
 
         Keys that Redis has lost, after a restart without its last second, come back from the
-        topic's table, if that lies at a path.
+        topic's table, which is looked at first.
 
         Args:
             wrap_with: the reference of another key-encryption key; the data keys stay the same.
@@ -349,6 +350,8 @@ class TopicRegistry:
             InvalidConfigError: the topic's values are not encrypted.
             InvalidArgumentError: `wrap_with` is no reference.
             EncryptionKeyError: the old or the new key cannot be had here; nothing was changed.
+            ColdTierError, MissingExtraError, SparkUnavailableError: the topic's table cannot be
+                looked at here; nothing was changed.
             ConcurrentConfigChangeError: somebody else altered the topic meanwhile.
         """
         if wrap_with is not None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import redis
 from msgspec.structs import replace
 from spark_log import SparkLog, rows_of
 
@@ -14,7 +15,7 @@ from lakelog.config import DATA_KEYS, ENCRYPTION_KEY
 from lakelog.encryption.keyring import new_data_keys
 from lakelog.encryption.of_topic import check_tasks_have_key
 from lakelog.encryption.sealed_values import MAGIC
-from lakelog.errors import InvalidArgumentError
+from lakelog.errors import ContradictionError, InvalidArgumentError
 from lakelog.spark import register
 from lakelog.spark.datasource import HAS_READ_LIMITS
 
@@ -104,6 +105,39 @@ def test_a_table_by_name_holds_what_it_takes_a_key_to_read(
         for row in spark.table(f"{schema}.orders_view").collect():
             assert bytes(row.value).startswith(MAGIC)
             assert (row.value_text, row.value_json) == (None, None)
+
+
+@pytest.mark.slow
+def test_a_key_that_redis_loses_comes_back_from_a_table_by_name(
+    redis_url: str, schema: str, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    (tmp_path / "key").write_text("aa" * 32)
+    log = SparkLog(redis_url, schema)
+    with log.lakelog as lake:
+        log.create(1, lakelog_encryption_key=f"file:{tmp_path}/key")
+        log.append(20)
+        before = redis_client.dump("lakelog:topics")
+        lake.topics.rotate_key("orders")
+        log.append(20)
+        log.archive()
+        lost = lake.topics.get("orders").config[DATA_KEYS]
+    redis_client.restore("lakelog:topics", 0, before, replace=True)
+    again = SparkLog(redis_url, schema)
+    again.rows, log = log.rows, again
+    with log.lakelog as lake:
+        lake.topics.alter("orders", {"retention.ms": 10**12})
+        log.append(20)
+        with pytest.raises(ContradictionError, match="lakelog topics rotate-key orders"):
+            lake.archiver("orders").run_once()
+        found = lake.topics.rotate_key("orders").config[DATA_KEYS]
+        assert found.keeps(lost)
+        assert found.current == lost.current + 1
+        log.archive()
+        assert rows_of(lake.dataframe("orders")) == log.expected()
+        redis_client.flushall()
+        lake.restore()
+        assert lake.topics.get("orders").config[DATA_KEYS] == found
+        assert rows_of(lake.dataframe("orders")) == log.expected()
 
 
 def test_a_key_that_tasks_cannot_read_is_refused_where_the_work_is_planned(
