@@ -36,6 +36,7 @@ BENCHMARKS = (
     "many_topics",
     "many_files",
     "many_segments",
+    "growth",
     "limits",
     "search",
     "engines",

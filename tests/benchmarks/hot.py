@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 
 from lakelog.codec import ProducedBatch, encode
-from lakelog.config import KIB, QUOTA_BYTE_RATE, QUOTA_HOT_BYTES, Compression, EntryFormat
+from lakelog.config import KIB, MIB, QUOTA_BYTE_RATE, QUOTA_HOT_BYTES, Compression, EntryFormat
 from lakelog.hot import HotLog
 from lakelog.read.unified_log import UnifiedLog
 from lakelog.record import TopicPartition, produced_batch
@@ -17,7 +17,11 @@ from .measures import BYTES, OURS, SECONDS, Goal, Row
 
 CALLS = 2_000
 RECORDS = 20_000
-UNTIERED = {"remote.storage.enable": False, "retention.ms": -1}
+UNTIERED = {
+    "remote.storage.enable": False,
+    "retention.ms": -1,
+    "max.message.bytes": 64 * MIB,
+}
 
 
 def rows(bench: Bench) -> Iterator[Row]:
@@ -77,7 +81,10 @@ def appending(
     (tp,) = topic.topic_partitions()
     sequence = iter(range(10**9))
     (entry,) = encode(
-        produced_batch([(hot.now_ms(), b"key", value, [])]), EntryFormat.FIELDS, Compression.NONE
+        produced_batch([(hot.now_ms(), b"key", value, [])]),
+        EntryFormat.FIELDS,
+        Compression.NONE,
+        max_entry_bytes=UNTIERED["max.message.bytes"],
     )
 
     def append() -> None:

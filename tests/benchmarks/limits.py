@@ -28,7 +28,7 @@ from .meters import cpu_s
 VALUES_MIB = 256  # of each size
 CALL_BYTES = 8 * MIB  # of a send_batch
 PARTITIONS, PRODUCERS = 2_000, 200
-UNTIERED = {"retention.ms": -1, "segment.bytes": GIB}
+UNTIERED = {"retention.ms": -1, "segment.bytes": GIB, "max.message.bytes": 64 * MIB}
 XADD, XRANGE, COPY = "bare XADD", "bare XRANGE", "one copy in memory"
 #: What lakelog does, and what stands beside it.
 WAYS = {"`send_batch`": XADD, "`read(…).to_arrow()`": XRANGE, "`archive`": XRANGE}
@@ -54,10 +54,10 @@ def rows(bench: Bench) -> Iterator[Row]:
 
 
 def made(value_bytes: int, size_bytes: int) -> Iterator[pa.Table]:
-    """Tables of about `CALL_BYTES`."""
+    """Tables of about `CALL_BYTES`; one value at least, and one table."""
     chance = np.random.default_rng(0)
-    count = CALL_BYTES // value_bytes
-    for _ in range(size_bytes // CALL_BYTES):
+    count = max(1, CALL_BYTES // value_bytes)
+    for _ in range(max(1, size_bytes // (count * value_bytes))):
         values = fixed(chance.bytes(count * value_bytes), count, value_bytes)
         yield pa.table({"value": values})
 

@@ -1,27 +1,55 @@
-"""The table and the chart of the README, from the figures of one run."""
+"""The tables and charts of the READMEs here, from the figures of one run."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from . import chart
+from . import chart, growth_page
 from .report import Report, table
 
 FOLDER = Path(__file__).parent
 README = FOLDER / "README.md"
 CHART = FOLDER / "ratios.svg"
+GROWTH, GROWTH_FIGURES = FOLDER / "growth.md", FOLDER / "growth.json"
+GROWTH_CHART, QUEUES_CHART = FOLDER / "growth.svg", FOLDER / "queues.svg"
 BEGIN, END = "<!-- written from results.json -->", "<!-- until here -->"
 
 
 def text(report: Report, readme: str) -> str:
     """The README with the run's figures between its marks."""
-    before, _, rest = readme.partition(BEGIN)
-    _, _, after = rest.partition(END)
     rows = [row for those in report.rows.values() for row in those]
     head = f"Taken {report.taken}, {report.rounds} rounds, on {report.machine.sentence()}."
-    return f"{before}{BEGIN}\n{head}\n\n{table(rows)}\n{END}{after}"
+    return between(readme, BEGIN, f"{head}\n\n{table(rows)}")
+
+
+def growth_text(report: Report, page: str) -> str:
+    """The page with each of its sections between marks of that name."""
+    for name, section in growth_page.sections(report).items():
+        page = between(page, f"<!-- written from growth.json: {name} -->", section)
+    return page
+
+
+def between(page: str, begin: str, new: str) -> str:
+    """The page with something else from a mark up to the next end."""
+    before, _, rest = page.partition(begin)
+    _, _, after = rest.partition(END)
+    return f"{before}{begin}\n{new}\n{END}{after}"
 
 
 def write(report: Report) -> None:
-    README.write_text(text(report, README.read_text("utf-8")), "utf-8")
-    CHART.write_text(chart.ratios(report), "utf-8")
+    """growth.md, its figures and its charts if `growth` was measured; the README if others were."""
+    if "growth" in report.rows:
+        GROWTH_FIGURES.write_text(_only(report).to_json(), "utf-8")
+        GROWTH.write_text(growth_text(report, GROWTH.read_text("utf-8")), "utf-8")
+        GROWTH_CHART.write_text(growth_page.charts(report), "utf-8")
+        QUEUES_CHART.write_text(growth_page.queues(report), "utf-8")
+    others = {name: rows for name, rows in report.rows.items() if name != "growth"}
+    if others:
+        rest = Report(report.machine, report.taken, report.rounds, report.scale, others)
+        README.write_text(text(rest, README.read_text("utf-8")), "utf-8")
+        CHART.write_text(chart.ratios(rest), "utf-8")
+
+
+def _only(report: Report) -> Report:
+    rows = {"growth": report.rows["growth"]}
+    return Report(report.machine, report.taken, report.rounds, report.scale, rows)

@@ -17,7 +17,8 @@ FOLDER = Path(__file__).parent
 AROUND = {
     *("bench", "measures", "meters", "processes", "local_spark", "machine"),
     *("kafka_peer", "kafka_cleaner", "cleaned_topics", "made_records", "made_segments"),
-    *("report", "readme", "chart"),
+    *("report", "readme", "chart", "line_chart"),
+    *("curves", "growth_page", "queueing", "simulation"),
 }
 
 
