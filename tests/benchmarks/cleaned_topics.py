@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
@@ -24,6 +24,7 @@ from lakelog.cold.store.storage import Storage
 from lakelog.engines.engine import Engine
 from lakelog.engines.spark import SparkEngine
 from lakelog.hot.hot_log import HotSource
+from lakelog.spark.engine_by_name import choose_engine
 
 from .bench import Bench, timed
 from .made_records import PARTITIONS, fixed
@@ -113,13 +114,25 @@ class OneTopic:
             lakelog.topics.alter(name, {"segment.ms": None})
         lakelog.archive(name)
 
-    def clean(self, step: str, **settings: object) -> tuple[float, CleanupReport]:
-        """Seconds of one step by a process that has not opened the table yet."""
-        defaults = [(name.replace("_", "."), str(value)) for name, value in settings.items()]
-        topic = replace(self.topic, config=self.topic.config.with_defaults(defaults))
+    def clean(
+        self, step: str, *, on_spark: bool = False, unset: Sequence[str] = (), **defaults: object
+    ) -> tuple[float, CleanupReport]:
+        """Seconds of one step by a process that has not opened the table yet, but has a Spark.
+
+        Args:
+            on_spark: however little there is to do; default: where it is done sooner.
+            unset: settings of the topic that are to be as if it had none.
+            defaults: of the keyspace, with ``_`` for ``.``.
+        """
+        topic = self.place.lakelog.topics.get(self.topic.name)  # as it was altered last
+        config = topic.config.replace(dict.fromkeys(unset)).with_defaults(
+            [(name.replace("_", "."), str(value)) for name, value in defaults.items()]
+        )
+        topic = replace(topic, config=config)
         rows_of = HotRows(HotSource(self.place.url))
         place = self.place
-        return timed_cleanup(topic, place.root, place.engine, step, SystemClock(), rows_of)
+        engine = place.engine if on_spark else choose_engine()
+        return timed_cleanup(topic, place.root, engine, step, SystemClock(), rows_of)
 
 
 def timed_cleanup(
