@@ -21,10 +21,11 @@ from multiprocessing.synchronize import Barrier
 from threading import Thread
 from uuid import uuid4
 
+import redis
+
 from lakelog import Lakelog, Topic, TopicPartition
 from lakelog.config import GIB, MIB
 from lakelog.hot import HotLog
-from lakelog.testing.servers import RedisServer
 
 from . import commits, hot, limits, many_files, many_segments, many_topics
 from .bench import Bench, timed
@@ -32,7 +33,7 @@ from .consume import one_more
 from .curves import CPU_HERE, CPU_OF_REDIS, Point
 from .many_segments import TOGETHER
 from .measures import BYTES, CORES, OURS, SECONDS, Row, Unit
-from .meters import cpu_s
+from .meters import redis_cpu_s
 from .processes import meet, phases_on_processes
 
 PARTITIONS = (1, 10, 100, 1_000, 10_000)
@@ -45,7 +46,7 @@ CONSUMERS = (1, 5, 50, 500)
 READERS = (1, 2, 4, 8)
 
 OFTEN = 1_000  # what is smaller is measured in several rounds
-VALUES_BYTES = 16 * MIB  # of each size
+VALUES_BYTES = 32 * MIB  # of each size
 APPENDS_BYTES, APPENDS = 32 * MIB, 100  # of single appends of each size, at most
 GROUP_PARTITIONS = 500
 OF_A_CONNECTION = 20  # consumers, fewer than a process has connections to a server
@@ -92,17 +93,15 @@ def several(bench: Bench, at: int, once: Callable[[], Round]) -> Figures:
 class Meter:
     """Times calls, and how long this process and a Redis were on a CPU for them."""
 
-    def __init__(self, server: RedisServer) -> None:
-        self._server = server
+    def __init__(self, client: redis.Redis) -> None:
+        self._client = client
         self.found: dict[tuple[str, Unit], float] = {}
 
-    def __call__(self, what: str, work: Callable[[], object], share: float = 1) -> None:
-        """`share` of all that was done counts."""
-        server_s, own_s = cpu_s(self._server.pid), time.process_time()
-        seconds = timed(work)
-        self.found[what, SECONDS] = seconds * share
-        self.found[what + CPU_HERE, SECONDS] = (time.process_time() - own_s) * share
-        self.found[what + CPU_OF_REDIS, SECONDS] = (cpu_s(self._server.pid) - server_s) * share
+    def __call__(self, what: str, work: Callable[[], object]) -> None:
+        server_s, own_s = redis_cpu_s(self._client), time.process_time()
+        self.found[what, SECONDS] = timed(work)
+        self.found[what + CPU_HERE, SECONDS] = time.process_time() - own_s
+        self.found[what + CPU_OF_REDIS, SECONDS] = redis_cpu_s(self._client) - server_s
 
 
 def of_partitions(bench: Bench, partitions: int) -> Figures:
@@ -110,10 +109,11 @@ def of_partitions(bench: Bench, partitions: int) -> Figures:
     with (
         bench.redis({"appendonly": "no"}) as server,
         Lakelog.connect(server.url, bench.new_folder(), engine="inline") as lake,
+        server.client() as client,
     ):
 
         def once() -> Round:
-            name, meter = f"wide-{next(numbers)}", Meter(server)
+            name, meter = f"wide-{next(numbers)}", Meter(client)
             meter("the topic made", lambda: lake.topics.create(name, partitions))
 
             def append() -> None:
@@ -227,7 +227,9 @@ def of_commits(bench: Bench, made: int) -> Figures:
 
 def of_values(bench: Bench, value_bytes: int) -> Figures:
     """A record of so many random bytes, in seconds on a CPU; and one append that is answered."""
-    tables = list(limits.made(value_bytes, bench.scaled(VALUES_BYTES, value_bytes)))
+    size_bytes = bench.scaled(VALUES_BYTES, value_bytes)
+    records = size_bytes // value_bytes  # of a table at most, which matters to a small scale
+    tables = [table.slice(0, records) for table in limits.made(value_bytes, size_bytes)]
     of_a_gib = value_bytes / GIB
     with (
         bench.redis({"appendonly": "no"}) as server,
@@ -263,7 +265,8 @@ def of_consumers(bench: Bench, consumers: int) -> Figures:
             for _ in range(-(-consumers // OF_A_CONNECTION))
         ]
         lakes[0].topics.create("shared", partitions)
-        numbers, meter = count(), Meter(server)
+        client = stack.enter_context(server.client())
+        numbers, meter = count(), Meter(client)
 
         def once() -> Round:
             group = f"group-{next(numbers)}"
@@ -277,9 +280,9 @@ def of_consumers(bench: Bench, consumers: int) -> Figures:
                 last_s = one_more(polling, members, partitions)
                 found["a group, from nobody to all", SECONDS] = time.perf_counter() - began_s
                 found["a group, one more member", SECONDS] = last_s
-                idle_s, redis_s = bench.scaled(IDLE_S, 1), cpu_s(server.pid)
+                idle_s, redis_s = bench.scaled(IDLE_S, 1), redis_cpu_s(client)
                 time.sleep(idle_s)
-                used = (cpu_s(server.pid) - redis_s) / idle_s
+                used = (redis_cpu_s(client) - redis_s) / idle_s
                 found["a group with nothing to read: Redis", CORES] = used
             return found
 

@@ -122,8 +122,12 @@ def nodes(services: Services) -> str:
     ]
     for count in (1, 10, 100):
         for what, first, most in _plans(services, count):
-            lines.append(f"| {count} | {what} | {first} | {most:.2g} / {0.7 * most:.2g} |")
+            lines.append(f"| {count} | {what} | {first} | {_rate(most)} / {_rate(0.7 * most)} |")
     return "\n".join(lines)
+
+
+def _rate(gib_per_s: float) -> str:
+    return f"{gib_per_s:.1f}" if gib_per_s >= 1 else f"{gib_per_s:.2f}"
 
 
 def _plans(services: Services, count: int) -> Iterator[tuple[str, str, float]]:
