@@ -179,16 +179,20 @@ redis.call('ZCARD', times)
 -- read until the next check.
 local function retained(by_time)
   local log_start, segment = p.log_start, p.segment
-  local went_well, result = pcall(retain, p, settings, now, by_time) -- may roll the segment
+  -- May roll the segment.
+  local went_well, trim, is_cut = pcall(retain, p, settings, now, by_time, #entries)
   if not went_well then
     -- A closed segment is foreign. The append stands; retain.lua and readers name the segment.
     p.log_start, p.segment = log_start, segment
   end
-  return went_well and result
+  return went_well and trim, went_well and is_cut
 end
 local is_due, checked = check_due(st[18], settings, now)
 if is_due then
-  local trim = retained(true)
+  local trim, is_cut = retained(true)
+  if is_cut then
+    checked = nil -- the next append goes on with it
+  end
   if trim then
     st[8], st[9] = p.log_start, math.max(tonumber(st[9]), p.log_start)
     st[13] = p.closed_bytes

@@ -253,23 +253,41 @@ local function without_calls_from(value, offset)
   end
 end
 
+-- Gives the closed segments by number, the oldest first; false behind the last, nobody asks further.
+-- Read two at first, as an append rarely looks beyond the second, then many at a time.
+local function closed_by_age()
+  local read, many = {}, 2
+  return function(i)
+    if read[i] == nil then
+      local page = redis.call('ZRANGE', segments, #read, #read + many - 1)
+      for _, text in ipairs(page) do
+        read[#read + 1] = text
+      end
+      if #page < many then
+        read[#read + 1] = false
+      end
+      many = 50
+    end
+    if type(read[i]) == 'string' then
+      read[i] = parse_closed(read[i])
+    end
+    return read[i]
+  end
+end
+
 -- Prepares to drop what lies wholly below `before`: entries, closed segments, time-index entries.
 -- `open_base` is the open segment's. Returns the bytes of the segments to be dropped, and a function
 -- that drops all of it. The caller calls it after raising the start in `:state`. If half of the
 -- transaction is lost, a start above offsets that are still there does no harm; one below a hole does.
 local function trimming(before, open_base)
   redis.call('XLEN', stream) -- a key of another type must be refused now
-  local freed, dropped = 0, 0
-  while true do
-    local oldest = redis.call('ZRANGE', segments, dropped, dropped + 1)
-    if not oldest[1] then
+  local freed, dropped, closed = 0, 0, closed_by_age()
+  while closed(dropped + 1) do
+    local following = closed(dropped + 2)
+    if (following and following.base or open_base) > before then
       break
     end
-    local next_base = oldest[2] and parse_closed(oldest[2]).base or open_base
-    if next_base > before then
-      break
-    end
-    freed = freed + parse_closed(oldest[1]).bytes
+    freed = freed + closed(dropped + 1).bytes
     dropped = dropped + 1
   end
   -- Offsets grow with the scores, so a binary search finds the first index entry to keep.
@@ -313,17 +331,16 @@ end
 -- Write-time retention of an untiered topic: Kafka's three passes, each from the oldest segment to
 -- the first that does not qualify, then by entries; the pass by time only if asked for. `p`
 -- (log_start, log_end, closed_bytes, segment) is changed in place. The caller stores it, then calls
--- the returned function (see `trimming`); nil: nothing goes.
-local function retain(p, settings, now, by_time)
+-- the returned function (see `trimming`); nil: nothing goes. Also returns whether more may go: as what
+-- goes is the oldest, a part of it is a log start that was good a moment before, and all others who use
+-- the server get their turn before the next part. `made` is how many entries the call appends, which
+-- may be as many segments: twice as many may go, so that retention keeps up with any appends.
+local SEGMENTS_AT_ONCE, ENTRIES_AT_ONCE = 250, 250 -- a few milliseconds
+local ENTRY_BYTES_AT_ONCE = 8388608
+local function retain(p, settings, now, by_time, made)
+  local left, is_cut = SEGMENTS_AT_ONCE + 2 * made, false
   local first_kept = p.log_start
-  local looked_at = {} -- read one by one: an append rarely looks beyond the second of many segments
-  local function closed(i)
-    if looked_at[i] == nil then
-      local text = redis.call('ZRANGE', segments, i - 1, i - 1)[1]
-      looked_at[i] = text and parse_closed(text) or false
-    end
-    return looked_at[i]
-  end
+  local closed = closed_by_age()
   local at = 1
   local function walk(expired)
     while true do
@@ -339,6 +356,11 @@ local function retain(p, settings, now, by_time)
       if not expired(candidate, next_base) then
         return
       end
+      if left == 0 then
+        is_cut = true
+        return
+      end
+      left = left - 1
       if closed(at) then
         at = at + 1
       else
@@ -373,22 +395,34 @@ local function retain(p, settings, now, by_time)
   end
   local excess = settings.retention_entries >= 0
     and redis.call('XLEN', stream) - settings.retention_entries or 0
-  local from = '-'
+  local from, seen, bytes, count = '-', 0, 0, 8
   while excess > 0 do
-    local page = redis.call('XRANGE', stream, from, '+', 'COUNT', math.min(excess, 500))
+    if seen >= 2 * made and (seen >= ENTRIES_AT_ONCE or bytes >= ENTRY_BYTES_AT_ONCE) then
+      is_cut = true
+      break
+    end
+    local page = redis.call('XRANGE', stream, from, '+', 'COUNT', math.min(excess, count))
     if not page[1] then
       break
     end
+    for _, entry in ipairs(page) do
+      for _, value in ipairs(entry[2]) do
+        bytes = bytes + #value
+      end
+    end
     first_kept = math.max(first_kept, tonumber(string.match(page[#page][1], '%d+')) + 1)
     from = '(' .. page[#page][1]
-    excess = excess - #page
+    excess, seen = excess - #page, seen + #page
+    -- As many as a quarter of the bytes holds, by what was seen.
+    count = math.max(1, math.min(100, math.floor(ENTRY_BYTES_AT_ONCE * seen / (4 * bytes + 1))))
   end
   if first_kept > p.log_start then
     local freed, trim = trimming(first_kept, p.segment.base)
     p.log_start = first_kept
     p.closed_bytes = p.closed_bytes - freed
-    return trim
+    return trim, is_cut
   end
+  return nil, false
 end
 
 -- Stores what `retain` changed, then drops what goes.

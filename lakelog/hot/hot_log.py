@@ -725,10 +725,13 @@ class HotLog:
         """
         keys = self._keys.partition(topic_partition)
         now = "" if self._clock is None else self._clock.now_ms()
-        log_start: int = call_script(self._servers, "retain", keys.all(), [now, int(when_due)])
-        if log_start < 0:
-            raise unknown_partition(topic_partition)
-        return log_start
+        while True:
+            arguments = [now, int(when_due)]
+            log_start, has_more = call_script(self._servers, "retain", keys.all(), arguments)
+            if log_start < 0:
+                raise unknown_partition(topic_partition)
+            if not has_more:
+                return int(log_start)
 
     def recover(
         self,

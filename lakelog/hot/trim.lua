@@ -6,8 +6,6 @@
 -- partition is only trimmed with its log start: whoever archived it may not know yet that nobody does
 -- any more.
 
-local SEGMENTS_AT_ONCE = 250 -- a few milliseconds
-
 local st = redis.call('HMGET', state, 'topic_id', 'local_log_start', 'log_start', 'log_end',
   'segment', 'closed_bytes', 'unarchived_since', 'run_id', 'settings')
 if not st[1] or ARGV[1] ~= '' and st[1] ~= ARGV[1] then

@@ -3,10 +3,10 @@
 A partition of 100,000 closed segments, put into Redis by hand, and a million producers that it
 remembers. How long a script of each question takes, as Redis's slow log tells: an append of one
 record, where the partition ends, all its segments, those that an archiver asks for, where a time is
-with and without a time index, a look for damage, and trimming half of it; and of a recovery. Of the
-scripts that one question takes, whose parts are alike, it is the median: others on the machine make
-some of them seem long. Beside them, in the same round, one script that takes all segments through
-Lua.
+with and without a time index, a look for damage, trimming half of it, and retention of half of one
+like it whose topic is not tiered; and of a recovery. Of the scripts that one question takes, whose
+parts are alike, it is the median: others on the machine make some of them seem long. Beside them,
+in the same round, one script that takes all segments through Lua.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from lakelog.config import Compression, EntryFormat
 from lakelog.hot import HotLog
 from lakelog.hot.keys import Keys, PartitionKeys
 from lakelog.record import TopicPartition, produced_batch
-from lakelog.topic import Topic
 
 from .bench import Bench
 from .measures import OURS, SECONDS, Row
@@ -76,7 +75,7 @@ class Round:
         client.flushall()
         topic = hot.topics().create("segments", 1)
         tp = topic.partition(0)
-        keys = self._fill(topic, tp)
+        keys = self._fill(tp, self._producers)
         self.producers_bytes = client.memory_usage(keys.producers, samples=0) or 0
         last_ms = EPOCH_MS + self._segments - 2
         (entry,) = encode(
@@ -116,6 +115,12 @@ class Round:
         )
         client.hset(keys.state, "run_id", "before")
         self._scripts(found, RECOVERY, lambda: hot.recover_all({tp: end + 10}))
+        settings = {"remote.storage.enable": False, "retention.ms": -1}
+        half = {"retention.bytes": self._segments * 1000 // 2}
+        untiered = hot.topics().create("untiered", 1, {**settings, **half}).partition(0)
+        self._fill(untiered, producers=0)
+        what = "retention of half of it, untiered"
+        self._scripts(found, what, lambda: hot.retain(untiered))
         return found
 
     def _scripts(
@@ -128,7 +133,7 @@ class Round:
         took = [one["duration"] / 1e6 for one in told if one["command"].startswith(b"EVAL")]
         found[what, EACH], found[what, TOGETHER] = statistics.median(took), sum(took)
 
-    def _fill(self, topic: Topic, topic_partition: TopicPartition) -> PartitionKeys:
+    def _fill(self, topic_partition: TopicPartition, producers: int) -> PartitionKeys:
         client, end = self._client, self._end
         keys = Keys(self._hot.keyspace).partition(topic_partition)
         for first in range(0, self._segments, AT_ONCE):
@@ -140,8 +145,8 @@ class Round:
             }
             client.zadd(keys.segments, texts)
             client.zadd(keys.times, {base + RECORDS - 1: EPOCH_MS + n for n, base in bases.items()})
-        for first in range(0, self._producers, AT_ONCE):
-            numbers = range(first, min(self._producers, first + AT_ONCE))
+        for first in range(0, producers, AT_ONCE):
+            numbers = range(first, min(producers, first + AT_ONCE))
             call = f"0 {EPOCH_MS}|0 99 5 -1"
             client.hset(keys.producers, mapping={str(10**15 + n): call for n in numbers})
         client.hset(
@@ -151,7 +156,7 @@ class Round:
                 "closed_bytes": self._segments * 1000,
                 "segment": f"{end} 0 -1 -1 {EPOCH_MS} {EPOCH_MS}",
                 "index": f"0 {EPOCH_MS + self._segments} {EPOCH_MS + self._segments}",
-                "producer_count": self._producers,
+                "producer_count": producers,
             },
         )
         return keys

@@ -341,6 +341,46 @@ def test_a_full_redis_makes_room_by_retention(make_redis, make_bench):
     assert bench.append(NOW_MS + 1001).base_offset == end
 
 
+# -- by parts ----------------------------------------------------------------------------------
+
+MANY = 600
+A_PART = {
+    "by size": ("retention.bytes", RECORD),
+    "by time": ("retention.ms", 0),
+    "by entries": ("lakelog.retention.entries", 1),
+}
+
+
+@pytest.mark.parametrize("way", A_PART)
+def test_no_call_drops_all_of_very_many_and_together_they_do(make_bench, way):
+    """A server does nothing else during a call. A part of the oldest is what was legal before."""
+    checked_ms = 0 if way == "by time" else -1  # the first check comes an interval later
+    settings = {"internal_segment_bytes": RECORD, "retention_ms": checked_ms}
+    bench = make_bench(**{**UNTIERED, **settings})
+    fill(bench, MANY, timestamp_ms=10)
+    bench.hot.topics().alter("orders", dict([A_PART[way]]))
+    bench.clock.advance(CHECK_MS)
+    seen = [0]
+    while seen[-1] < MANY // 2 + 1:  # it comes on by itself, and anybody may look in between
+        end = MANY + len(seen)
+        seen.append(bench.append_sized(RECORD, 10).log_start)
+        assert seen[-2] < seen[-1] < MANY
+        assert starts(bench) == (seen[-1], seen[-1])
+        assert bench.read_offsets(seen[-1]) == list(range(seen[-1], end))
+        assert bench.client.xlen(bench.keys()[0]) == end - seen[-1]
+    kept = 0 if way == "by time" else 1
+    assert bench.hot.retain(bench.tp()) == end - kept
+    assert bench.read_offsets(end - kept) == list(range(end - kept, end))
+    assert starts(bench) == (end - kept, end - kept)
+
+
+def test_a_call_of_many_entries_drops_as_many_as_it_adds(make_bench):
+    bench = make_bench(**UNTIERED, lakelog_retention_entries=3)
+    for end in (900, 1800):
+        bench.append(*[NOW_MS] * 900)
+        assert starts(bench) == (end - 3, end - 3)
+
+
 # -- against a model ---------------------------------------------------------------------------
 
 
