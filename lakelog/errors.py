@@ -257,7 +257,6 @@ class PolicyViolationError(LakelogError):
     topic: str | None = None
     path: str | None = None
     entry_id: EntryId | str | None = None
-    entries: int | None = None
 
 
 class ApplyFailedError(LakelogError):

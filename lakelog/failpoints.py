@@ -63,6 +63,7 @@ NAMES: tuple[str, ...] = (
     "purge.before_end",
     "quarantine.after_copy",
     "quarantine.after_move",
+    "quarantine.after_part",
     "quarantine.after_release",
     "quarantine.after_return",
     "quarantine.after_roll",

@@ -11,7 +11,7 @@
 | ``{<stream>}:producers`` | hash | producer id → epoch and its last five calls |
 | ``{<stream>}:quarantine`` | hash | entries moved aside, see ``quarantine.lua`` |
 | ``{<stream>}:shares`` | hash | group id → its ranges, see ``groups/share/share.lua`` |
-| ``{<stream>}:rebuilt`` | stream | only within one script that makes the stream anew |
+| ``{<stream>}:rebuilt`` | stream | the stream, while it is made anew; see quarantine.lua |
 | ``{<stream>}:deleted:{topic_id}:{kind}`` | as above | what is kept of a deleted topic |
 | ``{keyspace}:groups`` | hash | group id → its creation, see ``groups/listing.lua`` |
 | ``{<groups>}:recorded`` | hash | what is recorded of them in the cold root, see ``record.lua`` |

@@ -10,13 +10,17 @@
 --   give_up  note                  drops its bytes for good; its gap and the note stay
 --
 -- KEYS: the five of the partition, then quarantine, rebuilt. `:quarantine` is a hash: `{id}` → a
--- note as JSON, `{id}|{n}` → the n-th name or value of the entry, byte for byte.
+-- note as JSON, `{id}|{n}` → the n-th name or value of the entry, byte for byte; `|rebuilding` →
+-- what `rebuilt` is for.
 --
 -- The gap: the offsets that the id names and that no other entry holds; start = end: none.
 -- If another client changed it since the look, the answer is {'CHANGED'}, and nothing was written.
+-- {'MORE'}: the stream has to be written anew, which is done by parts beside it, so that all others who
+-- use the server get their turn. Nothing is seen of it; the same call again does the next part.
 
 local quarantine, rebuilt = KEYS[6], KEYS[7]
-local MAX_REBUILT = 100000 -- entries; copying them stalls the server for well below a second
+local ENTRIES_AT_ONCE, BYTES_AT_ONCE = 500, 8388608 -- a few milliseconds
+local REBUILDING = '|rebuilding'
 local MAX_OFFSET = 9007199254740992
 
 local verb, id = ARGV[1], ARGV[3]
@@ -109,31 +113,78 @@ local function cut_segments(first, ending)
   end
 end
 
--- Rebuilds the stream without one entry, or with one more. It is made again because entries can be
--- added only at the end, and after XDEL of the last one, ids below it stay refused.
-local function rebuild(without, with)
-  redis.call('DEL', rebuilt)
-  local at = '-'
-  local added = not with
-  while true do
-    local page = redis.call('XRANGE', stream, at, '+', 'COUNT', 500)
-    if not page[1] then
-      break
+-- Whether an id is below another. (Doubles are exact for lakelog's, and monotonous for all.)
+local function is_below(one, other)
+  local first, second = string.match(one, '^(%d+)%-(%d+)$')
+  local third, fourth = string.match(other, '^(%d+)%-(%d+)$')
+  first, second, third, fourth = tonumber(first), tonumber(second), tonumber(third), tonumber(fourth)
+  return first < third or first == third and second < fourth
+end
+
+local function stop_rebuilding()
+  redis.call('UNLINK', rebuilt)
+  redis.call('HDEL', quarantine, REBUILDING)
+end
+
+-- Copies a part of the stream to `rebuilt`, without one entry or with one more. Answers MORE until all is
+-- there, then OK; CHANGED if somebody else took entries out meanwhile: it begins anew. It is made again
+-- because entries can be added only at the end, and after XDEL of the last one, ids below it stay refused.
+-- The field `|rebuilding` says what for: who wants the same goes on with it. All scripts here that change
+-- entries end it, appends are met at the end, and what was trimmed meanwhile goes when it is put in place.
+local function rebuild_part(without, with)
+  local purpose = table.concat({ verb, id, st[1], RUN_ID }, ' ')
+  if redis.call('HGET', quarantine, REBUILDING) ~= purpose then
+    stop_rebuilding()
+    redis.call('HSET', quarantine, REBUILDING, purpose)
+  end
+  local last = redis.call('XREVRANGE', rebuilt, '+', '-', 'COUNT', 1)[1]
+  local at = last and '(' .. last[1] or '-'
+  local added = not with or last and not is_below(last[1], id)
+  local seen, bytes, count = 0, 0, 8
+  local page
+  repeat
+    if seen >= ENTRIES_AT_ONCE or bytes >= BYTES_AT_ONCE then
+      return 'MORE'
     end
+    page = redis.call('XRANGE', stream, at, '+', 'COUNT', count)
     for _, entry in ipairs(page) do
-      if not added and offsets_of(entry[1]) and offsets_of(entry[1]) >= with.ending then
-        redis.call('XADD', rebuilt, id, unpack(with.fields))
+      if not added and is_below(id, entry[1]) then
+        redis.call('XADD', rebuilt, id, unpack(with))
         added = true
       end
       if entry[1] ~= without then
         redis.call('XADD', rebuilt, entry[1], unpack(entry[2]))
       end
+      for _, value in ipairs(entry[2]) do
+        bytes = bytes + #value
+      end
+      at = '(' .. entry[1]
     end
-    at = '(' .. page[#page][1]
-  end
+    seen = seen + #page
+    -- As many as a quarter of the bytes holds, by what was seen.
+    count = math.max(1, math.min(100, math.floor(BYTES_AT_ONCE * seen / (4 * bytes + 1))))
+  until not page[1]
   if not added then
-    redis.call('XADD', rebuilt, id, unpack(with.fields))
+    redis.call('XADD', rebuilt, id, unpack(with))
   end
+  local oldest = redis.call('XRANGE', stream, '-', '+', 'COUNT', 1)[1]
+  if oldest and with and is_below(id, oldest[1]) then
+    redis.call('XTRIM', rebuilt, 'MINID', id)
+  elseif oldest then
+    redis.call('XTRIM', rebuilt, 'MINID', oldest[1])
+  end
+  local wanted = redis.call('XLEN', stream) + (with and 1 or 0)
+  if without and #redis.call('XRANGE', stream, without, without) > 0 then
+    wanted = wanted - 1
+  end
+  if redis.call('XLEN', rebuilt) ~= wanted then
+    stop_rebuilding()
+    return 'CHANGED'
+  end
+  return 'OK'
+end
+
+local function put_in_place()
   if redis.call('EXISTS', rebuilt) == 1 then
     redis.call('RENAME', rebuilt, stream)
   else
@@ -172,8 +223,9 @@ if verb == 'move' then
   end
   local last = tonumber(string.match(id, '^%d+'))
   local blocks = entry and last >= log_end -- ids of later appends would be below it
-  if blocks and redis.call('XLEN', stream) > MAX_REBUILT then
-    return { 'TOO_MANY', redis.call('XLEN', stream), MAX_REBUILT }
+  local made = blocks and rebuild_part(id) or 'OK'
+  if made ~= 'OK' then
+    return { made }
   end
   -- Copied, declared, taken out, in this order: half of it loses no byte and leaves no hole.
   if entry then
@@ -196,10 +248,11 @@ if verb == 'move' then
       'quarantined', (st[7] and st[7] ~= '' and st[7] .. ',' or '') .. own)
   end
   if entry and blocks then
-    rebuild(id)
+    put_in_place()
   elseif entry then
     redis.call('XDEL', stream, id)
   end
+  stop_rebuilding()
   redis.call('ZREM', times, int(last))
   for _, text in ipairs(found) do
     redis.call('ZREM', segments, text)
@@ -261,13 +314,15 @@ if not is_back and (entry or before and reach and reach > first)
   or not was or first < tonumber(st[3]) then
   return { 'CHANGED' }
 end
-if redis.call('XLEN', stream) > MAX_REBUILT then
-  return { 'TOO_MANY', redis.call('XLEN', stream), MAX_REBUILT }
+local made = is_back and 'OK' or rebuild_part(nil, fields)
+if made ~= 'OK' then
+  return { made }
 end
 if not is_back then
-  rebuild(nil, { ending = ending, fields = fields })
+  put_in_place()
 end
 redis.call('ZADD', segments, int(first), ARGV[6])
 redis.call('HSET', state, 'gaps', without_gap(st[5], own), 'quarantined', without_gap(st[7], own),
   'closed_bytes', int(tonumber(st[6]) + parse_closed(ARGV[6]).bytes))
+stop_rebuilding()
 return { 'OK' }

@@ -2,7 +2,8 @@
 
 The bytes of such an entry lie in ``:quarantine``, as they were; its offsets become a declared gap
 between two segments. Moving one aside takes one script; putting it back takes two, and in between
-it is in both places: another release then finishes the job. See ``quarantine.lua``.
+it is in both places: another release then finishes the job. Where the stream has to be written
+anew, that is done before, by parts that nobody sees. See ``quarantine.lua``.
 """
 
 from __future__ import annotations
@@ -127,7 +128,6 @@ class HotQuarantine:
             parts = [part for one in cut for part in self._parts(one, look.gap, archived_end)]
             failpoint("quarantine.before_move")
             answer = self._call("move", entry_id, *look.gap, _note(moved), len(cut), *texts, *parts)
-            self._refuse_many(answer)
             if answer[0] == b"OK":
                 failpoint("quarantine.after_move")
                 return moved
@@ -208,7 +208,6 @@ class HotQuarantine:
             return held
         failpoint("quarantine.before_release")
         answer = self._call("release", entry_id, *held.gap, segment_text(segment))
-        self._refuse_many(answer)
         if answer[0] != b"OK":
             raise PolicyViolationError(
                 f"entry {entry_id} of {self._topic_partition} cannot go back: its offsets were "
@@ -233,6 +232,14 @@ class HotQuarantine:
         left = replace(held, reason=reason, fields=())
         self._call("give_up", held.entry_id, _note(left))
 
+    def drop_copy(self) -> None:
+        """Drops the copy of the stream that a process left which died while it made one.
+
+        Who runs that again would go on with it, so this is for who must know that no copy is left.
+        """
+        keys = self._keys.partition(self._topic_partition)
+        self._servers.for_key(keys.rebuilt).call(("UNLINK", keys.rebuilt))
+
     def is_back(self, entry_id: str) -> bool:
         """Whether an entry that has bytes here is in the stream too: partly released."""
         return bool(self._look(entry_id).fields)
@@ -241,12 +248,16 @@ class HotQuarantine:
 
     def _call(self, verb: str, entry_id: str, *arguments: Any) -> list[Any]:
         keys = self._keys.partition(self._topic_partition)
-        answer: list[Any] = call_script(
-            self._servers,
-            "quarantine",
-            (*keys.all(), keys.quarantine, keys.rebuilt),
-            [verb, str(self._topic_id), entry_id, *arguments],
-        )
+        while True:
+            answer: list[Any] = call_script(
+                self._servers,
+                "quarantine",
+                (*keys.all(), keys.quarantine, keys.rebuilt),
+                [verb, str(self._topic_id), entry_id, *arguments],
+            )
+            if answer[0] != b"MORE":
+                break
+            failpoint("quarantine.after_part")
         if answer[0] == b"UNKNOWN_TOPIC_ID":
             check_topic_id(self._topic_partition, answer[1], self._topic_id)
         return answer
@@ -328,15 +339,6 @@ class HotQuarantine:
             segment.created_ms,
             segment.modified_ms,
         )
-
-    def _refuse_many(self, answer: list[Any]) -> None:
-        if answer[0] == b"TOO_MANY":
-            raise PolicyViolationError(
-                f"{self._topic_partition} holds {answer[1]} entries in Redis, and this one's place "
-                f"needs all of them written anew, which is done for {answer[2]} at most. Archive "
-                "the topic (what is read is not touched by it), and try again",
-                entries=answer[1],
-            )
 
     def _changed(self, entry_id: str) -> ConcurrentChangeError:
         return ConcurrentChangeError(

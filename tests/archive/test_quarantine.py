@@ -253,6 +253,80 @@ def test_killed_while_it_goes_back_an_entry_is_there_once(tiers, redis_client, s
     assert tiers.archived() == tiers.expected()
 
 
+@pytest.mark.parametrize("goes_back", [True, False], ids=["an entry goes back", "one blocks all"])
+def test_a_long_stream_is_written_anew_by_parts_that_nobody_sees(
+    make_tiers, redis_client, goes_back
+):
+    tiers = make_tiers(local_retention_ms=-1)
+    tiers.append(1700, entry_records=1)
+    stream, copy = keys(tiers).stream, keys(tiers).rebuilt
+    expected = redis_client.xrange(stream)
+    if goes_back:
+        aside(tiers, "850-1")
+    else:
+        redis_client.xadd(stream, {"a": b"x"}, id="5000-10")
+
+    def act():
+        if goes_back:
+            quarantine(tiers).release_entry("850-1")
+        else:
+            quarantine(tiers).add_entry("5000-10")
+
+    before, parts = redis_client.xrange(stream), []
+
+    def part():
+        assert redis_client.xrange(stream) == before
+        parts.append(redis_client.xlen(copy))
+
+    with failpoints.armed("quarantine.after_part", kill), pytest.raises(Killed):
+        act()
+    assert 0 < redis_client.xlen(copy) < 1000
+    with failpoints.armed("quarantine.after_part", part):
+        act()
+    assert len(parts) >= 2  # it went on, without what the first one did
+    assert parts == sorted(parts)
+    assert redis_client.xrange(stream) == expected
+    assert not redis_client.exists(copy)
+    assert findings(tiers) == []
+    tiers.append(20, entry_records=20)
+    assert offsets(tiers) == list(range(1720))
+
+
+def test_what_comes_and_goes_while_a_stream_is_written_anew_is_in_it(make_tiers, redis_client):
+    tiers = make_tiers(local_retention_ms=-1)
+    tiers.append(1700, entry_records=1)
+    stream = keys(tiers).stream
+    aside(tiers, "850-1")
+    aside(tiers, "1200-1")
+    left = [1]
+
+    def others():
+        if left:
+            left.pop()
+            tiers.append(3, entry_records=1)
+            tiers.hot.trim(tiers.topic.partition(0), 100, topic_id=tiers.topic.topic_id)
+            quarantine(tiers).release_entry("1200-1")  # another process's, with its own parts
+
+    with failpoints.armed("quarantine.after_part", others):
+        quarantine(tiers).release_entry("850-1")
+    ids = [entry_id for entry_id, _ in redis_client.xrange(stream)]
+    assert ids == [b"%d-1" % offset for offset in range(100, 1703)]
+    assert not redis_client.exists(keys(tiers).rebuilt, keys(tiers).quarantine)
+
+
+def test_a_copy_of_a_stream_that_an_erasure_drops_is_begun_anew(make_tiers, redis_client):
+    tiers = make_tiers(local_retention_ms=-1)
+    tiers.append(1700, entry_records=1)
+    aside(tiers, "850-1")
+    with failpoints.armed("quarantine.after_part", kill), pytest.raises(Killed):
+        quarantine(tiers).release_entry("850-1")
+    held = tiers.hot.quarantine(tiers.topic.partition(0), tiers.topic.topic_id)
+    held.drop_copy()
+    assert not redis_client.exists(keys(tiers).rebuilt)
+    quarantine(tiers).release_entry("850-1")
+    assert redis_client.xlen(keys(tiers).stream) == 1700
+
+
 def aside(tiers, entry_id):
     tiers.hot.quarantine(tiers.topic.partition(0), tiers.topic.topic_id).add(
         entry_id, "", "me", 5, whatever=True

@@ -281,7 +281,9 @@ def _hot_matches(
 def _with_quarantine(
     topic: Topic, side: HotSide, condition: RecordCondition, hot: HotErased, *, gives_up: bool
 ) -> HotErased:
-    """With what became of the entries in quarantine."""
+    """With what became of the entries in quarantine, and without what was left of moving one."""
+    for topic_partition in topic.topic_partitions():
+        side.hot.quarantine(topic_partition, topic.topic_id).drop_copy()
     suspects = quarantined_suspects(topic, side.hot, condition)
     if not gives_up:
         return replace(hot, beyond=(*said_of(suspects), *hot.beyond))
