@@ -339,7 +339,7 @@ local SEGMENTS_AT_ONCE, ENTRIES_AT_ONCE = 250, 250 -- a few milliseconds
 local ENTRY_BYTES_AT_ONCE = 8388608
 local function retain(p, settings, now, by_time, made)
   local left, is_cut = SEGMENTS_AT_ONCE + 2 * made, false
-  local first_kept = p.log_start
+  local first_kept = 0 -- below the log start while there is what a trim left that was cut short
   local closed = closed_by_age()
   local at = 1
   local function walk(expired)
@@ -416,9 +416,9 @@ local function retain(p, settings, now, by_time, made)
     -- As many as a quarter of the bytes holds, by what was seen.
     count = math.max(1, math.min(100, math.floor(ENTRY_BYTES_AT_ONCE * seen / (4 * bytes + 1))))
   end
-  if first_kept > p.log_start then
+  if first_kept > 0 then
     local freed, trim = trimming(first_kept, p.segment.base)
-    p.log_start = first_kept
+    p.log_start = math.max(p.log_start, first_kept)
     p.closed_bytes = p.closed_bytes - freed
     return trim, is_cut
   end

@@ -374,6 +374,20 @@ def test_no_call_drops_all_of_very_many_and_together_they_do(make_bench, way):
     assert starts(bench) == (end - kept, end - kept)
 
 
+@pytest.mark.parametrize("entries", [-1, 1])
+def test_what_a_trim_left_that_was_cut_short_goes_by_parts_too(make_bench, entries):
+    """It raises the log start before it drops anything."""
+    bench = make_bench(**{**UNTIERED, "internal_segment_bytes": RECORD})
+    fill(bench, MANY)
+    bench.hot.topics().alter("orders", {"lakelog.retention.entries": entries})
+    bench.client.hset(bench.keys()[1], "log_start", MANY - 1)
+    assert bench.append_sized(RECORD, NOW_MS).log_start == MANY - 1
+    kept = bench.hot.retain(bench.tp())
+    assert kept == (MANY - 1 if entries < 0 else MANY)
+    assert bench.client.zcard(bench.keys()[2]) <= 1
+    assert bench.read_offsets(kept) == list(range(kept, MANY + 1))
+
+
 def test_a_call_of_many_entries_drops_as_many_as_it_adds(make_bench):
     bench = make_bench(**UNTIERED, lakelog_retention_entries=3)
     for end in (900, 1800):
