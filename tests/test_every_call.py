@@ -516,6 +516,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Inspection.indexed_around": lambda w: w.hot.inspection().indexed_around(TP, [50]),
     "Inspection.producer_calls": lambda w: w.hot.inspection().producer_calls(TP, 0),
     "HotQuarantine.held": lambda w: w.hot.quarantine(TP, w.topic.topic_id).held(),
+    "HotQuarantine.drop_copy": lambda w: w.hot.quarantine(TP, w.topic.topic_id).drop_copy(),
     "HotQuarantine.forget": lambda w: w.hot.quarantine(TP, w.topic.topic_id).forget("1-1"),
     "HotQuarantine.give_up": lambda w: w.hot.quarantine(TP, w.topic.topic_id).give_up(
         QuarantinedEntry(TP, "1-1", OffsetRange(1, 2), "", "", 0, ()), "erased"
