@@ -21,6 +21,7 @@ from .report import HEAD, Report, changes, lines
 #: In the order of the table.
 BENCHMARKS = (
     "archive",
+    "far_store",
     "append",
     "hot",
     "cold",

@@ -92,7 +92,7 @@ def compressions(bench: Bench, case: Case, url: str, engine: CountingEngine) -> 
 
 def measured(case: Case, url: str, folder: Path, engine: CountingEngine) -> Mapping[str, float]:
     """One round on a topic of its own."""
-    with filled(case, url, folder, engine) as (running, topic):
+    with filled(case, url, Storage(str(folder)), engine) as (running, topic):
         limit_s = timed_on_processes(read_raw, url, topic)
         limit_s += timed_on_processes(write_from_memory, url, topic, folder)
         with worker_peak() as peaks:
@@ -100,6 +100,7 @@ def measured(case: Case, url: str, folder: Path, engine: CountingEngine) -> Mapp
         jobs = engine.jobs
         running.run_once()
         idle_jobs = engine.jobs - jobs
+    shutil.rmtree(folder)
     return {"limit": limit_s, "archive": archive_s, "peak": peaks[0], "idle jobs": idle_jobs}
 
 
@@ -107,25 +108,26 @@ def archived(
     case: Case, url: str, folder: Path, engine: CountingEngine, codec: str
 ) -> tuple[float, int]:
     """Seconds, and the bytes of the files."""
-    with filled(case, url, folder, engine, codec) as (running, _):
+    with filled(case, url, Storage(str(folder)), engine, codec) as (running, _):
         seconds = archiving_s(running, case)
-        return seconds, sum(file.stat().st_size for file in folder.rglob("archive-*.parquet"))
+    size_bytes = sum(file.stat().st_size for file in folder.rglob("archive-*.parquet"))
+    shutil.rmtree(folder)
+    return seconds, size_bytes
 
 
 @contextmanager
 def filled(
-    case: Case, url: str, folder: Path, engine: CountingEngine, codec: str = DEFAULT
+    case: Case, url: str, storage: Storage, engine: CountingEngine, codec: str = DEFAULT
 ) -> Iterator[tuple[Archiver, Topic]]:
     """A topic with its records in Redis, while it lasts, and what archives it."""
     hot = HotLog.connect(url)
     config = {"retention.ms": -1, "local.retention.ms": 0, "segment.bytes": GIB}
     topic = hot.topics().create("values", PARTITIONS, {**config, PARQUET_COMPRESSION: codec})
     fill_hot(hot, topic, case)
-    table = PathTable(topic, Storage(str(folder)), engine, HotRows(HotSource(url)))
+    table = PathTable(topic, storage, engine, HotRows(HotSource(url)))
     yield Archiver(topic, hot, table), topic
     hot.topics().delete(topic.name)
     hot.close()
-    shutil.rmtree(folder)
 
 
 def archiving_s(running: Archiver, case: Case) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +27,7 @@ from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.change import HotRange
 from lakelog.cold.store import object_store
 from lakelog.cold.store.storage import Storage
+from lakelog.config import MIB
 from lakelog.engines.engine import InlineEngine
 from lakelog.errors import ColdTierError, CorruptRecordError, MissingFileError
 from lakelog.record import Record, TopicPartition
@@ -88,7 +90,6 @@ _HOW: dict[str, Any] = {
 
 #: Each kind of request, with the ways it goes wrong: those of each run, and those of the slow ones.
 _CASES = (
-    ("POST", DATA, "lost", "500"),
     ("PUT", DATA, "503 lost", "500 429 slow"),
     ("HEAD", DATA, "", "503 lost"),
     ("GET", DATA, "500 cut", "503 lost"),
@@ -104,6 +105,37 @@ OFTEN, SELDOM = (
     }
     for column in (0, 1)
 )
+
+
+#: Arrow sends a larger file in parts.
+LARGE_BYTES = 12 * MIB
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault("POST", r"large\?uploads", **_HOW["lost"]),
+        Fault("POST", "uploadId", **_HOW["500"]),
+        Fault("PUT", "partNumber", **_HOW["503"]),
+        Fault("PUT", "partNumber", **_HOW["lost"]),
+    ],
+    ids=["begun", "ended", "part refused", "part lost"],
+)
+def test_a_large_file_is_whole_whatever_goes_wrong_with_its_parts(storage, s3_front, fault):
+    content = bytes(range(256)) * (LARGE_BYTES // 256)
+    s3_front.inject(fault)
+    storage.write_bytes(f"{storage.root}/large", content)
+    assert fault.happened == 1
+    assert storage.read_bytes(f"{storage.root}/large") == content
+
+
+def test_a_small_file_of_a_table_is_one_request(table, topic, s3_front):
+    empty = table.snapshot()
+    snapshot = table.apply(archive(topic, empty, 100), empty).snapshot
+    s3_front.requests.clear()
+    table.apply(archive(topic, snapshot, 200), snapshot)
+    about = [method for method, path, _ in s3_front.requests if re.search(DATA, path)]
+    assert about == ["PUT", "HEAD"]  # the commit looks whether it is there
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def _write_file(add: HotRange, *, layout: FileLayout, rows_of: RowsOf) -> ReadyF
     tally, values = RowTally(add), ValueStatistics(layout.values)
     try:
         groups = row_groups(archived_rows(add, rows_of, tally))
-        write_file(
+        size_bytes = write_file(
             storage,
             path,
             counted_values(groups, layout.values, tally, values),
@@ -95,7 +95,7 @@ def _write_file(add: HotRange, *, layout: FileLayout, rows_of: RowsOf) -> ReadyF
     assert tally.max_us is not None
     return ReadyFile(
         name,
-        storage.size_bytes(path),
+        size_bytes,
         tally.records,
         tally.first,
         tally.last,

@@ -154,6 +154,11 @@ class DeltaLog:
     def _advance(self, state: LogState) -> bool:
         """Apply what was committed since the last look; False if it has to begin anew."""
         known = state.version
+        if not self._storage.is_local:  # where each answer is waited for, both are asked at once
+            following, last = self._log_file(known + 1), self._log_file(known)
+            missing = self._storage.missing([following, last])
+            if following in missing:
+                return last not in missing
         while (content := self._content(state.version + 1)) is not None:
             if state.version - known >= MAX_COMMITS_READ:
                 return False  # a checkpoint is nearer

@@ -87,7 +87,7 @@ def _write_file(
         else tally.count(_rewritten(add, SegmentReader(storage, table_path)))
     )
     try:
-        write_file(
+        size_bytes = write_file(
             storage,
             path,
             counted_values(row_groups(rows), columns, tally, values),
@@ -105,7 +105,7 @@ def _write_file(
         with suppress(ColdTierError):
             storage.delete_file(path)
         raise
-    return _written(tally, values, f"{folder}/{name}", storage.size_bytes(path))
+    return _written(tally, values, f"{folder}/{name}", size_bytes)
 
 
 def _written(tally: RowTally, values: ValueStatistics, path: str, size_bytes: int) -> WrittenFile:

@@ -28,7 +28,7 @@ def write_file(
     filtered: bool = False,
     stored: Callable[[pa.Table], pa.Table] = lambda group: group,
     metadata: Callable[[], Mapping[str, str]] = dict,
-) -> None:
+) -> int:
     """Write tables as the row groups of one file.
 
     An error of the store names the path; an error of the tables' source stays as it is.
@@ -40,6 +40,9 @@ def write_file(
         filtered: whether its values get Bloom filters.
         stored: a row group under the names in the file.
         metadata: what the footer is to say besides, asked for when all groups are written.
+
+    Returns:
+        The file's size in bytes.
     """
 
     def opened(first: pa.Table | None) -> tuple[SealingSink, Any]:
@@ -69,3 +72,4 @@ def write_file(
         sink.hold()
         writer.close()
         sink.close()
+    return sink.size_bytes

@@ -120,6 +120,7 @@ class SealingSink:
         self._end: list[bytes] | None = None
         self._end_at = 0
         self.closed = False
+        self.size_bytes = 0  # of the file, once it is closed
 
     def write(self, data: Any) -> int:
         if self._end is None:
@@ -144,6 +145,7 @@ class SealingSink:
         self.closed = True
         if self._end is not None:
             self._out.write(sealed_end(b"".join(self._end), self._end_at))
+        self.size_bytes = self.tell()
         self._out.close()
 
 

@@ -62,7 +62,8 @@ class S3(Struct, frozen=True):
 
     def arrow(self, values: Mapping[str, str]) -> pafs.FileSystem:
         endpoint = urlsplit(values.get("AWS_ENDPOINT_URL", ""))
-        return pafs.S3FileSystem(
+        opened = functools.partial(
+            pafs.S3FileSystem,
             access_key=values.get("AWS_ACCESS_KEY_ID"),
             secret_key=values.get("AWS_SECRET_ACCESS_KEY"),
             session_token=values.get("AWS_SESSION_TOKEN"),
@@ -71,6 +72,10 @@ class S3(Struct, frozen=True):
             endpoint_override=endpoint.netloc + endpoint.path.rstrip("/") or None,
             retry_strategy=pafs.AwsStandardS3RetryStrategy(max_attempts=S3_ATTEMPTS),
         )
+        try:
+            return opened(allow_delayed_open=True)  # a small file is one request instead of three
+        except TypeError:  # an older pyarrow
+            return opened()
 
     def spark(self, values: Mapping[str, str]) -> dict[str, str]:
         a3 = "org.apache.hadoop.fs.s3a"

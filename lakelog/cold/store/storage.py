@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import InitVar, dataclass, field, replace
@@ -42,7 +42,8 @@ from .vended_credentials import Keys, PathKeys, TableKeys, Vended
 
 OBJECT_STORES = frozenset({"s3", "abfss", "gs"})
 
-DELETES_AT_ONCE = 16
+#: Calls of an object store that wait for their answers at a time.
+CALLS_AT_ONCE = 16
 
 _DIGEST_CHUNK_BYTES = 8 * 1024 * 1024
 
@@ -376,14 +377,20 @@ class Storage:
         def infos() -> list[pafs.FileInfo]:
             with self.naming(about):
                 wanted = [self.arrow_path(path) for path in paths]
-                found: list[pafs.FileInfo] = self.filesystem().get_file_info(wanted)
-            return found
+                ask: Callable[[Any], Any] = self.filesystem().get_file_info
+                if self.is_local or len(wanted) == 1:
+                    return list(ask(wanted))
+                # Arrow asks for one after the other.
+                with ThreadPoolExecutor(
+                    CALLS_AT_ONCE, thread_name_prefix="lakelog-look"
+                ) as threads:
+                    return list(threads.map(ask, wanted))
 
         return patiently(f"looking for files at {about}", infos)
 
     def delete_files(self, paths: Iterable[str]) -> None:
         """As `delete_file`, many at once: an object store takes a while for each."""
-        with ThreadPoolExecutor(DELETES_AT_ONCE, thread_name_prefix="lakelog-delete") as threads:
+        with ThreadPoolExecutor(CALLS_AT_ONCE, thread_name_prefix="lakelog-delete") as threads:
             for _ in threads.map(self.delete_file, paths):
                 pass
 
