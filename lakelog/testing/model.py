@@ -115,6 +115,7 @@ class ModelLog:
         self.removed: set[int] = set()  # offsets that compaction removed from the cold tier
         self.horizons_ms: dict[int, int] = {}  # by offset, for tombstones that compaction kept
         self.deleted_rows: set[int] = set()  # offsets below log_start that cold was seen to hold
+        self.given_up: set[int] = set()  # offsets of records that went with an emptied table
         self.local_log_start = 0  # as last seen
         self.hot_end = 0  # the hot tier's log end; it may have lost its tail
         self.told_end = 0  # one past the highest offset ever given in an answer
@@ -252,7 +253,9 @@ class ModelLog:
         """The cold tier of an untiered log was emptied; it held something. So what only it had of a
         tail that the hot tier lost is gone.
         """
-        self.records = [r for r in self.records if r.offset < log_start or self._is_hot(r.offset)]
+        kept = [r for r in self.records if r.offset < log_start or self._is_hot(r.offset)]
+        self.given_up |= {r.offset for r in self.records} - {r.offset for r in kept}
+        self.records = kept
         self.archived_end = max(log_start, self.log_start)
         self.removed.clear()
         self.horizons_ms.clear()
@@ -364,12 +367,14 @@ class ModelLog:
         there = {record.offset for record in self.records}
         self.producers.clear()
         for producer_id, history in self.repeatable.items():
+            found = told.get(producer_id, [])
+            # Redis may know a call whose records were given up, as any that retention dropped.
+            known = there | (self.given_up & {one.base_offset for one in found})
             survived = [
                 (epoch, call)
                 for epoch, call in history
-                if call is None or call.answer.base_offset in there
+                if call is None or call.answer.base_offset in known
             ]
-            found = told.get(producer_id, [])
             where = f"{self.topic_partition}: of producer {producer_id} came back {found}"
             if not found:
                 epoch, call = survived[-1] if survived else (0, None)
@@ -395,8 +400,8 @@ class ModelLog:
                 f"{where}, sent {survived}",
             )
             self.repeatable[producer_id] = survived
-            known = [call for _, call in survived[-len(numbers) :] if call is not None]
-            self.producers[producer_id] = _Producer(epoch, known)
+            newest = [call for _, call in survived[-len(numbers) :] if call is not None]
+            self.producers[producer_id] = _Producer(epoch, newest)
 
     def _may_be_cut(self, history: list[tuple[int, _Call | None]], epoch: int) -> bool:
         """Whether an archive up to the archived end could not know where it cut that epoch."""

@@ -65,6 +65,26 @@ def test_a_plan_that_was_held_up_over_a_recovery_does_not_land(tmp_path: Path) -
             story.teardown()
 
 
+def test_a_call_may_be_known_whose_records_went_with_the_table(tmp_path: Path) -> None:
+    rows = ((1_700_000_000_000, b"k", b"v", ()),)
+    batch = Batch(rows, (EntryFormat.FIELDS,), Compression.NONE, flatten=False, fresh=False)
+    kept = {"retention.ms": -1, "local.retention.ms": -1}
+    with log_machine(tmp_path, LogRules) as machine:
+        story = machine()
+        try:
+            story.create_topic(Chosen(writer="sink"), kept, 100)
+            story._produce(1, 1, [batch])
+            before = story.server.append_only_size()
+            steps = [(2, "archive and lose the tail")]
+            story.lose_amid_a_task(1, 0, steps, Chosen(size=before))
+            story.switch_tiering_off_and_on(Chosen(partition=0), True, (batch, batch))
+            now = story.server.append_only_size()
+            story.lose_amid_a_task(1, 0, [(1, "lose the tail")], Chosen(size=now))
+            assert story.models[1].given_up
+        finally:
+            story.teardown()
+
+
 def test_who_begins_anew_beside_what_redis_lost_is_told_of_both(tmp_path: Path) -> None:
     rows = ((1_700_000_000_000, b"k", b"v", ()),)
     batch = Batch(rows, (EntryFormat.FIELDS,), Compression.NONE, flatten=False, fresh=False)
