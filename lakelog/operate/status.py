@@ -5,6 +5,8 @@ and problems that will not go away by themselves.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from uuid import UUID
 
 import numpy as np
@@ -15,6 +17,7 @@ from ..cleanup.retention import future_warning
 from ..cold.opening import open_tables
 from ..cold.segment import Segment
 from ..cold.table import ColdSnapshot, ColdTable
+from ..engines.workers import Workers
 from ..errors import LakelogError
 from ..hot import HotLog
 from ..hot.server_info import ServerInfo
@@ -118,8 +121,7 @@ def status(
     warnings: list[PartitionWarning] = []
     failures = []
     rates: list[tuple[str, float]] = []
-    seen = {} if redis is None else _hot_offsets(redis, topics)
-    open_tables(topics, table_of)
+    seen = _hot_while_opening(redis, topics, table_of)
     for topic in topics:
         try:
             tiers = Tiers(topic, hot, table_of(topic))
@@ -150,6 +152,27 @@ def status(
         headroom_hours(servers, rates),
         {} if redis is None else throttle_ms(servers, high_water_marks(redis, topics, servers)),
     )
+
+
+def _hot_while_opening(
+    redis: HotLog | None, topics: Sequence[Topic], table_of: Callable[[Topic], ColdTable | None]
+) -> Mapping[UUID, Mapping[TopicPartition, HotSegments]]:
+    """What Redis says of the topics; their tables are opened while it answers.
+
+    A table is looked at once more when its topic's turn comes, and tells then what it fails at.
+    """
+    workers = Workers("lakelog-status")
+    try:
+        hot = None if redis is None else workers.ask(partial(_hot_offsets, redis, topics))
+        open_tables(topics, table_of)
+        for topic in topics:
+            with suppress(LakelogError):
+                table = table_of(topic)
+                if table is not None and table.is_local:
+                    table.snapshot()
+        return {} if hot is None else hot.result()
+    finally:
+        workers.end()
 
 
 def _hot_offsets(

@@ -30,7 +30,7 @@ from .bench import Bench, rates, timed
 from .made_records import PARTITIONS, Case, made_batch
 from .measures import COUNT, OURS, RECORDS_PER_S, Goal, Row
 
-CASES = [Case(100, 4_000_000), Case(KIB, 1_000_000)]
+CASES = [Case(100, 1_000_000), Case(KIB, 250_000)]
 CALL_S = 0.03
 METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE")
 FOLDER, AT_HAND = "a folder", "the store without the wait"
