@@ -529,7 +529,6 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Quarantine.release_file": lambda w: w.quarantine.release_file(w.file.path),
     "Archiver.adopt": lambda w: w.archiver.adopt(),
     "Archiver.attempt": lambda w: w.archiver.attempt(),
-    "Archiver.planned_from": lambda w: w.archiver.planned_from(),
     "Archiver.drain": lambda w: w.archiver.drain(),
     "Archiver.flush": lambda w: w.archiver.flush(),
     "Archiver.run_once": lambda w: w.archiver.run_once(),
@@ -712,7 +711,13 @@ QUIET = {
         "Glancer.name",
     ),
     *("TopicLog.table", "TopicLog.tiers", "TopicRegistry.is_hot_alone"),
-    *("Glancer.holds", "Archiver.topic", "Cleanup.topic", "ContinuousArchive.abandoned"),
+    *(
+        "Glancer.holds",
+        "Archiver.seen",
+        "Archiver.topic",
+        "Cleanup.topic",
+        "ContinuousArchive.abandoned",
+    ),
     *("ContinuousArchive.close", "ContinuousArchive.troubles", "PathTable.path"),
     *("PathTable.is_local", "PathTable.where", "PathTable.scan_data_files", "PathTable.paths_with"),
     *("PathTable.apply", "PathTable.map"),  # archivers' and cleanups'

@@ -28,6 +28,7 @@ VALUES = {
     "value_ddl",
     "json_text",
     "local_path",
+    "lots",
     "keyspace_defaults",
     "notebook",
     "once_a_process",

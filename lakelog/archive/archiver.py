@@ -181,7 +181,8 @@ class Archiver:
 
         Args:
             until: see `run_once`.
-            first: an answer of a moment ago, asked from `planned_from`: it saves the first look.
+            first: an answer of a moment ago, planned from what was `seen`, if anything was: it
+                saves the first look.
 
         Returns:
             What was archived, and the errors: one a damaged partition, and what ended the run.
@@ -197,12 +198,10 @@ class Archiver:
             seconds = time.monotonic() - started_s
             return ArchiveReport(self._topic.name, tuple(archived), seconds=seconds), [error]
 
-    def planned_from(self) -> ColdSnapshot:
-        """The newest snapshot that was seen: what a look at the hot tier begins with.
-
-        Raises: from the table.
-        """
-        return self._table.snapshot() if self._cold is None else self._cold
+    @property
+    def seen(self) -> ColdSnapshot | None:
+        """The table as it was last seen; others may be ahead of it. None: it was not looked at."""
+        return self._cold
 
     def adopt(self) -> None:
         """Archive into this table from now on, whatever other one Redis knows as the topic's.
@@ -454,7 +453,7 @@ class Archiver:
     def _ask(self, calls: int) -> HotAnswer:
         started_ns = time.time_ns()
         # Of what is archived already, Redis need not tell the segments.
-        planned_from = self.planned_from()
+        planned_from = self._table.snapshot() if self._cold is None else self._cold
         now_ms = self._hot.now_ms()
         hot = self._segments(range(self._topic.partitions), planned_from, calls)
         return HotAnswer(self._topic, planned_from, started_ns, now_ms, hot)

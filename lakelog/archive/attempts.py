@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from uuid import UUID
 
-from ..cold.opening import open_tables
+from ..cold.opening import snapshots
 from ..cold.table import ColdTable
 from ..errors import LakelogError
 from ..hot.hot_log import HotLog
@@ -71,8 +71,8 @@ class Attempts:
         self._table_of = table_of
         self._until = until
         self._adopt = adopt
-        self._version = registry.version()  # before the topics are listed
-        self._topics: dict[UUID, Topic] | None = None  # as listed since; None: as they are given
+        self._version: tuple[int, int] | None = None  # of the registry when topics were listed
+        self._topics: dict[UUID, Topic] = {}
         self._first: dict[UUID, tuple[Archiver, HotAnswer]] = {}
 
     def look(self, topics: Sequence[Topic]) -> None:
@@ -86,15 +86,18 @@ class Attempts:
             now = self._as_they_are(topics)
         except LakelogError:
             return  # each topic tells
-        open_tables(now, self._table_of)
-        taken: list[tuple[Topic, Archiver]] = []
+        taken: dict[UUID, Archiver] = {}
         for topic in now:
             with suppress(LakelogError):
-                taken.append((topic, self._archivers.taken(topic)))
-        answers = first_answers(self._hot, taken, calls_needed(self._until))
-        for topic, archiver in taken:
-            if topic.topic_id in answers:
-                self._first[topic.topic_id] = archiver, answers[topic.topic_id]
+                taken[topic.topic_id] = self._archivers.taken(topic)
+        seen = {topic_id: one.seen for topic_id, one in taken.items() if one.seen is not None}
+        unseen = [one for one in now if one.topic_id in taken and one.topic_id not in seen]
+        seen |= snapshots(unseen, self._table_of)
+        asked = [(topic, seen[topic.topic_id]) for topic in now if topic.topic_id in seen]
+        answers = first_answers(self._hot, asked, calls_needed(self._until))
+        for topic_id, archiver in taken.items():
+            if topic_id in answers:
+                self._first[topic_id] = archiver, answers[topic_id]
             else:
                 self._archivers.put_back(archiver)
 
@@ -114,6 +117,4 @@ class Attempts:
         if version != self._version:
             self._topics = {topic.topic_id: topic for topic in self._registry.list()}
             self._version = version
-        if self._topics is None:
-            return list(topics)
         return [self._topics[one.topic_id] for one in topics if one.topic_id in self._topics]

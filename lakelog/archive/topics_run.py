@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from ..back_off import ASK_AGAIN, Tries
 from ..engines.at_once import each_at_once
 from ..errors import ArchiveFailedError, LakelogError, by_topic
+from ..lots import lots
 from ..topic import Topic
 from .report import ArchiveReport
 
@@ -53,7 +54,7 @@ class TopicsRun:
         while left:
             for topic in left:
                 self.errors.pop(topic.name, None)
-            for lot in _lots(left):
+            for lot in lots(left, lambda topic: topic.partitions, LOT_PARTITIONS):
                 self._look(lot)
                 each_at_once(lot, lambda one: self.do(one, self._one), self._at_once, self._cancel)
             found = [(topic, self.errors.get(topic.name, [])) for topic in left]
@@ -101,17 +102,3 @@ class TopicsRun:
             self.reports[topic.name] = report
         if errors:
             self.errors[topic.name] = list(errors)
-
-
-def _lots(topics: Sequence[Topic]) -> Iterator[list[Topic]]:
-    """The topics in their order, as many together as have `LOT_PARTITIONS`; at least one."""
-    lot: list[Topic] = []
-    partitions = 0
-    for topic in topics:
-        if lot and partitions + topic.partitions > LOT_PARTITIONS:
-            yield lot
-            lot, partitions = [], 0
-        lot.append(topic)
-        partitions += topic.partitions
-    if lot:
-        yield lot

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..cold.change import Rewrite
+from ..lots import lots
 from .optimize import size_bytes
 
 #: One commit rewrites about this much: a crash loses no more work than that.
@@ -13,13 +14,4 @@ COMMIT_BYTES = 4 * 2**30
 
 def rounds(rewrites: Sequence[Rewrite]) -> Iterator[list[Rewrite]]:
     """The rewrites in their order, as many together as make up `COMMIT_BYTES`; at least one."""
-    together: list[Rewrite] = []
-    total = 0
-    for rewrite in rewrites:
-        if together and total + size_bytes(rewrite) > COMMIT_BYTES:
-            yield together
-            together, total = [], 0
-        together.append(rewrite)
-        total += size_bytes(rewrite)
-    if together:
-        yield together
+    return lots(rewrites, size_bytes, COMMIT_BYTES)

@@ -1,41 +1,44 @@
-"""Has many tables read their logs before they are asked one by one."""
+"""Looks at many tables at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from uuid import UUID
 
 from ..engines.at_once import each_at_once
 from ..errors import LakelogError
 from ..topic import Topic
-from .table import ColdTable
+from .table import ColdSnapshot, ColdTable
 
 #: Tables looked at at a time: what an object store answers is waited for.
 AT_ONCE = 8
 
 
-def open_tables(topics: Sequence[Topic], table_of: Callable[[Topic], ColdTable | None]) -> None:
-    """Looks at the topics' tables, several at a time where looking is mostly waiting.
+def snapshots(
+    topics: Sequence[Topic], table_of: Callable[[Topic], ColdTable | None]
+) -> Mapping[UUID, ColdSnapshot]:
+    """What the tables of tiered topics say, by topic id, without those that fail.
 
-    In a folder there is nothing to wait for, and threads that take turns would double what it
-    takes: those are looked at when their turn comes, as those that fail are, which say so then.
+    Several are looked at at a time where looking is mostly waiting. In a folder there is nothing to
+    wait for, and threads that take turns would double what it takes.
 
     Args:
         table_of: gives a topic's cold tier; None if it is untiered.
     """
-    folders: set[UUID] = set()
+    found: dict[UUID, ColdSnapshot] = {}
+    is_local = False
 
     def look(topic: Topic) -> None:
+        nonlocal is_local
         with suppress(LakelogError):
             table = table_of(topic)
             if table is not None:
-                table.snapshot()
-                if table.is_local:
-                    folders.add(topic.topic_id)
+                found[topic.topic_id] = table.snapshot()
+                is_local |= table.is_local
 
     tiered = [topic for topic in topics if topic.config.tiered]
-    for topic in tiered[:1]:
+    for topic in tiered[:1]:  # as this one is, so are the others of the root
         look(topic)
-    if not folders:
-        each_at_once(tiered[1:], look, AT_ONCE)
+    each_at_once(tiered[1:], look, 1 if is_local else AT_ONCE)
+    return found

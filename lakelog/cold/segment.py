@@ -342,7 +342,7 @@ class SegmentIndex:
     def missing(self, paths: Iterable[str]) -> set[str]:
         """The paths that none of these files has."""
         paths = set(paths)
-        if len(self.columns) <= len(paths):
+        if len(self.columns) <= len(paths):  # where Arrow's calls would take most of the time
             return paths.difference(self.columns["path"].to_pylist())
         here = pc.is_in(self.columns["path"], value_set=texts(sorted(paths)))
         return paths - set(self.columns["path"].filter(here).to_pylist())

@@ -328,6 +328,31 @@ local function check_due(checked, settings, now)
   return true, now
 end
 
+-- Reads the stream from an id on in pages, each of as many entries as a quarter of the bytes that one
+-- script may read holds, by what was seen. `next(most)` gives a page, empty at the end; `is_enough(entries)`
+-- tells whether so many entries, or all of those bytes, were seen.
+local ENTRY_BYTES_AT_ONCE = 8388608
+local function stream_pages(from)
+  local pages, bytes, count = { seen = 0 }, 0, 8
+  function pages.next(most)
+    local page = redis.call('XRANGE', stream, from, '+', 'COUNT', math.min(most or count, count))
+    for _, entry in ipairs(page) do
+      for _, value in ipairs(entry[2]) do
+        bytes = bytes + #value
+      end
+      from = '(' .. entry[1]
+    end
+    pages.seen = pages.seen + #page
+    count = math.floor(ENTRY_BYTES_AT_ONCE * pages.seen / (4 * bytes + 1))
+    count = math.max(1, math.min(100, count))
+    return page
+  end
+  function pages.is_enough(entries)
+    return pages.seen >= entries or bytes >= ENTRY_BYTES_AT_ONCE
+  end
+  return pages
+end
+
 -- Write-time retention of an untiered topic: Kafka's three passes, each from the oldest segment to
 -- the first that does not qualify, then by entries; the pass by time only if asked for. `p`
 -- (log_start, log_end, closed_bytes, segment) is changed in place. The caller stores it, then calls
@@ -336,7 +361,6 @@ end
 -- the server get their turn before the next part. `made` is how many entries the call appends, which
 -- may be as many segments: twice as many may go, so that retention keeps up with any appends.
 local SEGMENTS_AT_ONCE, ENTRIES_AT_ONCE = 250, 250 -- a few milliseconds
-local ENTRY_BYTES_AT_ONCE = 8388608
 local function retain(p, settings, now, by_time, made)
   local left, is_cut = SEGMENTS_AT_ONCE + 2 * made, false
   local first_kept = 0 -- below the log start while there is what a trim left that was cut short
@@ -395,26 +419,18 @@ local function retain(p, settings, now, by_time, made)
   end
   local excess = settings.retention_entries >= 0
     and redis.call('XLEN', stream) - settings.retention_entries or 0
-  local from, seen, bytes, count = '-', 0, 0, 8
+  local pages = stream_pages('-')
   while excess > 0 do
-    if seen >= 2 * made and (seen >= ENTRIES_AT_ONCE or bytes >= ENTRY_BYTES_AT_ONCE) then
+    if pages.seen >= 2 * made and pages.is_enough(ENTRIES_AT_ONCE) then
       is_cut = true
       break
     end
-    local page = redis.call('XRANGE', stream, from, '+', 'COUNT', math.min(excess, count))
+    local page = pages.next(excess)
     if not page[1] then
       break
     end
-    for _, entry in ipairs(page) do
-      for _, value in ipairs(entry[2]) do
-        bytes = bytes + #value
-      end
-    end
     first_kept = math.max(first_kept, tonumber(string.match(page[#page][1], '%d+')) + 1)
-    from = '(' .. page[#page][1]
-    excess, seen = excess - #page, seen + #page
-    -- As many as a quarter of the bytes holds, by what was seen.
-    count = math.max(1, math.min(100, math.floor(ENTRY_BYTES_AT_ONCE * seen / (4 * bytes + 1))))
+    excess = excess - #page
   end
   if first_kept > 0 then
     local freed, trim = trimming(first_kept, p.segment.base)

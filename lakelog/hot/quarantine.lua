@@ -19,7 +19,7 @@
 -- use the server get their turn. Nothing is seen of it; the same call again does the next part.
 
 local quarantine, rebuilt = KEYS[6], KEYS[7]
-local ENTRIES_AT_ONCE, BYTES_AT_ONCE = 500, 8388608 -- a few milliseconds
+local COPIED_AT_ONCE = 500 -- entries: a few milliseconds
 local REBUILDING = '|rebuilding'
 local MAX_OFFSET = 9007199254740992
 
@@ -138,15 +138,14 @@ local function rebuild_part(without, with)
     redis.call('HSET', quarantine, REBUILDING, purpose)
   end
   local last = redis.call('XREVRANGE', rebuilt, '+', '-', 'COUNT', 1)[1]
-  local at = last and '(' .. last[1] or '-'
   local added = not with or last and not is_below(last[1], id)
-  local seen, bytes, count = 0, 0, 8
+  local pages = stream_pages(last and '(' .. last[1] or '-')
   local page
   repeat
-    if seen >= ENTRIES_AT_ONCE or bytes >= BYTES_AT_ONCE then
+    if pages.is_enough(COPIED_AT_ONCE) then
       return 'MORE'
     end
-    page = redis.call('XRANGE', stream, at, '+', 'COUNT', count)
+    page = pages.next()
     for _, entry in ipairs(page) do
       if not added and is_below(id, entry[1]) then
         redis.call('XADD', rebuilt, id, unpack(with))
@@ -155,14 +154,7 @@ local function rebuild_part(without, with)
       if entry[1] ~= without then
         redis.call('XADD', rebuilt, entry[1], unpack(entry[2]))
       end
-      for _, value in ipairs(entry[2]) do
-        bytes = bytes + #value
-      end
-      at = '(' .. entry[1]
     end
-    seen = seen + #page
-    -- As many as a quarter of the bytes holds, by what was seen.
-    count = math.max(1, math.min(100, math.floor(BYTES_AT_ONCE * seen / (4 * bytes + 1))))
   until not page[1]
   if not added then
     redis.call('XADD', rebuilt, id, unpack(with))

@@ -5,7 +5,6 @@ and problems that will not go away by themselves.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from uuid import UUID
 
@@ -14,7 +13,7 @@ from msgspec import Struct, field
 
 from ..archive.trouble import Trouble, reported
 from ..cleanup.retention import future_warning
-from ..cold.opening import open_tables
+from ..cold.opening import snapshots
 from ..cold.segment import Segment
 from ..cold.table import ColdSnapshot, ColdTable
 from ..engines.workers import Workers
@@ -164,12 +163,7 @@ def _hot_while_opening(
     workers = Workers("lakelog-status")
     try:
         hot = None if redis is None else workers.ask(partial(_hot_offsets, redis, topics))
-        open_tables(topics, table_of)
-        for topic in topics:
-            with suppress(LakelogError):
-                table = table_of(topic)
-                if table is not None and table.is_local:
-                    table.snapshot()
+        snapshots(topics, table_of)
         return {} if hot is None else hot.result()
     finally:
         workers.end()

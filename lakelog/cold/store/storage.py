@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
@@ -39,6 +39,9 @@ from .delta_runtime import check_not_forked
 from .object_store import ObjectStore, arrow_filesystem, object_store
 from .store_options import StoreOptions
 from .vended_credentials import Keys, PathKeys, TableKeys, Vended
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 OBJECT_STORES = frozenset({"s3", "abfss", "gs"})
 
@@ -380,19 +383,13 @@ class Storage:
                 ask: Callable[[Any], Any] = self.filesystem().get_file_info
                 if self.is_local or len(wanted) == 1:
                     return list(ask(wanted))
-                # Arrow asks for one after the other.
-                with ThreadPoolExecutor(
-                    CALLS_AT_ONCE, thread_name_prefix="lakelog-look"
-                ) as threads:
-                    return list(threads.map(ask, wanted))
+                return _side_by_side(ask, wanted)  # Arrow asks for one after the other
 
         return patiently(f"looking for files at {about}", infos)
 
     def delete_files(self, paths: Iterable[str]) -> None:
         """As `delete_file`, many at once: an object store takes a while for each."""
-        with ThreadPoolExecutor(CALLS_AT_ONCE, thread_name_prefix="lakelog-delete") as threads:
-            for _ in threads.map(self.delete_file, paths):
-                pass
+        _side_by_side(self.delete_file, paths)
 
     def check_writable(self) -> None:
         """Write a file below the root and remove it again.
@@ -508,6 +505,12 @@ class Storage:
             f"Check that the bucket of {self.root} exists, and that the credentials in use here "
             "may list, read, write and delete below it (lakelog help object-stores)"
         )
+
+
+def _side_by_side(call: Callable[[T], R], values: Iterable[T]) -> list[R]:
+    """The answer to each call, in the order of the values."""
+    with ThreadPoolExecutor(CALLS_AT_ONCE, "lakelog-store") as threads:
+        return list(threads.map(call, values))
 
 
 def modified_ms(info: pafs.FileInfo) -> int | None:
