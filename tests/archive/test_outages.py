@@ -288,7 +288,7 @@ def test_a_store_that_refuses_one_topic_refuses_no_other(
     (trouble,) = said()
     assert trouble["topic"] == "refused"
     assert trouble["since_ms"] <= time.time_ns() // 1_000_000
-    assert re.search(rf"{status}|ACCESS_DENIED|INTERNAL", trouble["why"])
+    assert re.search(rf"{status}|ACCESS_DENIED|SLOW_DOWN|INTERNAL", trouble["why"])
     eventually(
         lambda: any(
             row["topic"] == "refused" and row["state"] == "not archived"

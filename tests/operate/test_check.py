@@ -424,7 +424,7 @@ def stored(redis_url: str, s3_front: FaultyFront) -> Iterator[Lakelog]:
         yield lake
 
 
-@pytest.mark.parametrize(("status", "words"), [(403, "ACCESS_DENIED"), (429, "429")])
+@pytest.mark.parametrize(("status", "words"), [(403, "ACCESS_DENIED"), (429, "busy or away")])
 def test_a_file_that_cannot_be_read_now_is_not_checked_and_no_damage(
     stored: Lakelog,
     s3_front: FaultyFront,
