@@ -495,17 +495,17 @@ class Archiver:
         self._is_known = False
         register, where = self._hot.archived_into(), self._table.where
         said = None if text is None else ArchivedInto.of_text(text)
-        if said is None or said.where != where:
+        is_here = said is not None and said.where == where
+        # A folder may be one to which nothing is mounted now. Its look costs no round trip.
+        if not is_here or self._table.is_local:
             table_id = self._table.table_id()
-            if table_id is None:
-                if said is None:
-                    return  # known once it is made
-                raise _elsewhere(self._topic, said, where)
-            if said is None or said.table_id == table_id:
+            if table_id is None and said is None:
+                return  # known once it is made
+            if table_id is not None and (said is None or (said.table_id, is_here) == (table_id, 0)):
                 mine = ArchivedInto(table_id, where)
                 said = register.say(self._topic, mine, over=said is not None)
-            if said.table_id != table_id:
-                raise _elsewhere(self._topic, said, where)
+            if said is not None and said.table_id != table_id:
+                raise _elsewhere(self._topic, said, where, is_there=table_id is not None)
         self._is_known = True
 
     def _segments(
@@ -645,12 +645,22 @@ def _behind(hot: Mapping[int, HotSegments], cold: ColdSnapshot) -> list[int]:
     ]
 
 
-def _elsewhere(topic: Topic, said: ArchivedInto, where: str) -> ArchivedElsewhereError:
+def _elsewhere(
+    topic: Topic, said: ArchivedInto, where: str, *, is_there: bool
+) -> ArchivedElsewhereError:
+    if said.where == where:
+        now = "another one lies there now" if is_there else "it is not there now"
+        what = f"{now}; nothing was changed. Is its disk mounted, or has its folder another name?"
+        mend = "Bring it back. If it is gone for good, so that a new one is to be made"
+    else:
+        what = (
+            f"this would archive it into another one, at {where}; nothing more is done there. "
+            "Archive with the first one's cold root, or give this log a keyspace of its own."
+        )
+        mend = "If the first table is gone for good"
     return ArchivedElsewhereError(
-        f"topic {topic.name!r} is archived into the table at {said.where}, and this would archive "
-        f"it into another one, at {where}; nothing more is done there. Archive with the first "
-        "one's cold root, or give this log a keyspace of its own. If the first table is gone for "
-        f"good: lakelog archive {topic.name} --adopt, once",
+        f"topic {topic.name!r} is archived into the table at {said.where}, and {what} {mend}: "
+        f"lakelog archive {topic.name} --adopt, once",
         topic=topic.name,
         where=said.where,
     )

@@ -12,7 +12,12 @@ from deltalake import DeltaTable
 
 from lakelog import Lakelog, failpoints
 from lakelog.cli.main import main
-from lakelog.errors import ArchivedElsewhereError, ArchiveUnfinishedError, LakelogError
+from lakelog.errors import (
+    ArchivedElsewhereError,
+    ArchiveUnfinishedError,
+    ContradictionError,
+    LakelogError,
+)
 from lakelog.testing.eventually import eventually
 
 SETTINGS = {"retention.ms": -1, "local.retention.ms": -1, "lakelog.flush.interval.ms": 1000}
@@ -110,10 +115,52 @@ def test_a_root_may_move(connect, one, tmp_path):
         connect("one").archive("orders")
 
 
-def test_a_table_that_was_dropped_is_made_again_where_it_was(connect, one, tmp_path):
+def test_a_folder_that_is_away_is_no_empty_one(connect, one, tmp_path):
+    """As where its disk is not mounted: what is trimmed for a table made there is away later."""
+    going_on = one.archiver("orders")
+    going_on.run_once()
+    send(one, "b")
+    (tmp_path / "one").rename(tmp_path / "away")
+    anew = connect()
+    with pytest.raises(ContradictionError, match=r"back to -1: .* Bring the newest one back"):
+        going_on.run_once()
+    for archive in (
+        anew.archiver("orders").run_once,
+        anew.archiver("orders").trim,
+        lambda: anew.erase("orders", where='value = "a"'),
+    ):
+        with pytest.raises(ArchivedElsewhereError, match="it is not there now; nothing was"):
+            archive()
+        assert not (tmp_path / "one" / "orders").exists()
+    shutil.rmtree(tmp_path / "one", ignore_errors=True)
+    (tmp_path / "away").rename(tmp_path / "one")
+    assert anew.archive("orders")[0].records == 1
+    assert going_on.run_once().records == 0
+    assert rows(tmp_path / "one") == 2
+
+
+def test_a_table_that_was_dropped_is_made_again_where_it_was_once_it_is_adopted(
+    connect, one, tmp_path
+):
     one.close()
     shutil.rmtree(tmp_path / "one" / "orders")
-    assert connect().archive("orders")[0].records == 1  # Redis has it still
+    anew = connect()
+    with pytest.raises(ArchivedElsewhereError, match="lakelog archive orders --adopt"):
+        anew.archive("orders")
+    assert anew.archive("orders", adopt=True)[0].records == 1  # Redis has it still
+    assert rows(tmp_path / "one") == 1
+    shutil.rmtree(tmp_path / "one" / "orders")
+    other = connect("two")
+    other.archive("orders", adopt=True)
+    shutil.copytree(tmp_path / "two" / "orders", tmp_path / "one" / "orders")
+    assert connect().archive("orders")[0].records == 0  # the same table, moved
+    shutil.rmtree(tmp_path / "one" / "orders")
+    copy = connect("three")
+    copy.archive("orders", adopt=True)
+    shutil.rmtree(tmp_path / "three" / "orders")
+    shutil.move(tmp_path / "two" / "orders", tmp_path / "three")
+    with pytest.raises(ArchivedElsewhereError, match="another one lies there now"):
+        connect("three").archive("orders")
 
 
 def test_a_table_that_is_gone_for_good_is_adopted_elsewhere(connect, one, tmp_path, capsys):
