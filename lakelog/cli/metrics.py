@@ -85,7 +85,14 @@ def _write(arguments: argparse.Namespace) -> Message:
 
     with open_archived(arguments) as log:
         measured = _look(log, arguments, None)
-    write_textfile(arguments.textfile, registry_of(Collector(lambda: measured)))
+    try:
+        write_textfile(arguments.textfile, registry_of(Collector(lambda: measured)))
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"the metrics cannot be written to {arguments.textfile}: {error.strerror}. Name a file "
+            "in a folder that is there and that this user may write to",
+            path=arguments.textfile,
+        ) from error
     return Message(f"written to {arguments.textfile}", {"textfile": arguments.textfile})
 
 

@@ -79,7 +79,9 @@ def test_a_textfile_is_what_prometheus_reads(log, where, tmp_path, capsys):
     found = {family.name for family in text_string_to_metric_families(path.read_text("utf-8"))}
     assert {"lakelog_up", "lakelog_log_records_in"} <= found
     assert cli.main([*where, "metrics", "--textfile", str(tmp_path / "no" / "x.prom")]) == 1
-    assert "No such file" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert f"the metrics cannot be written to {tmp_path}/no/x.prom: No such file" in told
+    assert "Name a file in a folder that is there" in told
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

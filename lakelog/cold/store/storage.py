@@ -439,7 +439,13 @@ class Storage:
                 folder = folder.parent
         if missing:
             with self.naming(path):
-                Path(path).mkdir(parents=True, exist_ok=True)
+                try:
+                    Path(path).mkdir(parents=True, exist_ok=True)
+                except FileNotFoundError as error:  # as /proc answers: no file of ours is missing
+                    raise ColdTierRefusedError(
+                        f"the folder {path} cannot be made: {error.strerror}. {self.advice()}",
+                        path=path,
+                    ) from error
                 for made in missing if synced else ():
                     self.sync(str(made.parent))
 

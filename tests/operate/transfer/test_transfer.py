@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from transfer_bench import rows, send
 
 from lakelog import Lakelog
-from lakelog.errors import InvalidArgumentError, TopicExistsError
+from lakelog.errors import ColdTierRefusedError, InvalidArgumentError, TopicExistsError
 from lakelog.record import TopicPartition
 
 
@@ -145,6 +145,8 @@ def test_nothing_is_written_into_a_folder_of_somebody_elses(lake: Lakelog, tmp_p
     with pytest.raises(InvalidArgumentError, match="lies in the cold root"):
         lake.export(tmp_path / "cold" / "export", "orders")
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
+    with pytest.raises(ColdTierRefusedError, match="the folder /proc/export cannot be made"):
+        lake.export("/proc/export", "orders")
 
 
 def test_statistics_of_value_columns_come_along(
