@@ -19,6 +19,7 @@ from lakelog.cold_mirror import ColdMirror
 from lakelog.config import DATA_KEYS, ENCRYPTION_KEY, Compression, EntryFormat
 from lakelog.encryption.sealed_values import MAGIC
 from lakelog.errors import (
+    ApplyFailedError,
     ContradictionError,
     DecryptionError,
     EncryptionKeyError,
@@ -521,3 +522,27 @@ def test_without_the_package_the_setting_says_what_to_install(
     with pytest.raises(MissingExtraError, match=r"pip install 'lakelog\[encryption\]'"):
         lake.topics.create("orders", 1, ON)
     assert lake.topics.list() == []
+
+
+def test_keys_are_not_changed_where_nobody_can_look_at_a_table_by_name(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may hold keys that Redis has lost: a first key, or another one, would take their place."""
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with Lakelog.connect(redis_url, "main.logs", engine="inline") as lake:
+        encrypted = lake.topics.create("orders", 1, ON)  # it is new, and so has no table
+        plain = lake.topics.create("plain", 1)
+        for name, change in (
+            ("orders", lambda: lake.topics.rotate_key("orders")),
+            ("plain", lambda: lake.topics.alter("plain", {ENCRYPTION_KEY: "env:LAKE_KEY"})),
+        ):
+            with pytest.raises(MissingExtraError) as refused:
+                change()
+            assert f"the settings of topic {name!r} were not changed" in str(refused.value)
+            assert "its table may have data keys that Redis has lost" in str(refused.value)
+            assert "pip install 'lakelog[spark]'" in str(refused.value)
+        with pytest.raises(ApplyFailedError, match="Set the defaults again") as told:
+            lake.topics.set_defaults({DEFAULT_KEY: "env:LAKE_KEY"})
+        assert list(told.value.errors) == ["plain"]
+        assert lake.topics.get("orders").config.overrides == encrypted.config.overrides
+        assert lake.topics.get("plain").config.overrides == plain.config.overrides
