@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import Any
@@ -246,9 +246,9 @@ class Readers:
 
         source = LakelogDataSource(
             self._options(
-                partition,
-                startingOffsets=self._offsets(partition, start),
-                endingOffsets=self._offsets(partition, end),
+                [partition],
+                startingOffsets=self._offsets({partition: start}),
+                endingOffsets=self._offsets({partition: end}),
                 minPartitions="3",
             )
         )
@@ -261,7 +261,7 @@ class Readers:
         from ..spark.datasource import HAS_READ_LIMITS, LakelogDataSource
 
         source = LakelogDataSource(
-            self._options(partition, startingOffsets=self._offsets(partition, start))
+            self._options([partition], startingOffsets=self._offsets({partition: start}))
         )
         reader = source.streamReader(source.schema())
         limit = None
@@ -304,12 +304,12 @@ class Readers:
                 found += polled
         return _below(end, found)
 
-    def _options(self, partition: int, **more: str) -> dict[str, str]:
-        assign = json.dumps({self.log.topic.name: [partition]})
+    def _options(self, partitions: Iterable[int], **more: str) -> dict[str, str]:
+        assign = json.dumps({self.log.topic.name: sorted(partitions)})
         return {**self.place.options(), "assign": assign, "includeHeaders": "true", **more}
 
-    def _offsets(self, partition: int, offset: int) -> str:
-        return json.dumps({self.log.topic.name: {str(partition): offset}})
+    def _offsets(self, offsets: Mapping[int, int]) -> str:
+        return json.dumps({self.log.topic.name: offsets})
 
     def _of_rows(self, partition: int, batches: Iterable[pa.RecordBatch]) -> list[Record]:
         """Records of Spark's rows."""
@@ -324,7 +324,7 @@ class Readers:
             for offset in one.offsets
         ]
 
-    def _active_files(self, version: int) -> Iterator[DeltaFile]:
+    def _active_files(self, version: int) -> Iterable[DeltaFile]:
         """The files of the table as of a version, as delta-rs lists them."""
         if version < 0:
             return

@@ -1,14 +1,14 @@
 """Spark's readers of a log, with many ranges in a job.
 
-A frame or a batch of each range is tagged with its number, and one job collects them all; a stream
-reads from the first range's start to the log's end; the registered view is asked range by range in
-one statement. So a hundred answers cost a few jobs.
+A frame or a batch of each range is tagged with its number, and one job collects them all; one
+stream reads all of the partitions; the registered view is asked range by range in one statement. So
+a hundred answers cost a few jobs.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -59,25 +59,37 @@ class SparkReaders(Readers):
     def compare(
         self, partition: int, held: Sequence[Record], ranges: Iterable[tuple[int, int]]
     ) -> None:
-        """See `Readers.compare`; then the same for Spark's readers."""
+        """See `Readers.compare`; then the same for Spark's readers, and a stream of it all."""
         ranges = list(ranges)
         super().compare(partition, held, ranges)
         self.compare_sparks(partition, held, ranges)
+        self.compare_stream({partition: held})
 
     def compare_sparks(
         self, partition: int, held: Sequence[Record], ranges: Sequence[tuple[int, int]]
     ) -> None:
-        """Raises `Difference` unless frame, batch and stream each give the list's part."""
+        """Raises `Difference` unless frame and batch each give the list's part."""
         for name, of_range in (
             ("a frame by Spark", partial(self._frame, partition)),
             ("a batch by Spark", partial(self._batch, partition)),
         ):
             frames = [of_range(start, end) for start, end in ranges]
             self._check(name, held, ranges, self._collected(frames))
-        begin = min(start for start, _ in ranges)
-        end = self.log.offsets([partition])[partition].log_end
-        streamed = {0: self._streamed(partition, begin)}
-        self._check("a stream by Spark", held, [(begin, end)], streamed)
+
+    def compare_stream(self, held: Mapping[int, Sequence[Record]]) -> None:
+        """Raises `Difference` unless one stream from the log starts to the log ends gives it all.
+
+        Spark starts a Python of its own for each stream, so that one for all partitions it is.
+
+        Args:
+            held: what the log of each partition that it shall read holds.
+        """
+        offsets = self.log.offsets(held)
+        streamed = self._streamed({number: one.log_start for number, one in offsets.items()})
+        for number, one in offsets.items():
+            name = f"a stream by Spark, partition {number}"
+            whole = [(one.log_start, one.log_end)]
+            self._check(name, held[number], whole, {0: streamed[number]})
 
     def compare_view(
         self, partition: int, stored: Sequence[Record], ranges: Sequence[tuple[int, int]]
@@ -131,14 +143,15 @@ class SparkReaders(Readers):
 
     def _batch(self, partition: int, start: int, end: int) -> DataFrame:
         options = self._options(
-            partition,
-            startingOffsets=self._offsets(partition, start),
-            endingOffsets=self._offsets(partition, end),
+            [partition],
+            startingOffsets=self._offsets({partition: start}),
+            endingOffsets=self._offsets({partition: end}),
         )
         return self._spark.read.format(NAME).options(**options).load()
 
-    def _streamed(self, partition: int, start: int) -> list[Told]:
-        options = self._options(partition, startingOffsets=self._offsets(partition, start))
+    def _streamed(self, starts: Mapping[int, int]) -> dict[int, list[Told]]:
+        """The rows of each partition, in order."""
+        options = self._options(starts, startingOffsets=self._offsets(starts))
         table = f"lakelog_stream_{uuid4().hex[:8]}"
         query = (
             self._spark.readStream.format(NAME)
@@ -154,7 +167,10 @@ class SparkReaders(Readers):
             rows = self._spark.table(table).collect()
         finally:
             self._spark.catalog.dropTempView(table)
-        return sorted(map(_told, rows), key=_offset)
+        found: dict[int, list[Told]] = defaultdict(list)
+        for row in rows:
+            found[row["partition"]].append(_told(row))
+        return defaultdict(list, {one: sorted(told, key=_offset) for one, told in found.items()})
 
     def _collected(self, frames: Sequence[DataFrame]) -> dict[int, list[Told]]:
         """The rows of each frame, in order, from one job."""
@@ -194,6 +210,7 @@ class NamedReaders(SparkReaders):
         super().__init__(log, LogPlace(source, NamedRoot(schema)), spark, view=view)
         self._schema = schema
         self._tables_at = tables_at
+        self._files: dict[int, list[DeltaFile]] = {}
 
     def named(self) -> dict[str, Reader]:
         """See `Readers.named`; only the readers of both tiers in this process."""
@@ -228,16 +245,21 @@ class NamedReaders(SparkReaders):
             frames = [self._cold_frame(partition, start, end) for start, end in archived]
             self._check("a frame without Redis", stored, archived, self._collected(frames))
 
-    def _options(self, partition: int, **more: str) -> dict[str, str]:
-        return super()._options(partition, tablesAt=self._tables_at, **more)
+    def _options(self, partitions: Iterable[int], **more: str) -> dict[str, str]:
+        return super()._options(partitions, tablesAt=self._tables_at, **more)
 
     def _cold_frame(self, partition: int, start: int, end: int) -> DataFrame:
         return read(
             self._spark, None, self._schema, self.log.topic.name, start, end, partitions=[partition]
         )
 
-    def _active_files(self, version: int) -> Iterator[DeltaFile]:
-        """The files of the table as of a version, as Spark reads them."""
+    def _active_files(self, version: int) -> Iterable[DeltaFile]:
+        """The files of the table as of a version, as Spark reads them: once each version."""
+        if version not in self._files:
+            self._files[version] = list(self._files_by_spark(version))
+        return self._files[version]
+
+    def _files_by_spark(self, version: int) -> Iterator[DeltaFile]:
         table = self.log.table
         assert isinstance(table, NamedTable)
         if version < 0:

@@ -95,10 +95,12 @@ def check_with_spark(spark: Any, schema: str, story: Story, chance: random.Rando
     if bench.table is not None and bench.table.snapshot().version >= 0:
         view = register_topic(spark, place_of(bench).cold, schema, bench.topic, bench.table).view
     readers = SparkReaders(bench.log, place_of(bench), spark, view=view)
+    readers.compare_stream({one: story.held(one) for one in range(bench.topic.partitions)})
     for partition in range(bench.topic.partitions):
         held = story.held(partition)
         ranges = ranges_of(readers, partition, chance, 5)
-        readers.compare(partition, held, ranges)
+        Readers.compare(readers, partition, held, ranges)
+        readers.compare_sparks(partition, held, ranges)
         if bench.table is not None:
             readers.compare_frames(partition, held)
         if view is not None:
@@ -212,6 +214,7 @@ def check_by_name(story: Story, chance: random.Random, count: int) -> None:
             bench.spark, NamedRoot(bench.schema), bench.schema, bench.topic, bench.table
         ).view
     readers = named_readers(bench, view)
+    readers.compare_stream({one: story.held(one) for one in range(bench.topic.partitions)})
     for partition in range(bench.topic.partitions):
         held = story.held(partition)
         readers.compare_frames(partition, held)
@@ -260,7 +263,7 @@ def test_every_reader_by_name_agrees_with_a_list(make_named_story, beginning, st
 
 @pytest.mark.slow
 @given(beginning=beginnings, steps=happened(12), seed=st.integers(0, 999))
-@settings(max_examples=15, phases=PHASES)
+@settings(max_examples=8, phases=PHASES)
 def test_every_reader_by_name_agrees_with_a_list_in_many_logs(
     make_named_story, beginning, steps, seed
 ):
