@@ -1,5 +1,6 @@
 """Records ⇄ entries; knows neither Redis nor what offsets mean to a log."""
 
+from .adaptive_compression import AdaptiveCompression
 from .codec import AUTO_ARROW_RECORDS, decode, encode
 from .compression import resolve_compression
 from .decoded_size import decoded_bytes, in_steps
@@ -9,6 +10,7 @@ from .many_entries import decode_together
 
 __all__ = [
     "AUTO_ARROW_RECORDS",
+    "AdaptiveCompression",
     "Entry",
     "EntryId",
     "ProducedBatch",

@@ -25,9 +25,9 @@ from ..errors import (
     ProducerClosedError,
 )
 from ..topic import Topic
-from .delivery import Delivery, SendResult
+from .delivery import Delivery
 from .partition_queue import Call, InFlight, PartitionQueue
-from .partitioner import StickyPartition, partition_of_key
+from .partitioner import StickyPartition
 from .producer_config import ProducerConfig
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ class Accumulator:
 
     def __init__(self, config: ProducerConfig) -> None:
         self._config = config
+        self.batch_size = config.batch_size
+        self.buffer_memory = config.buffer_memory
         # Reentrant: the garbage collector may run Producer.__del__ in a thread that holds it.
         self.lock = threading.RLock()
         self.work = threading.Condition(self.lock)  # the sender waits for it
@@ -66,11 +68,11 @@ class Accumulator:
         self.is_stopping = False  # no more records come; the sender drains and ends
         self.is_abandoned = False  # nothing is sent any more
         self.is_forked = False
+        self.refusal: str | None = None  # why no more records are taken
+        self.buffered_bytes = 0  # of records without an answer
         self.sender_thread: threading.Thread | None = None
         self._unseen_failures: deque[Delivery] = deque(maxlen=_KEPT_FAILURES)
-        self._refusal: str | None = None  # why no more records are taken
         self._unsettled: dict[Delivery, Call] = {}
-        self._buffered_bytes = 0
         self.topics: dict[str, TopicState] = {}  # what is known; read it freely
         self._queues: dict[tuple[UUID, int], PartitionQueue] = {}
         # A counter would rewind with a lost tail of Redis; two equal random numbers do not happen.
@@ -125,49 +127,6 @@ class Accumulator:
 
     # -- records come in -----------------------------------------------------------------------
 
-    def append(
-        self,
-        state: TopicState,
-        partition: int | None,
-        timestamp_ms: int,
-        key: bytes | None,
-        value: bytes | None,
-        headers: list[tuple[str, bytes | None]] | None,
-        size_bytes: int,
-    ) -> SendResult:
-        """Takes one record.
-
-        Raises:
-            BufferExhaustedError: no room came within ``max_block_ms``.
-            ProducerClosedError: no more records are taken.
-        """
-        if partition is None and key is not None:
-            partition = partition_of_key(key, state.count)
-        with self.lock:
-            if self._refusal is not None:
-                self.check_open()
-            if self._buffered_bytes + size_bytes > self._config.buffer_memory:
-                self._await_room(size_bytes)
-            if partition is None:
-                partition = state.sticky.take(size_bytes)
-            queue = state.queues[partition]
-            call = queue.open
-            if call is None:
-                call = self._open(queue)
-            index = call.record_count
-            call.record_count = index + 1
-            call.timestamps_ms.append(timestamp_ms)
-            call.keys.append(key)
-            call.values.append(value)
-            if headers is not None:
-                call.headers[index] = headers
-            self._buffered_bytes += size_bytes
-            call.size_bytes += size_bytes
-            if call.size_bytes >= self._config.batch_size or index + 1 >= queue.max_records:
-                queue.close_open()
-                self.work.notify()
-            return SendResult(call.delivery, index)
-
     def put(
         self, queue: PartitionQueue, entries: tuple[Entry, ...], links: Sequence[Link] = ()
     ) -> Delivery:
@@ -182,22 +141,22 @@ class Accumulator:
         size_bytes = sum(entry.size_bytes for entry in entries)
         with self.lock:
             self.check_open()
-            self._await_room(size_bytes)
+            self.await_room(size_bytes)
             queue.close_open()
-            call = self._open(queue)
+            call = self.open(queue)
             call.entries = entries
             call.links = links
             call.record_count = sum(entry.record_count for entry in entries)
             call.size_bytes = size_bytes
-            self._buffered_bytes += size_bytes
+            self.buffered_bytes += size_bytes
             queue.close_open()
             self.work.notify()
             return call.delivery
 
     def check_open(self) -> None:
         """Raises ProducerClosedError if no more records are taken."""
-        if self._refusal is not None:
-            raise ProducerClosedError(self._refusal)
+        if self.refusal is not None:
+            raise ProducerClosedError(self.refusal)
 
     def check_not_forked(self) -> None:
         """Raises ProducerClosedError in a child process."""
@@ -213,7 +172,7 @@ class Accumulator:
         with self.lock:
             if self.is_stopping:
                 return False
-            self._refusal = why
+            self.refusal = why
             self.is_stopping = True
             for queue in self.active:
                 queue.close_open()
@@ -226,7 +185,7 @@ class Accumulator:
         with self.lock:
             return state.sticky.take(size_bytes)
 
-    def _open(self, queue: PartitionQueue) -> Call:
+    def open(self, queue: PartitionQueue) -> Call:
         delivery = Delivery(self, queue.topic_partition, [])
         call = queue.open = Call(queue, delivery, time.monotonic())
         self._unsettled[delivery] = call
@@ -234,13 +193,13 @@ class Accumulator:
         self.work.notify()
         return call
 
-    def _await_room(self, size_bytes: int) -> None:
+    def await_room(self, size_bytes: int) -> None:
         """Waits until the buffer has room, or is empty for something larger than it."""
-        config = self._config
+        max_block_ms, buffer_memory = self._config.max_block_ms, self.buffer_memory
 
         def has_room() -> bool:
-            buffered = self._buffered_bytes
-            return buffered == 0 or buffered + size_bytes <= config.buffer_memory
+            buffered = self.buffered_bytes
+            return buffered == 0 or buffered + size_bytes <= buffer_memory
 
         if has_room():
             return
@@ -248,14 +207,14 @@ class Accumulator:
             queue.close_open()  # a lingering call would keep its room
         self.work.notify()
         if not self.settled.wait_for(
-            lambda: has_room() or self._refusal is not None, config.max_block_ms / 1000
+            lambda: has_room() or self.refusal is not None, max_block_ms / 1000
         ):
             raise BufferExhaustedError(
-                f"no room for {size_bytes} bytes within max_block_ms={config.max_block_ms}: "
-                f"{self._buffered_bytes} of buffer_memory={config.buffer_memory} bytes wait for "
+                f"no room for {size_bytes} bytes within max_block_ms={max_block_ms}: "
+                f"{self.buffered_bytes} of buffer_memory={buffer_memory} bytes wait for "
                 f"Redis. The record was not taken; send it again later{self._last_error()}",
                 size_bytes=size_bytes,
-                buffered_bytes=self._buffered_bytes,
+                buffered_bytes=self.buffered_bytes,
             )
         self.check_open()
 
@@ -281,7 +240,7 @@ class Accumulator:
         delivery = call.delivery
         if self._unsettled.pop(delivery, None) is None:
             return
-        self._buffered_bytes -= call.size_bytes
+        self.buffered_bytes -= call.size_bytes
         delivery.base_offset = base_offset
         delivery.append_time_ms = append_time_ms
         delivery.error = error
@@ -290,10 +249,6 @@ class Accumulator:
             self._unseen_failures.append(delivery)
         delivery.done = True
         self.settled.notify_all()
-
-    @property
-    def buffer_bytes(self) -> int:
-        return self._config.buffer_memory
 
     @property
     def unsettled_records(self) -> int:
@@ -359,7 +314,7 @@ class Accumulator:
         self.work = threading.Condition(self.lock)
         self.settled = threading.Condition(self.lock)
         self.is_forked = True
-        self._refusal = (
+        self.refusal = (
             "this producer belongs to the parent process, whose thread sends its records; make a "
             "new producer in the child process"
         )

@@ -130,7 +130,7 @@ class BulkAppend:
         )
         piece_bytes = PIECE_PARTITION_BYTES * (self._state.count if is_spread else 2)
         row_bytes = max(1, table.nbytes // max(1, table.num_rows))
-        return max(1, int(min(piece_bytes, self._accumulator.buffer_bytes // 4) // row_bytes))
+        return max(1, int(min(piece_bytes, self._accumulator.buffer_memory // 4) // row_bytes))
 
     def _assign(self, piece: pa.RecordBatch, start: int) -> np.ndarray:
         """Each row's partition: the one asked for, else by key, else the sticky one."""

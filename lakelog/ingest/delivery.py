@@ -7,6 +7,8 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from msgspec import Struct
+
 from ..errors import DeliveryPendingError, ProducerClosedError
 from ..record import RecordMetadata, TopicPartition
 
@@ -90,14 +92,11 @@ class Delivery:
             _call(callback, result)
 
 
-class SendResult:
+class SendResult(Struct, eq=False, gc=False):  # one a record, so the collector looks at none
     """The future answer to `Producer.send`; used like a ``concurrent.futures.Future``."""
 
-    __slots__ = ("_delivery", "_index")
-
-    def __init__(self, delivery: Delivery, index: int) -> None:
-        self._delivery = delivery
-        self._index = index
+    _delivery: Delivery
+    _index: int
 
     def done(self) -> bool:
         """Whether the record is in the log, or has failed."""

@@ -21,8 +21,8 @@ from collections.abc import Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING
 
-from ..codec import Entry, ProducedBatch, resolve_compression
-from ..config import EntryFormat
+from ..codec import AdaptiveCompression, Entry, ProducedBatch, resolve_compression
+from ..config import Compression, EntryFormat
 from ..encryption.sealed_values import SealedValues
 from ..producer_calls import MAX_SEQUENCES
 from ..record import TopicPartition
@@ -81,6 +81,13 @@ class Call:
         self.sent_under: str | None = None  # run id of the server that did not answer first
         self.is_written = False
         self.links: Sequence[Link] = ()  # of the span that appends it
+
+    def cut(self, record_count: int) -> None:
+        """Takes out the records from that one on, of which some columns may have been added."""
+        for column in (self.timestamps_ms, self.keys, self.values):
+            del column[record_count:]
+        self.headers.pop(record_count, None)
+        self.record_count = record_count
 
 
 class InFlight:
@@ -174,6 +181,7 @@ class PartitionQueue:
         self.is_repaired = False
         self.told_end = 0  # one past the highest offset this producer was told
         self._compression_type = compression
+        self.compression = AdaptiveCompression(Compression.NONE)
         self.set_topic(topic, sealing)
 
     def set_topic(self, topic: Topic, sealing: SealedValues | None) -> None:
@@ -191,7 +199,9 @@ class PartitionQueue:
         self.flatten: bool = config["lakelog.fields.flatten"]
         self.max_entry_bytes: int = config["max.message.bytes"]
         self.max_decoded_bytes: int = config["lakelog.max.decoded.bytes"]
-        self.compression = resolve_compression(config["compression.type"], self._compression_type)
+        wanted = resolve_compression(config["compression.type"], self._compression_type)
+        if wanted is not self.compression.wanted:
+            self.compression = AdaptiveCompression(wanted)
         self.max_records = (
             MAX_CALL_ENTRIES if self.entry_format is EntryFormat.FIELDS else 2**31 - 1
         )

@@ -28,14 +28,19 @@ _COLUMN_KEY_BYTES = 1024  # longer keys are hashed one by one: a NumPy step per 
 
 def partition_of_key(key: bytes, partitions: int) -> int:
     """The partition Kafka's producers choose for a key."""
-    positive = _cached.get(key)
+    return positive_hash(key) % partitions
+
+
+def positive_hash(key: bytes) -> int:
+    """What Kafka's producers take modulo the number of partitions; remembered in `hashes`."""
+    positive = hashes.get(key)
     if positive is None:
         positive = murmur2(key) & _POSITIVE
         if len(key) <= _CACHED_KEY_BYTES:
-            if len(_cached) >= _CACHED_KEYS:
-                _cached.clear()
-            _cached[key] = positive
-    return positive % partitions
+            if len(hashes) >= _CACHED_KEYS:
+                hashes.clear()
+            hashes[key] = positive
+    return positive
 
 
 def partitions_of_keys(keys: pa.Array, partitions: int) -> np.ndarray:
@@ -64,7 +69,8 @@ def murmur2(data: bytes) -> int:
     return hashed ^ hashed >> 15
 
 
-_cached: dict[bytes, int] = {}  # Kafka's toPositive of the hash, by key
+#: `positive_hash` by key, of those that were asked for of late.
+hashes: dict[bytes, int] = {}
 
 
 def murmur2_column(keys: pa.Array) -> np.ndarray:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ..back_off import Telling
 from ..codec import AUTO_ARROW_RECORDS, Entry, Row, encode
+from ..config import Compression
 from ..encryption.of_topic import sealing
 from ..errors import (
     DeliveryError,
@@ -462,10 +463,26 @@ def encode_for(queue: PartitionQueue, records: pa.RecordBatch | Sequence[Row]) -
             records = [
                 (row[0], row[1], value, row[3]) for row, value in zip(records, values, strict=True)
             ]
+    adaptive = queue.compression
+    compression = adaptive.next()
+    try:
+        entries = _encoded(queue, records, compression)
+    except RecordTooLargeError:
+        if compression is adaptive.wanted:
+            raise
+        compression = adaptive.wanted  # it may fit once it is compressed
+        entries = _encoded(queue, records, compression)
+    adaptive.learn(compression, entries)
+    return entries
+
+
+def _encoded(
+    queue: PartitionQueue, records: pa.RecordBatch | Sequence[Row], compression: Compression
+) -> tuple[Entry, ...]:
     return encode(
         records,
         queue.entry_format,
-        queue.compression,
+        compression,
         max_entry_bytes=queue.max_entry_bytes,
         max_decoded_bytes=queue.max_decoded_bytes,
         flatten=queue.flatten,

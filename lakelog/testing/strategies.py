@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from ..codec import Entry, encode
 from ..config import DAY_MS, HOUR_MS, INT64_MAX, Compression, EntryFormat
-from ..encryption.sealed_values import SealedValues
+from ..encryption.sealed_values import MAGIC, SealedValues
 from ..errors import MissingExtraError
 from ..record import Headers, produced_batch
 from .model import Row
@@ -38,7 +38,10 @@ def keys() -> st.SearchStrategy[bytes | None]:
 def values() -> st.SearchStrategy[bytes | None]:
     """Null, empty, bytes, and JSON objects that flatten or nearly do."""
     json = [b'{"a":1,"b":"x"}', b'{"a": 1, "b": [2]}', b"{}", b'{"value":1}', b'{"a":1,"a":2}']
-    return st.one_of(st.none(), st.just(b""), st.binary(max_size=24), st.sampled_from(json))
+    # Hypothesis tries constants of this code, too; what begins with that one cannot be told from an
+    # encrypted value once its topic encrypts.
+    data = st.binary(max_size=24).filter(lambda value: not value.startswith(MAGIC))
+    return st.one_of(st.none(), st.just(b""), data, st.sampled_from(json))
 
 
 def headers() -> st.SearchStrategy[Headers]:

@@ -36,7 +36,7 @@ import redis
 from redis.connection import Connection
 
 from lakelog import Lakelog, Topic
-from lakelog.codec import Entry, ProducedBatch, encode
+from lakelog.codec import Entry, ProducedBatch
 from lakelog.config import KIB, MIB
 from lakelog.hot import AppendCall
 from lakelog.ingest.accumulator import RECORD_OVERHEAD_BYTES
@@ -45,6 +45,7 @@ from lakelog.ingest.given_records import as_columns, no_headers
 from lakelog.ingest.partition_queue import PartitionQueue
 from lakelog.ingest.partitioner import partition_of_key
 from lakelog.ingest.producer import Producer, ProducerConfig
+from lakelog.ingest.sender import encode_for
 from lakelog.record import PRODUCED
 from lakelog.testing.servers import RedisServer
 
@@ -411,9 +412,7 @@ class Ours:
 
 
 def entries_of(queue: PartitionQueue, batch: pa.RecordBatch) -> tuple[Entry, ...]:
-    return encode(
-        batch, queue.entry_format, queue.compression, max_entry_bytes=queue.max_entry_bytes
-    )
+    return encode_for(queue, batch)
 
 
 def exchange(connection: Connection, commands: Sequence[tuple[object, ...]]) -> None:

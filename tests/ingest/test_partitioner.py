@@ -59,12 +59,12 @@ def test_a_negative_hash_gives_a_partition_as_kafkas_to_positive_does():
 
 def test_few_keys_are_kept_and_those_that_come_again_go_where_they_went(monkeypatch):
     monkeypatch.setattr(partitioner, "_CACHED_KEYS", 3)
-    monkeypatch.setattr(partitioner, "_cached", {})
+    monkeypatch.setattr(partitioner, "hashes", {})
     keys = [b"%d" % (n % 7) for n in range(50)] + [bytes(65)]
     for key in keys:
         assert partition_of_key(key, 5) == (murmur2(key) & 0x7FFFFFFF) % 5
-        assert len(partitioner._cached) <= 3
-    assert bytes(65) not in partitioner._cached  # too long to be kept
+        assert len(partitioner.hashes) <= 3
+    assert bytes(65) not in partitioner.hashes  # too long to be kept
 
 
 def test_a_sticky_partition_takes_its_bytes_and_gives_way_to_another():

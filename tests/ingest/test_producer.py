@@ -14,6 +14,7 @@ import pytest
 from lakelog import Lakelog
 from lakelog.clock import ManualClock
 from lakelog.codec import fields_entry
+from lakelog.codec.decoded_size import buffer_lengths
 from lakelog.errors import (
     BufferExhaustedError,
     DeliveryError,
@@ -346,6 +347,23 @@ def test_only_the_records_of_the_refused_call_fail(tier, make_producer):
     assert tier.values("t") == [b"%d" % n for n in kept]
     assert [results[n].result().offset for n in kept] == list(range(len(kept)))
     assert producer.send("t", b"on").result().offset == len(kept)
+
+
+def test_where_compression_does_not_pay_it_is_left_out_and_a_large_record_gets_it(
+    tier, make_producer, redis_client
+):
+    """After incompressible calls, entries are plain; one that only fits compressed still does."""
+    limit = 100_000
+    tier.topics.create("t", config={"max.message.bytes": limit})
+    values = [os.urandom(1000) for _ in range(160)] + [b"a" * 3 * limit]
+    with make_producer(tier, compression_type="zstd", batch_size=20_000) as producer:
+        results = [producer.send("t", value) for value in values]
+    assert [result.exception() for result in results] == [None] * len(values)
+    assert [record.value for record in tier.records("t")] == values
+    stored = [entry[b"a"] for _, entry in redis_client.xrange("lakelog:stream:t:0")]
+    plain = [buffer_lengths(message) is None for message in stored]
+    assert any(plain)
+    assert (plain[0], plain[-1]) == (False, False)
 
 
 def test_a_record_that_is_too_large_fails_alone(tier, make_producer):
