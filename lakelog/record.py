@@ -7,7 +7,7 @@ two ends.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from enum import IntEnum
 from itertools import islice, repeat
@@ -181,36 +181,142 @@ def empty_records() -> pa.RecordBatch:
 
 _TYPES = tuple(TimestampType)
 
+#: Where records are handed out one by one, so many are made at a time: few enough to stay in a
+#: processor's cache, and enough that what a call of Arrow takes does not count.
+RECORDS_AT_ONCE = 500
+
+
+class RecordRows:
+    """Rows of a `RECORDS` batch, made objects when they are asked for.
+
+    A slice shares the columns, which are looked at once a batch: it takes no call of Arrow. Keys
+    and values are copies, so that one that is kept does not hold the batch.
+    """
+
+    __slots__ = ("_columns", "_end", "_start")
+
+    def __init__(self, columns: _Columns, start: int, end: int) -> None:
+        self._columns, self._start, self._end = columns, start, end
+
+    @classmethod
+    def of(cls, topic_partition: TopicPartition, batch: pa.RecordBatch) -> RecordRows:
+        """All rows of a batch."""
+        return cls(_Columns(topic_partition, batch), 0, batch.num_rows)
+
+    def __len__(self) -> int:
+        return self._end - self._start
+
+    def first(self, rows: int) -> RecordRows:
+        """At most so many of the first."""
+        return RecordRows(self._columns, self._start, min(self._start + rows, self._end))
+
+    def after(self, rows: int) -> RecordRows:
+        """Without so many of the first."""
+        return RecordRows(self._columns, min(self._start + rows, self._end), self._end)
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last of them, of which there is one."""
+        return int(self._columns.offsets[self._end - 1])
+
+    @property
+    def nbytes(self) -> int:
+        """What they take, as Arrow counts it, but for what marks nulls."""
+        return self._columns.nbytes(self._start, self._end)
+
+    def batch(self) -> pa.RecordBatch:
+        """As Arrow."""
+        return self._columns.batch.slice(self._start, len(self))
+
+    def records(self) -> list[Record]:
+        """As objects."""
+        return self._columns.records(self._start, self._end)
+
+    def in_parts(self) -> Iterator[list[Record]]:
+        """As objects, of which the caller has `RECORDS_AT_ONCE` at a time."""
+        for start in range(self._start, self._end, RECORDS_AT_ONCE):
+            yield self._columns.records(start, min(start + RECORDS_AT_ONCE, self._end))
+
+
+class _Columns:
+    """The columns of a `RECORDS` batch, as what any of its rows are quickly made of."""
+
+    def __init__(self, topic_partition: TopicPartition, batch: pa.RecordBatch) -> None:
+        self.batch = batch
+        self._topic, self._partition = topic_partition
+        offsets, times, types, self._keys, self._values, self._headers = batch.columns
+        self.offsets = np.asarray(offsets)
+        self._times_ms = np.asarray(times.view(pa.int64())) // 1000
+        self._types = types if np.asarray(types).any() else None  # None: as nearly always
+        self._has_headers = len(self._headers.values) > 0  # the parent's, if this is a slice
+        self._ends: list[np.ndarray[Any, Any]] | None = None
+
+    def records(self, start: int, end: int) -> list[Record]:
+        count = end - start
+        if count <= 0:
+            return []
+        columns: tuple[Iterable[Any], ...] = (  # in the order of the fields
+            repeat(self._topic),
+            repeat(self._partition),
+            self._offsets(start, end),
+            self._times_ms[start:end].tolist(),
+            objects(self._keys.slice(start, count)),
+            objects(self._values.slice(start, count)),
+            header_tuples(self._headers.slice(start, count)) if self._has_headers else repeat(()),
+            repeat(TimestampType.CREATE_TIME)
+            if self._types is None
+            else timestamp_types(self._types.slice(start, count)),
+        )
+        return list(map(Record, *columns))
+
+    def nbytes(self, start: int, end: int) -> int:
+        if start >= end:
+            return 0
+        if self._ends is None:
+            self._ends = [value_ends(self._keys), value_ends(self._values)]
+        size = (end - start) * _ROW_BYTES
+        for ends in self._ends:
+            size += int(ends[end]) - int(ends[start])
+        if self._has_headers:
+            size += int(self._headers.slice(start, end - start).flatten().nbytes)
+        return size
+
+    def _offsets(self, start: int, end: int) -> Iterable[int]:
+        first, last = int(self.offsets[start]), int(self.offsets[end - 1])
+        if last - first == end - start - 1:  # they ascend: none is left out
+            return range(first, last + 1)
+        found: list[int] = self.offsets[start:end].tolist()
+        return found
+
+
+#: Of a row's offset, timestamp and type, and of where its key, value and headers end.
+_ROW_BYTES = 8 + 8 + 4 + 3 * 4
+
 
 def to_records(topic_partition: TopicPartition, batch: pa.RecordBatch | pa.Table) -> list[Record]:
     """The rows of a `RECORDS` batch as Python objects."""
     if isinstance(batch, pa.Table):
         return [row for part in batch.to_batches() for row in to_records(topic_partition, part)]
-    topic, partition = topic_partition
-    columns: tuple[Iterable[Any], ...] = (  # in the order of the fields
-        repeat(topic),
-        repeat(partition),
-        objects(batch.column("offset")),
-        (np.asarray(batch.column("timestamp").view(pa.int64())) // 1000).tolist(),
-        objects(batch.column("key")),
-        objects(batch.column("value")),
-        header_tuples(batch.column("headers")),
-        timestamp_types(batch.column("timestampType")),
-    )
-    return list(map(Record, *columns))
+    return RecordRows.of(topic_partition, batch).records()
 
 
 def timestamp_types(column: pa.Array) -> Iterable[TimestampType]:
     """The type of each row's timestamp."""
-    numbers = np.asarray(column)
-    if not numbers.any():  # as nearly always
-        return repeat(TimestampType.CREATE_TIME, len(numbers))
-    return map(_TYPES.__getitem__, numbers.tolist())
+    return map(_TYPES.__getitem__, np.asarray(column).tolist())
 
 
 def objects(column: pa.Array) -> list[Any]:
     """A column's values as `to_pylist` has them, which makes a scalar of each first."""
-    return list(column.to_numpy(zero_copy_only=False).tolist())
+    found: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
+    return found
+
+
+def value_ends(column: pa.Array) -> np.ndarray[Any, Any]:
+    """Where the values of a binary column end in its bytes, after where the first begins."""
+    _, ends, _ = column.buffers()
+    if ends is None or not ends.size:  # Arrow allows it of a column without rows
+        return np.zeros(1, np.int32)
+    return np.frombuffer(ends, np.int32, len(column) + 1, column.offset * 4)
 
 
 def header_tuples(column: pa.Array) -> list[Headers]:
@@ -220,7 +326,10 @@ def header_tuples(column: pa.Array) -> list[Headers]:
     pairs = column.flatten()
     names, values = (objects(pc.struct_field(pairs, name)) for name in ("key", "value"))
     each = zip(names, values, strict=True)
-    return [tuple(islice(each, count)) for count in column.value_lengths().to_pylist()]
+    counts = np.asarray(column.value_lengths())
+    if len(counts) and counts[0] and (counts == counts[0]).all():  # as nearly always
+        return list(zip(*repeat(each, int(counts[0])), strict=True))
+    return [tuple(islice(each, count)) for count in counts.tolist()]
 
 
 def produced_batch(

@@ -17,7 +17,7 @@ from ..hot.inspection import HotLook, Inspection, StoredEntry
 from ..producer_calls import ProducerCall
 from ..read.topic_log import TopicLog
 from ..read.unified_log import UnifiedLog
-from ..record import MAX_OFFSET, OffsetRange, Record, TopicPartition, to_records
+from ..record import MAX_OFFSET, OffsetRange, Record, RecordRows, TopicPartition
 from .finding import COLD, HOT, TIERS
 
 OPEN, CLOSED, CLEANED, DIRTY = "open", "closed", "cleaned", "dirty"
@@ -242,7 +242,8 @@ def cold_records(
         end = min(end, scan.found.last_offset + 1)
         files = index.files_between(scan.file.partition, start_offset, end)
     for batch in log.table.read(files, start_offset, end):
-        yield from to_records(tp, batch)
+        for part in RecordRows.of(tp, batch).in_parts():
+            yield from part
 
 
 def segment_range(log: TopicLog, partition: int, base_offset: int) -> OffsetRange:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 
-import pyarrow as pa
-
 from ..errors import InvalidArgumentError
 from ..hot.waker import Waker
-from ..record import TopicPartition
+from ..record import RecordRows, TopicPartition
 from .cursor import Cursor
 from .policy import OffsetReset
 from .read_ahead import ReadAhead
@@ -46,9 +44,6 @@ class AssignedPartitions:
     def __len__(self) -> int:
         return len(self._cursors)
 
-    def __contains__(self, cursor: Cursor) -> bool:
-        return self._cursors.get(cursor.topic_partition) is cursor
-
     def partitions(self) -> set[TopicPartition]:
         return set(self._cursors)
 
@@ -81,6 +76,7 @@ class AssignedPartitions:
         """Read these no more."""
         for tp in partitions:
             if (cursor := self._cursors.pop(tp, None)) is not None:
+                cursor.is_assigned = False
                 cursor.close()
 
     def of(self, partition: TopicPartition) -> Cursor:
@@ -115,12 +111,12 @@ class AssignedPartitions:
 
     def last(self, cursor: Cursor) -> None:
         """Let the others have their turn first."""
-        if cursor in self:
+        if cursor.is_assigned:
             self._cursors[cursor.topic_partition] = self._cursors.pop(cursor.topic_partition)
 
-    def take(self, max_records: int | None) -> dict[TopicPartition, list[pa.RecordBatch]]:
+    def take(self, max_records: int | None) -> dict[TopicPartition, list[RecordRows]]:
         """Hands out what is at hand, in turns; see `Consumer.poll`."""
-        polled: dict[TopicPartition, list[pa.RecordBatch]] = {}
+        polled: dict[TopicPartition, list[RecordRows]] = {}
         left = max_records
         size_bytes = 0
         turns = [cursor for cursor in self.active() if cursor.idle_at is None]
@@ -130,14 +126,16 @@ class AssignedPartitions:
             if not cursor.try_fill():
                 self.last(cursor)
                 continue
-            if polled and size_bytes + cursor.ahead_bytes > self._fetch_max_bytes:
+            most = share if left is None or share is None else min(share, left)
+            rows = cursor.at_hand(most)
+            size_bytes += rows.nbytes
+            if polled and size_bytes > self._fetch_max_bytes:
                 break  # it comes first in the next poll
             self.last(cursor)
-            batch = cursor.take(share if left is None or share is None else min(share, left))
-            polled.setdefault(cursor.topic_partition, []).append(batch)
-            size_bytes += batch.nbytes
+            cursor.hand_out(rows)
+            polled.setdefault(cursor.topic_partition, []).append(rows)
             if left is not None:
-                left -= batch.num_rows
+                left -= len(rows)
                 if not cursor.has_given_all:  # asking for more would only delay what there is
                     turns.append(cursor)
         return polled

@@ -17,12 +17,19 @@ from ..errors import InvalidArgumentError
 from ..groups.coordinator import GroupCoordinator
 from ..groups.membership import ConsumerGroupMetadata, Membership, Owner
 from ..offsets import AtTimestamp, Earliest, Latest, check_offset, timestamp_ms
-from ..record import OffsetAndMetadata, OffsetAndTimestamp, Record, TopicPartition, to_records
+from ..record import (
+    RECORDS_AT_ONCE,
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    Record,
+    RecordRows,
+    TopicPartition,
+)
 from ..topic import Topic
 from ..tracing.switch import tracer
 from .assigned_partitions import AssignedPartitions
 from .consumer_config import ConsumerConfig, check_count, check_timeout
-from .cursor import RECORDS_AT_ONCE, Cursor
+from .cursor import Cursor
 from .deserializers import Deserializers
 from .following import Following, FollowsAll, FollowsGroup
 from .group_offsets import GroupOffsets, OnCommit
@@ -274,10 +281,7 @@ class Consumer:
         """
         limit = self.config.max_poll_records if max_records is None else max_records
         polled = self._poll(timeout_ms, check_count("max_records", limit))
-        found = {
-            tp: self._deserialized(tp, [r for batch in batches for r in to_records(tp, batch)])
-            for tp, batches in polled.items()
-        }
+        found = {tp: self._deserialized(tp, _records(rows)) for tp, rows in polled.items()}
         given = {tp: records for tp, records in found.items() if records}
         if not given:
             self._reading.raise_failure()
@@ -296,10 +300,10 @@ class Consumer:
         if max_records is not None:
             check_count("max_records", max_records)
         return {
-            tp: batches[0]
-            if len(batches) == 1
-            else pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
-            for tp, batches in self._poll(timeout_ms, max_records).items()
+            tp: rows[0].batch()
+            if len(rows) == 1
+            else pa.Table.from_batches(one.batch() for one in rows).combine_chunks().to_batches()[0]
+            for tp, rows in self._poll(timeout_ms, max_records).items()
         }
 
     def __iter__(self) -> Consumer:
@@ -337,14 +341,17 @@ class Consumer:
                 return
             for _ in range(RECORDS_AT_ONCE):
                 # The caller may have done anything to the consumer since the last record.
-                if cursor not in self._reading or cursor.paused:
+                if not cursor.is_assigned or cursor.paused:
                     break
-                if time.monotonic() >= self._due_s():
+                is_alone = self._following is None and self._offsets is None
+                if not is_alone and time.monotonic() >= self._due_s():
                     break
                 record = cursor.next_record()
                 if record is None:
                     break
-                if not self._deserialized(cursor.topic_partition, [record]):
+                if self._deserializers.are_given and not self._deserialized(
+                    cursor.topic_partition, [record]
+                ):
                     cursor.raise_failure()
                 yield record
             self._reading.last(cursor)
@@ -498,7 +505,7 @@ class Consumer:
 
     def _poll(
         self, timeout_ms: int, max_records: int | None
-    ) -> dict[TopicPartition, list[pa.RecordBatch]]:
+    ) -> dict[TopicPartition, list[RecordRows]]:
         deadline = _deadline(check_timeout("timeout_ms", timeout_ms))
         self._check_assigned()
         if self._tracer is None:
@@ -511,7 +518,7 @@ class Consumer:
 
     def _taken(
         self, deadline: float | None, max_records: int | None
-    ) -> dict[TopicPartition, list[pa.RecordBatch]]:
+    ) -> dict[TopicPartition, list[RecordRows]]:
         if self._await(deadline) is None:
             return {}
         return self._reading.take(max_records)
@@ -647,6 +654,13 @@ class Consumer:
         if isinstance(where, Earliest):
             return {tp: offsets[tp].log_start for tp in wanted}
         return {tp: offsets[tp].log_end for tp in wanted}
+
+
+def _records(rows: Sequence[RecordRows]) -> list[Record]:
+    found = rows[0].records()  # nearly always there are no others
+    for one in rows[1:]:
+        found += one.records()
+    return found
 
 
 def _deadline(timeout_ms: int | None) -> float | None:

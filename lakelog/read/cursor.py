@@ -5,19 +5,14 @@ from __future__ import annotations
 import logging
 import time
 
-import pyarrow as pa
-
 from ..errors import NoOffsetForPartitionError, OffsetOutOfRangeError, RecoveryNeededError
 from ..metrics import of_process as m
 from ..metrics.counts import COUNTS
 from ..offsets import Ago, Position
-from ..record import Record, TopicPartition, to_records
+from ..record import RECORDS_AT_ONCE, Record, RecordRows, TopicPartition
 from .policy import OffsetReset
 from .read_ahead import ReadAhead, Steps
 from .topic_log import TopicLog
-
-#: Reading record by record turns this many of a partition into objects at a time.
-RECORDS_AT_ONCE = 500
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +37,7 @@ class Cursor:
         self.topic_partition = topic_partition
         self.log = log
         self.asks_group = asks_group
+        self.is_assigned = True  # to its consumer, still
         self.position: int | None = None  # of the next record to hand out; None: to be looked up
         self.idle_at: int | None = None  # nothing to read until this offset is there
         self._reset = reset
@@ -49,10 +45,11 @@ class Cursor:
         self._read_ahead = read_ahead
         self._steps: Steps | None = None
         self._is_paused = False
-        self._ahead: pa.RecordBatch | None = None  # read, not yet handed out
+        self._ahead: RecordRows | None = None  # read, not yet handed out but as records
         self._ahead_end = 0  # the position after it
         self._is_last = False  # whether there was nothing behind it when it was read
-        self._objects: list[Record] = []  # the first records of `_ahead`, the next one last
+        self._objects: list[Record] = []  # of `_ahead`, the next one last
+        self._given = 0  # so many of the first records of `_ahead` were handed out before
         self._counted = 0  # of `_ahead`, as handed out
         self.failure: Exception | None = None  # to be raised by the next poll
 
@@ -72,7 +69,7 @@ class Cursor:
         if self._steps is not None:
             self._steps.close()
         self._steps = self._ahead = None
-        self._objects, self._counted = [], 0
+        self._objects, self._given, self._counted = [], 0, 0
         self._is_last = False
 
     def move(self, where: int | Position) -> None:
@@ -149,47 +146,53 @@ class Cursor:
         """Whether, as far as is known, there is nothing left to hand out."""
         return self._ahead is None and self._is_last
 
-    @property
-    def ahead_bytes(self) -> int:
-        """The bytes at hand."""
-        return 0 if self._ahead is None else int(self._ahead.nbytes)
-
-    def take(self, max_records: int | None) -> pa.RecordBatch:
-        """Hand out what is at hand, as a batch."""
+    def at_hand(self, max_records: int | None) -> RecordRows:
+        """The next records to hand out, at most so many."""
         assert self._ahead is not None
-        batch = self._ahead if max_records is None else self._ahead.slice(0, max_records)
-        self._count(batch)
+        rows = self._ahead.after(self._given)
+        return rows if max_records is None else rows.first(max_records)
+
+    def hand_out(self, rows: RecordRows) -> None:
+        """These were handed out, as `at_hand` gave them."""
+        given = self._given + len(rows)
+        self._count(given)
         self._objects = []
-        self._handed_out(batch.num_rows)
-        return batch
+        self._handed_out(given)
 
     def next_record(self) -> Record | None:
         """Hand out the next record, None if nothing is at hand."""
-        if self._ahead is None:
-            return None
         if not self._objects:
-            chunk = self._ahead.slice(0, RECORDS_AT_ONCE)
-            self._count(chunk)  # all at once: to count one costs as much as to hand it out
-            self._objects = to_records(self.topic_partition, chunk)[::-1]
+            if self._ahead is None:
+                return None
+            rows = self._ahead.first(RECORDS_AT_ONCE)
+            self._count(len(rows))  # all at once: to count one costs as much as to hand it out
+            self._objects = rows.records()[::-1]
         record = self._objects.pop()
-        self._handed_out(1)
+        self._given += 1
+        if self._objects:
+            self.position = record.offset + 1
+        else:
+            self._handed_out(self._given)
         return record
 
-    def _count(self, firsts: pa.RecordBatch) -> None:
-        """The first records at hand, as far as they are not counted yet."""
-        if firsts.num_rows > self._counted:
+    def _count(self, firsts: int) -> None:
+        """So many of the first records at hand, as far as they are not counted yet."""
+        assert self._ahead is not None
+        if firsts > self._counted:
             topic = self.topic_partition.topic
-            fresh = firsts.slice(self._counted)
-            COUNTS.add(m.CONSUMED_RECORDS, fresh.num_rows, topic)
+            fresh = self._ahead.first(firsts).after(self._counted)
+            COUNTS.add(m.CONSUMED_RECORDS, len(fresh), topic)
             COUNTS.add(m.CONSUMED_BYTES, fresh.nbytes, topic)
-            self._counted = firsts.num_rows
+            self._counted = firsts
 
     def _handed_out(self, records: int) -> None:
+        """So many of the first records at hand are not wanted any more."""
         assert self._ahead is not None
+        self._given = 0
         self._counted -= records
-        if records < self._ahead.num_rows:
-            self.position = self._ahead.column("offset")[records - 1].as_py() + 1
-            self._ahead = self._ahead.slice(records)
+        if records < len(self._ahead):
+            self.position = self._ahead.first(records).last_offset + 1
+            self._ahead = self._ahead.after(records)
         else:
             self.position = self._ahead_end
             self._ahead = None
@@ -208,7 +211,8 @@ class Cursor:
             self.idle_at = position
         elif step.records.num_rows:
             COUNTS.observe(m.FETCH_SECONDS, time.perf_counter() - started_s)
-            self._ahead, self._ahead_end = step.records, step.next_offset
+            self._ahead = RecordRows.of(self.topic_partition, step.records)
+            self._ahead_end = step.next_offset
             self._is_last = step.at_log_end
         else:
             self.position = step.next_offset

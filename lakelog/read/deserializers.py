@@ -29,6 +29,7 @@ class Deserializers:
     def __init__(self, key: Deserializer | None, value: Deserializer | None) -> None:
         given = {"key": key, "value": value}
         self._of = {name: make for name, make in given.items() if make is not None}
+        self.are_given = bool(self._of)
 
     def apply(
         self, records: list[Record]

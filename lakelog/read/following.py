@@ -159,7 +159,7 @@ class FollowsAll:
             return False
         self._topics.look_again()
         self.follow(0)
-        return not any(one in self._reading for one in failed)
+        return not any(one.is_assigned for one in failed)
 
     def end(self) -> None:
         """See `Following.end`."""
@@ -226,9 +226,9 @@ class FollowsGroup(Owner):
         self.follow(0)
         for one in failed:
             topic = self._topics.now.get(one.topic_partition.topic)
-            if one in self._reading and (topic is None or topic.topic_id != one.log.topic.topic_id):
+            if one.is_assigned and (topic is None or topic.topic_id != one.log.topic.topic_id):
                 self._reading.remove([one.topic_partition])
-        return not any(one in self._reading for one in failed)
+        return not any(one.is_assigned for one in failed)
 
     def end(self) -> None:
         """See `Following.end`: leaves the group."""

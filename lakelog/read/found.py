@@ -10,7 +10,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from ..errors import InvalidArgumentError
-from ..record import RECORDS, Record, TopicPartition, to_records
+from ..record import RECORDS, Record, RecordRows, TopicPartition
 
 #: What a search gives: `RECORDS`, and which partition each is of.
 FOUND = pa.schema([pa.field("partition", pa.int32(), nullable=False), *RECORDS])
@@ -78,7 +78,8 @@ def records_of(topic: str, table: pa.Table) -> Iterator[Record]:
             partition = int(partitions[start]) if end > start else 0
             rows = batch.slice(start, end - start).select(RECORDS.names)
             rows = pa.RecordBatch.from_arrays(rows.columns, schema=RECORDS)
-            yield from to_records(TopicPartition(topic, partition), rows)
+            for part in RecordRows.of(TopicPartition(topic, partition), rows).in_parts():
+                yield from part
 
 
 def with_partition(records: pa.RecordBatch, partition: int) -> pa.Table:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 import pyarrow as pa
 
-from ..record import RECORDS, Record, TopicPartition, to_records
+from ..record import RECORDS, Record, RecordRows, TopicPartition
 from .fetch import fetches
 from .tiers import Tiers
 from .where import Always, Where, is_all, matching, parse, write
@@ -69,8 +70,8 @@ class RangeRead:
 
     def records(self) -> Iterator[Record]:
         """The records one by one."""
-        for batch in self:
-            yield from to_records(self.topic_partition, batch)
+        rows = (RecordRows.of(self.topic_partition, batch) for batch in self)
+        return chain.from_iterable(part for one in rows for part in one.in_parts())
 
     def to_arrow(self) -> pa.Table:
         """All of it as one `RECORDS` table, in memory."""

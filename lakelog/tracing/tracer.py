@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from .. import __version__
 from ..errors import MissingExtraError
-from ..record import Record, TopicPartition
+from ..record import Record, RecordRows, TopicPartition
 from .headers import TRACEPARENT, Pair, rows_with_context
 
 try:
@@ -44,7 +44,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 T = TypeVar("T")
-Batches = dict[TopicPartition, list[pa.RecordBatch]]
+Rows = dict[TopicPartition, list[RecordRows]]
 Records = dict[TopicPartition, list[Record]]
 Attributes = Mapping[str, "str | int"]
 Links = Sequence[Link]
@@ -119,12 +119,12 @@ class Tracer:
 
     # -- consumers -----------------------------------------------------------------------------
 
-    def poll(self, group_id: str | None, client_id: str, poll: Callable[[], Batches]) -> Batches:
-        """The span of a poll that gives batches of `RECORDS`; without any there is none."""
+    def poll(self, group_id: str | None, client_id: str, poll: Callable[[], Rows]) -> Rows:
+        """The span of a poll that gives records, as rows; without any there is none."""
         started_ns = time.time_ns()
         with self._failing_poll(started_ns, group_id, client_id):
             polled = poll()
-        batches = [batch for of_one in polled.values() for batch in of_one]
+        batches = [rows.batch() for of_one in polled.values() for rows in of_one]
         if batches:
             records = sum(batch.num_rows for batch in batches)
             links = links_of_batches(batches)

@@ -47,7 +47,7 @@ _handed_out = cursor.Cursor._handed_out
 
 
 def _one_more_handed_out(self: Any, records: int) -> None:
-    one_more = min(records + 1, self._ahead.num_rows)
+    one_more = min(records + 1, len(self._ahead))
     self._counted = max(self._counted, one_more)  # as far as it goes, and no further
     _handed_out(self, one_more)
 
