@@ -11,12 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lakelog.record import RECORDS, Record, TimestampType, TopicPartition, to_records
+from lakelog.record import (
+    RECORDS,
+    RECORDS_AT_ONCE,
+    Record,
+    RecordRows,
+    TimestampType,
+    TopicPartition,
+    to_records,
+)
 
 ORDERS_1 = TopicPartition("orders", 1)
 data = st.none() | st.binary(max_size=3)
 rows = st.lists(
     st.tuples(
+        st.sampled_from((0, 0, 0, 1, 2**40)),  # how many offsets before it are left out
         st.integers(-1, 2**43),
         st.sampled_from(TimestampType),
         data,
@@ -27,31 +36,64 @@ rows = st.lists(
 )
 
 
-@given(rows=rows, start=st.integers(0, 3), length=st.integers(0, 9), chunks=st.integers(1, 3))
-def test_rows_come_as_records(rows, start, length, chunks):
-    batch = pa.RecordBatch.from_pylist(
+def records_of(rows):
+    found, offset = [], 0
+    for left_out, time_ms, kind, key, value, headers in rows:
+        offset += left_out
+        found.append(Record("orders", 1, offset, time_ms, key, value, tuple(headers), kind))
+        offset += 1
+    return found
+
+
+def batch_of(records):
+    return pa.RecordBatch.from_pylist(
         [
             {
-                "offset": offset,
-                "timestamp": time_ms * 1000,
-                "timestampType": int(kind),
-                "key": key,
-                "value": value,
-                "headers": [{"key": name, "value": content} for name, content in headers],
+                "offset": record.offset,
+                "timestamp": record.timestamp_ms * 1000,
+                "timestampType": int(record.timestamp_type),
+                "key": record.key,
+                "value": record.value,
+                "headers": [{"key": name, "value": content} for name, content in record.headers],
             }
-            for offset, (time_ms, kind, key, value, headers) in enumerate(rows)
+            for record in records
         ],
         RECORDS,
-    ).slice(start, length)
-    expected = [
-        Record("orders", 1, offset, time_ms, key, value, tuple(headers), kind)
-        for offset, (time_ms, kind, key, value, headers) in enumerate(rows)
-    ][start : start + length]
+    )
+
+
+@given(rows=rows, start=st.integers(0, 3), length=st.integers(0, 9), chunks=st.integers(1, 3))
+def test_rows_come_as_records(rows, start, length, chunks):
+    batch = batch_of(records_of(rows)).slice(start, length)
+    expected = records_of(rows)[start : start + length]
     assert to_records(ORDERS_1, batch) == expected
     assert to_records(ORDERS_1, pa.Table.from_batches([batch] * chunks)) == expected * chunks
-    for record in to_records(ORDERS_1, batch):
+    for record, other in zip(to_records(ORDERS_1, batch), expected, strict=True):
         assert isinstance(record.timestamp_type, TimestampType)
-        assert hash(record) == hash(expected[record.offset - start])
+        assert hash(record) == hash(other)
+        # A copy: kept, it does not hold the whole batch.
+        assert {type(record.key), type(record.value)} <= {bytes, type(None)}
+
+
+@given(rows=rows, start=st.integers(0, 3), skipped=st.integers(0, 10), most=st.integers(0, 10))
+def test_some_rows_of_a_batch_are_those_of_its_slice(rows, start, skipped, most):
+    batch = batch_of(records_of(rows)).slice(start)
+    whole = RecordRows.of(ORDERS_1, batch)
+    some, expected = whole.after(skipped).first(most), batch.slice(skipped, most)
+    assert some.batch().equals(expected)
+    assert some.records() == records_of(rows)[start:][skipped:][:most]
+    assert [*some.in_parts()] == [some.records()] * (len(some) > 0)
+    if len(some):
+        assert some.last_offset == some.records()[-1].offset
+    # The end before the first row of three columns, and what marks nulls.
+    assert abs(expected.nbytes - some.nbytes) <= 3 * 4 + 4 * (len(some) // 8 + 2)
+
+
+def test_records_come_in_parts_of_a_bounded_size():
+    expected = records_of([(0, 1, TimestampType.CREATE_TIME, b"k", b"v", [])] * 1201)
+    parts = [*RecordRows.of(ORDERS_1, batch_of(expected)).in_parts()]
+    assert [record for part in parts for record in part] == expected
+    assert max(map(len, parts)) <= RECORDS_AT_ONCE
 
 
 def test_a_record_is_a_value_that_does_not_change():

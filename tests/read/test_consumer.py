@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import threading
 from datetime import datetime, timezone
 
@@ -18,7 +19,9 @@ from lakelog.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from lakelog.record import RECORDS, OffsetAndTimestamp, TopicPartition
+from lakelog.metrics.counts import COUNTS
+from lakelog.metrics.of_process import CONSUMED_RECORDS
+from lakelog.record import RECORDS, OffsetAndTimestamp, TopicPartition, to_records
 
 LONG_MS = 60_000  # what a test that passes never waits out
 
@@ -59,6 +62,42 @@ def four(make_bench):
         bench.append(range(50), partition=partition, entry_format=EntryFormat.ARROW)
         bench.tier(25, 25, partition=partition)
     return bench
+
+
+# -- records in any way ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_calls_of_any_kind_give_each_record_once(four, seed):
+    """One by one, as lists and as Arrow, in turns; the position is always that of the next."""
+    chance = random.Random(seed)
+    before = counted(four.topic.name)
+    consumer = four.consumer(auto_offset_reset="earliest", consumer_timeout_ms=0)
+    consumer.assign(four.topic.topic_partitions())
+    seen = {tp: [] for tp in four.topic.topic_partitions()}
+    while sum(map(len, seen.values())) < 200:
+        most = chance.randrange(1, 12)
+        match chance.randrange(3):
+            case 0:
+                for record in itertools.islice(consumer, most):
+                    seen[record.topic, record.partition].append(record)
+            case 1:
+                for tp, records in consumer.poll(max_records=most).items():
+                    seen[tp] += records
+            case _:
+                for tp, batch in consumer.poll_arrow(max_records=most).items():
+                    seen[tp] += to_records(tp, batch)
+        assert {tp: consumer.position(tp) for tp in seen} == {
+            tp: len(records) for tp, records in seen.items()
+        }
+    assert [*seen.values()] == four.appended
+    assert counted(four.topic.name) - before == 200
+
+
+def counted(topic):
+    """The consumed records that this process counts."""
+    metrics = {one.metric: dict(one.samples) for one in COUNTS.measured()}
+    return metrics[CONSUMED_RECORDS].get((topic,), 0)
 
 
 # -- positions -----------------------------------------------------------------------------------
