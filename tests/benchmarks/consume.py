@@ -1,10 +1,12 @@
 """Consumers and groups beside a Kafka broker's.
 
-Consume: all records of a topic of 4 partitions from the beginning, by `Consumer.poll_arrow` and
-`Consumer.poll` against confluent-kafka's `consume` and kafka-python's `poll`, each as a consumer
+Consume: all records of a topic of 4 partitions from the beginning, by `Consumer.poll_arrow`,
+`Consumer.poll` (10,000 at once as by Kafka's clients, and 500 as by default) and `.records()` of
+each partition, against confluent-kafka's `consume` and kafka-python's `poll`, each as a consumer
 without a group, from Redis ("hot") and from the table ("cold", archived and trimmed). Kafka's
 clients leave out their check of checksums, which kafka-python computes in Python, byte by byte
-(with it, it needs minutes a million records); lakelog makes its own.
+(with it, it needs minutes a million records); lakelog makes its own. No objects come faster than
+as many are made of lists that are there ("objects of lists").
 
 Delivery: from the call that appends one record to the return of the poll that has it, in another
 thread of the process. lakelog waits for Redis's answer, Kafka's producer has acks=all and no
@@ -24,6 +26,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import repeat
 from typing import Any
 
 import psutil
@@ -32,7 +35,7 @@ import pyarrow as pa
 from lakelog import Consumer, Lakelog, TopicPartition
 from lakelog.config import KIB, MIB
 from lakelog.hot.keys import DEFAULT_KEYSPACE
-from lakelog.record import OffsetAndMetadata
+from lakelog.record import RECORDS_AT_ONCE, OffsetAndMetadata, Record
 from lakelog.testing.servers import RedisServer
 
 from .bench import Bench, Side, rates
@@ -42,12 +45,14 @@ from .measures import BYTES, CORES, OURS, RECORDS_PER_S, SECONDS, Goal, Row
 
 SIZES = {100: 1_000_000, KIB: 300_000}
 AT_ONCE = 10_000  # records of one poll
+OBJECTS_PER_S = {100: Goal(1_500_000)}
 APPEND_RECORDS = 10_000
 WAIT_MS = 10_000
 MEMBERS, MEMBERS_PARTITIONS = 20, 100
 GROUPS, GROUP_PARTITIONS = 1_000, 10
 
 CONFLUENT, KAFKA_PYTHON = "confluent-kafka", "kafka-python"
+FLOOR = "objects of lists"
 
 
 def rows(bench: Bench) -> Iterator[Row]:
@@ -92,11 +97,17 @@ class Ours:
             while seen < records:
                 seen += sum(batch.num_rows for batch in consumer.poll_arrow(WAIT_MS).values())
 
-    def objects(self, name: str, records: int) -> None:
+    def objects(self, name: str, records: int, at_once: int | None = AT_ONCE) -> None:
         with self.consumer(name) as consumer:
             seen = 0
             while seen < records:
-                seen += sum(map(len, consumer.poll(WAIT_MS, AT_ONCE).values()))
+                seen += sum(map(len, consumer.poll(WAIT_MS, at_once).values()))
+
+    def one_by_one(self, name: str, records: int) -> None:
+        log = self.lakelog.log(name)
+        seen = sum(1 for number in range(PARTITIONS) for _ in log.read(number).records())
+        if seen != records:
+            raise RuntimeError(f"{seen} records of {records} were read")
 
 
 class Theirs:
@@ -158,6 +169,23 @@ class Theirs:
         consumer.close()
 
 
+def floor(batches: Sequence[pa.RecordBatch]) -> Side:
+    """Makes the objects of these batches for each partition, of lists that are there."""
+    ready = []
+    for batch in batches:
+        for first in range(0, batch.num_rows, RECORDS_AT_ONCE):
+            part = batch.slice(first, RECORDS_AT_ONCE)
+            ready.append([part.column(one).to_pylist() for one in ("timestamp_ms", "key", "value")])
+
+    def made() -> None:
+        for number in range(PARTITIONS):
+            for columns in ready:
+                offsets = range(1_000_000, 1_000_000 + len(columns[0]))
+                list(map(Record, repeat("topic"), repeat(number), offsets, *columns))
+
+    return made
+
+
 # -- the measures ------------------------------------------------------------------------------
 
 
@@ -187,25 +215,40 @@ def consuming(
                 {
                     "arrow": lambda: ours.arrow(name, total),
                     "objects": lambda: ours.objects(name, total),
+                    "objects by default": lambda: ours.objects(name, total, None),
+                    "one by one": lambda: ours.one_by_one(name, total),
+                    FLOOR: floor(batches),
                     **peers,
                 }
             ),
             total,
         )
-        arrow, objects = samples.pop("arrow"), samples.pop("objects")
+        ours_of = {side: samples.pop(side) for side in [*samples] if side not in (FLOOR, *peers)}
         confluent = {side: one for side, one in samples.items() if side == CONFLUENT}
+        beside = {FLOOR: samples[FLOOR], **confluent}
+        goals = [OBJECTS_PER_S[value_bytes]] if value_bytes in OBJECTS_PER_S else []
         yield Row(
             f"`poll_arrow`, {size(value_bytes)}, {tier}",
             RECORDS_PER_S,
-            {OURS: arrow, **confluent},
+            {OURS: ours_of["arrow"], **confluent},
             (Goal(5.0, CONFLUENT),),
         )
         yield Row(
             f"`poll`, as objects, {size(value_bytes)}, {tier}",
             RECORDS_PER_S,
-            {OURS: objects, **samples},
-            (Goal(1.0, CONFLUENT), Goal(3.0, KAFKA_PYTHON)),
+            {OURS: ours_of["objects"], **samples},
+            (*goals, Goal(1.0, CONFLUENT), Goal(3.0, KAFKA_PYTHON)),
         )
+        for what, side in (
+            ("`poll` of 500", "objects by default"),
+            ("`.records()`", "one by one"),
+        ):
+            yield Row(
+                f"{what}, {size(value_bytes)}, {tier}",
+                RECORDS_PER_S,
+                {OURS: ours_of[side], **beside},
+                (*goals, Goal(1.0, CONFLUENT)),
+            )
 
 
 def delivered_s(
