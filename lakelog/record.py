@@ -244,7 +244,8 @@ class _Columns:
     def __init__(self, topic_partition: TopicPartition, batch: pa.RecordBatch) -> None:
         self.batch = batch
         self._topic, self._partition = topic_partition
-        offsets, times, types, self._keys, self._values, self._headers = batch.columns
+        named = map(batch.column, RECORDS.names)  # there may be more
+        offsets, times, types, self._keys, self._values, self._headers = named
         self.offsets = np.asarray(offsets)
         self._times_ms = np.asarray(times.view(pa.int64())) // 1000
         self._types = types if np.asarray(types).any() else None  # None: as nearly always

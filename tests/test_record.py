@@ -67,6 +67,8 @@ def test_rows_come_as_records(rows, start, length, chunks):
     batch = batch_of(records_of(rows)).slice(start, length)
     expected = records_of(rows)[start : start + length]
     assert to_records(ORDERS_1, batch) == expected
+    wider = batch.append_column("delete_horizon", pa.nulls(len(batch)))
+    assert to_records(ORDERS_1, wider) == expected
     assert to_records(ORDERS_1, pa.Table.from_batches([batch] * chunks)) == expected * chunks
     for record, other in zip(to_records(ORDERS_1, batch), expected, strict=True):
         assert isinstance(record.timestamp_type, TimestampType)
