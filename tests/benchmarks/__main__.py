@@ -6,6 +6,7 @@ import argparse
 import importlib
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from pathlib import Path
@@ -60,10 +61,12 @@ def main() -> int:
         print("not measured: --quiet, and the machine is used by others", file=sys.stderr)
         return 2
     print(HEAD, flush=True)
-    found = _measured(given)
     day = datetime.now(timezone.utc).date().isoformat()
+    found: dict[str, list[Row]] = {}
     report = Report(machine, day, given.rounds, given.scale, found)
-    given.json.write_text(report.to_json(), "utf-8")
+    for name, rows in _measured(given):
+        found[name] = rows
+        given.json.write_text(report.to_json(), "utf-8")  # now: a run takes long, and may be ended
     missed = list(report.missed())
     slower = []
     if given.compare:
@@ -78,9 +81,8 @@ def main() -> int:
     return 1 if missed or slower else 0
 
 
-def _measured(given: argparse.Namespace) -> dict[str, list[Row]]:
+def _measured(given: argparse.Namespace) -> Iterator[tuple[str, list[Row]]]:
     """The rows of each benchmark, which are printed as they come."""
-    found: dict[str, list[Row]] = {}
     kafka = None
     if given.peers:
         kafka = KafkaPeer(given.bootstrap_servers, given.kafka_tool, given.kafka_log)
@@ -93,10 +95,11 @@ def _measured(given: argparse.Namespace) -> dict[str, list[Row]]:
         for name in given.names or BENCHMARKS:
             module = importlib.import_module(f".{name}", __package__)
             with temporary_folder() as place:
+                found: list[Row] = []
                 for row in module.rows(Bench(place, spark, given.rounds, given.scale, kafka)):
-                    found.setdefault(name, []).append(row)
+                    found.append(row)
                     print("\n".join(lines(row)), flush=True)
-    return found
+            yield name, found
 
 
 def _arguments() -> argparse.Namespace:
