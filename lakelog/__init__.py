@@ -14,8 +14,9 @@ Start with `Lakelog.embedded` (a directory) or `Lakelog.connect` (a Redis, a col
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from .lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from .cold_log import ColdLog
@@ -57,36 +58,36 @@ __version__ = "0.1.0"
 
 #: Where each public name lives. They are imported when first used: `import lakelog` stays quick.
 _HOMES = {
-    "AcknowledgeType": "groups.share.share_values",
-    "Ago": "offsets",
-    "AtOffset": "offsets",
-    "AtTimestamp": "offsets",
-    "ColdLog": "cold_log",
-    "Consumer": "read.consumer",
-    "ConsumerRebalanceListener": "read.subscription",
-    "Earliest": "offsets",
-    "EarliestLocal": "offsets",
-    "EarliestPendingUpload": "offsets",
-    "Lakelog": "lakelog",
-    "LakelogError": "errors",
-    "Latest": "offsets",
-    "LatestTiered": "offsets",
-    "LogOffsets": "offsets",
-    "MaxTimestamp": "offsets",
-    "OffsetAndMetadata": "record",
-    "OffsetAndTimestamp": "record",
-    "PRODUCED": "record",
-    "Producer": "ingest.producer",
-    "RECORDS": "record",
-    "Record": "record",
-    "RecordMetadata": "record",
-    "ShareConsumer": "read.share.share_consumer",
-    "TimestampType": "record",
-    "Topic": "topic",
-    "TopicConfig": "config",
-    "TopicLog": "read.topic_log",
-    "TopicPartition": "record",
-    "UnifiedLog": "read.unified_log",
+    "AcknowledgeType": ".groups.share.share_values",
+    "Ago": ".offsets",
+    "AtOffset": ".offsets",
+    "AtTimestamp": ".offsets",
+    "ColdLog": ".cold_log",
+    "Consumer": ".read.consumer",
+    "ConsumerRebalanceListener": ".read.subscription",
+    "Earliest": ".offsets",
+    "EarliestLocal": ".offsets",
+    "EarliestPendingUpload": ".offsets",
+    "Lakelog": ".lakelog",
+    "LakelogError": ".errors",
+    "Latest": ".offsets",
+    "LatestTiered": ".offsets",
+    "LogOffsets": ".offsets",
+    "MaxTimestamp": ".offsets",
+    "OffsetAndMetadata": ".record",
+    "OffsetAndTimestamp": ".record",
+    "PRODUCED": ".record",
+    "Producer": ".ingest.producer",
+    "RECORDS": ".record",
+    "Record": ".record",
+    "RecordMetadata": ".record",
+    "ShareConsumer": ".read.share.share_consumer",
+    "TimestampType": ".record",
+    "Topic": ".topic",
+    "TopicConfig": ".config",
+    "TopicLog": ".read.topic_log",
+    "TopicPartition": ".record",
+    "UnifiedLog": ".read.unified_log",
 }
 
 __all__ = [
@@ -123,13 +124,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{home}", __name__), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

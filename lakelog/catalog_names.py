@@ -6,13 +6,17 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from .archive.trouble import NOT_SHOWN, Trouble, why
 from .cold.table import NO_TABLE, ColdTable
 from .errors import LakelogError
-from .spark.place import ColdRoot
 from .topic import Topic, catalog_name
+
+if TYPE_CHECKING:
+    from .archive.trouble import Trouble
+    from .spark.place import ColdRoot
+
 
 logger = logging.getLogger(__name__)
 
@@ -71,6 +75,8 @@ class NamesInCatalog:
                 del self._troubles[topic_id]
 
     def _failed(self, topic: Topic, error: LakelogError) -> Trouble:
+        from .archive.trouble import NOT_SHOWN, Trouble, why
+
         with self._lock:
             before = self._troubles.get(topic.topic_id)
             since_ms = before.since_ms if before else time.time_ns() // 1_000_000

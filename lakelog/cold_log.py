@@ -14,47 +14,20 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from .cleanup.cleanup import STEPS, Cleanup, Removal, clean_all, vacuumed
-from .cleanup.plan import CleanupPlan, plan_purge
-from .cleanup.report import CleanupReport
+from .cleanup.steps import STEPS
 from .clock import Clock, SystemClock
-from .cold.catalogue import Catalogue, topic_by_name
 from .cold.change import nothing_hot
-from .cold.purged import PurgedTopic
 from .cold.table import ColdSnapshot, ColdTable
 from .config import DATA_KEYS
 from .engines.engine import Engine
 from .errors import EraseFailedError, InvalidArgumentError
-from .explore.explorer.launch import launch
 from .groups.coordinator import GroupCoordinator
-from .metrics.counts import COUNTS
 from .offsets import PositionLike
-from .operate.check.check import Checked, check, repairable
-from .operate.check.repair import repair
-from .operate.check.report import CheckReport
-from .operate.deletion import chosen, is_expired, purge
-from .operate.erasure.condition import RecordCondition
-from .operate.erasure.erase import HotSide, erase, plan_erase, untiered
-from .operate.erasure.exports import STAYS, ExportTold, exports_told
-from .operate.erasure.report import Erased
 from .operate.finding import TIERS
-from .operate.metrics.log_look import LogLook
-from .operate.metrics.table import metrics_table
-from .operate.status import Status, TopicFailure, status
-from .operate.transfer.exporting import Progress, export
-from .operate.transfer.exporting import Source as ExportSource
-from .operate.transfer.known_exports import KnownExports
-from .operate.transfer.manifest import Manifest
-from .operate.transfer.place import fitting_options, open_reader, open_writer
-from .read.consumer import Consumer
-from .read.consumer_config import ConsumerConfig
 from .read.hot_tier import HotTier, NothingHot
 from .read.subscription import SeenTopics
 from .read.topic_log import TopicLog
-from .spark.catalog.registration import Registered, register_topic
-from .spark.dataframe import dataframe
 from .spark.place import LogPlace, PathRoot
-from .spark.session import session
 from .topic import Topic
 from .tracing.switch import tracer
 
@@ -63,7 +36,24 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from .archive.trouble import Trouble
+    from .cleanup.cleanup import Cleanup, Removal
+    from .cleanup.plan import CleanupPlan
+    from .cleanup.report import CleanupReport
+    from .cold.catalogue import Catalogue
+    from .cold.purged import PurgedTopic
     from .explore.explorer.widget import LogExplorer
+    from .operate.check.check import Checked
+    from .operate.check.report import CheckReport
+    from .operate.erasure.erase import HotSide
+    from .operate.erasure.exports import ExportTold
+    from .operate.erasure.report import Erased
+    from .operate.metrics.log_look import LogLook
+    from .operate.status import Status
+    from .operate.transfer.exporting import Progress
+    from .operate.transfer.exporting import Source as ExportSource
+    from .operate.transfer.manifest import Manifest
+    from .read.consumer import Consumer
+    from .spark.catalog.registration import Registered
 
 #: How long what the tables tell of their topics is believed when a topic is looked up.
 CATALOGUE_LASTS_S = 10.0
@@ -132,6 +122,8 @@ class ArchivedTopics:
             AmbiguousTopicError: several keyspaces have one.
             ColdTierError: the place cannot be listed.
         """
+        from .cold.catalogue import topic_by_name
+
         with self._lock:
             is_old = time.monotonic() - self._read_s >= CATALOGUE_LASTS_S
             found = None if is_old else self._topics.get(name)
@@ -200,7 +192,7 @@ class ColdLog:
             self.hot,
             self._cold_table(found),
             clock=self._clock,
-            frame_of=partial(dataframe, self._place),
+            frame_of=self._frame,
             explorer_of=self.explore,
             stored_values=stored_values,
         )
@@ -216,6 +208,9 @@ class ColdLog:
             InvalidConfigError: no such field, or a value that is not legal.
             InvalidTopicError: a name that no topic can have.
         """
+        from .read.consumer import Consumer
+        from .read.consumer_config import ConsumerConfig
+
         chosen = ConsumerConfig.of(**config)
         logs = partial(self.log, stored_values=chosen.stored_values)
         consumer = Consumer(logs, chosen, self._seen_topics(), self._coordinator())
@@ -250,6 +245,7 @@ class ColdLog:
             UnknownTopicOrPartitionError: no such topic or partition.
             InvalidArgumentError: not a position, or not an expression; or `write` without a Redis.
         """
+        from .explore.explorer.launch import launch
 
         def names() -> list[str]:
             return [found.name for found in self.topics.list()]
@@ -311,6 +307,9 @@ class ColdLog:
             ColdTierError: nothing is archived yet, no such schema, or no right to it.
             InvalidArgumentError: an untiered topic, or not a schema.
         """
+        from .spark.catalog.registration import register_topic
+        from .spark.session import session
+
         found = self._topic(topic)
         table, root = self._cold_table(found), self._place.cold
         assert root is not None  # the table lies there
@@ -325,6 +324,8 @@ class ColdLog:
 
         A topic that cannot be looked at is among the `failures`; the others are told all the same.
         """
+        from .operate.status import TopicFailure, status
+
         if topics is not None:
             return status(self.hot, self._topics(topics), self._table)
         found = self._archived.catalogue()
@@ -351,6 +352,9 @@ class ColdLog:
             UnknownTopicOrPartitionError: no such topic. A topic that is there and cannot be looked
                 at raises nothing: it has a row ``lakelog_topic_failed``.
         """
+        from .metrics.counts import COUNTS
+        from .operate.metrics.table import metrics_table
+
         return metrics_table([*self.log_look.look(self._topics(topics)), *COUNTS.measured()])
 
     def group_troubles(self) -> tuple[Trouble, ...]:
@@ -397,6 +401,9 @@ class ColdLog:
             ColdTierError: a table cannot be read, or the export cannot be written.
         """
         from . import __version__
+        from .operate.transfer.exporting import export
+        from .operate.transfer.known_exports import KnownExports
+        from .operate.transfer.place import fitting_options, open_writer
 
         found = self._topics(topics)
         root = self._place.cold
@@ -472,6 +479,8 @@ class ColdLog:
             AmbiguousTopicError: several keyspaces have a table of that name.
             CleanupFailedError: see `Lakelog.cleanup`.
         """
+        from .cleanup.cleanup import Removal, clean_all
+
         if topics is not None:
             return clean_all(self._cleaners(topics), steps)
         found = self._archived.catalogue()
@@ -566,6 +575,9 @@ class ColdLog:
             CommitConflictError: others rewrote the same files each time; doing it again goes on.
         """
         from . import __version__
+        from .operate.erasure.condition import RecordCondition
+        from .operate.erasure.erase import erase, plan_erase, untiered
+        from .operate.erasure.exports import STAYS
 
         condition = RecordCondition.of(keys, where)
         found = self._topic(topic)
@@ -611,6 +623,11 @@ class ColdLog:
         return erased
 
     def _exports_told(self, topic: Topic, *, renews: bool, forgets: bool) -> tuple[ExportTold, ...]:
+        from .operate.erasure.exports import exports_told
+        from .operate.transfer.known_exports import KnownExports
+        from .operate.transfer.manifest import Manifest
+        from .operate.transfer.place import fitting_options, open_reader
+
         root = self._place.cold
         if not isinstance(root, PathRoot):
             return ()
@@ -654,12 +671,19 @@ class ColdLog:
 
     # -- how -----------------------------------------------------------------------------------
 
+    def _frame(self, *given: Any, **options: Any) -> DataFrame:
+        from .spark.dataframe import dataframe
+
+        return dataframe(self._place, *given, **options)
+
     def _hot_side(self, topic: Topic) -> HotSide | None:
         """What records are erased from beside the table."""
         return None
 
     def _made_log_look(self) -> LogLook:
         """For `metrics`."""
+        from .operate.metrics.log_look import LogLook
+
         return LogLook(None, self._table, None, self._clock.now_ms)
 
     def _check(
@@ -669,6 +693,9 @@ class ColdLog:
         tiers: Collection[str],
         progress: Callable[[int], None] | None,
     ) -> CheckReport:
+        from .operate.check.check import check, repairable
+        from .operate.check.repair import repair
+
         checked = self._checked()
         report = check(checked, topics, tiers, progress)
         wrong = list(repairable(report)) if is_repair else []
@@ -678,6 +705,8 @@ class ColdLog:
         return replace(check(checked, topics, tiers, progress), repairs=tuple(done))
 
     def _checked(self) -> Checked:
+        from .operate.check.check import Checked
+
         return Checked(
             self._place.cold,
             None,
@@ -712,37 +741,55 @@ class ColdLog:
         )
 
     def _deleted_one(self, name: str, topic_id: str | UUID | None) -> Topic:
+        from .operate.deletion import chosen
+
         found = [topic for topic in self.deleted() if topic.name == name]
         return chosen(name, None if topic_id is None else str(topic_id), found)
 
     def _purge(self, deleted: Topic) -> PurgedTopic:
+        from .operate.deletion import purge
+
         return purge(deleted, None, self._opened(deleted), self._place.cold)
 
     def _expiries(self, deleted: Iterable[Topic]) -> Iterator[Removal]:
         """The deleted topics that are kept no longer."""
+        from .cleanup.cleanup import Removal
+
         return (Removal(topic, _reported(self._purge)) for topic in self._expired(deleted))
 
     def _leftovers(self, found: Catalogue) -> Iterator[Removal]:
         """What is left of removed tables."""
+        from .cleanup.cleanup import Removal
+
         return (Removal(place, _reported(self._swept)) for place in found.purged)
 
     def _expired(self, deleted: Iterable[Topic]) -> list[Topic]:
+        from .operate.deletion import is_expired
+
         now_ms = self._clock.now_ms()
         return [topic for topic in deleted if is_expired(topic, now_ms)]
 
     def _plan_purge(self, deleted: Topic) -> CleanupPlan:
+        from .cleanup.plan import plan_purge
+
         is_cold = deleted.config.tiered and self._place.cold is not None
         return plan_purge(deleted, self._opened(deleted).unchecked() if is_cold else ColdSnapshot())
 
     def _swept(self, place: Topic) -> PurgedTopic:
         """The place of a table that was removed, without what came there since."""
+        from .cold.purged import PurgedTopic
+
         return PurgedTopic(place, self._opened(place).purge())
 
     def _vacuumed(self, untiered: Topic) -> CleanupReport:
+        from .cleanup.cleanup import vacuumed
+
         return vacuumed(untiered, self._opened_once(untiered))
 
     def _export_sources(self, topics: Iterable[Topic]) -> list[ExportSource]:
         """What an export reads."""
+        from .operate.transfer.exporting import Source as ExportSource
+
         return [
             ExportSource(topic, self._cold_table(topic), None, nothing_hot, ()) for topic in topics
         ]
@@ -771,6 +818,8 @@ class ColdLog:
         return [self._cleaner(topic) for topic in self._tiered(topics)]
 
     def _cleaner(self, topic: Topic) -> Cleanup:
+        from .cleanup.cleanup import Cleanup
+
         return Cleanup(topic, self._cold_table(topic), self._clock)
 
     def _table(self, topic: Topic) -> ColdTable | None:
@@ -807,4 +856,6 @@ class ColdLog:
 
 
 def _reported(run: Callable[[Topic], PurgedTopic]) -> Callable[[Topic], CleanupReport]:
+    from .cleanup.report import CleanupReport
+
     return lambda topic: CleanupReport(topic.name, purged=run(topic))

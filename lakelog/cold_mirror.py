@@ -8,7 +8,6 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from .cold.emptying import empty, table_starts
 from .cold.table import NO_TABLE, ColdTable
 from .errors import (
     ForeignTableError,
@@ -19,7 +18,6 @@ from .errors import (
 from .hot.hot_log import HotLog
 from .keyspace_defaults import KeyspaceDefaults
 from .spark.place import ColdRoot
-from .tenants.tenant import TenantDefinition
 from .topic import Topic
 
 logger = logging.getLogger(__name__)
@@ -102,6 +100,8 @@ class ColdMirror:
         Retention drops hot records after it has told the table, and who is held up in between has
         not dropped them. With a newer version of the settings in the table, it can tell it no more.
         """
+        from .cold.emptying import table_starts
+
         # Of a table by name, see `settled`: what was not dropped can be read again until then.
         if self._root is None or not self._root.opens_in_tasks:
             return {}
@@ -118,6 +118,8 @@ class ColdMirror:
                 goes on.
             HotTierUnavailableError: Redis does not answer.
         """
+        from .cold.emptying import empty
+
         if self._root is None or not may_have_table(topic, self._root):
             return None
         table = self._table(topic)
@@ -156,6 +158,8 @@ class ColdMirror:
 
     def defaults_set(self, defaults: KeyspaceDefaults) -> None:
         """See `Copies.defaults_set`: the definition of a tenant has them, with the quotas."""
+        from .tenants.tenant import TenantDefinition
+
         if self._root is None or self._tenant is None:
             return
         try:

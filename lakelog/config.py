@@ -10,7 +10,6 @@ Source: Kafka ``TopicConfig`` and ``LogConfig`` (names, bounds, defaults); setti
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import re
@@ -594,6 +593,8 @@ def setting(name: str) -> Setting:
     """
     found = SETTINGS.get(name)
     if found is None:
+        import difflib
+
         near = difflib.get_close_matches(name, SETTINGS, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else f"legal: {', '.join(SETTINGS)}"
         raise InvalidConfigError(f"there is no topic setting {name!r}; {hint}", name=name)

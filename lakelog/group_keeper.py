@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from typing import TYPE_CHECKING
 
-from .archive.supervisor import LONG_CALL_S
 from .archive.trouble import NOT_RECORDED, Trouble, why
-from .engines.at_exit import watch
 from .errors import HotTierUnavailableError, LakelogError
 from .groups.admin import GroupAdmin
 from .groups.group_records import GroupRecords
-from .operate.recorded_groups.recorder import GroupRecorder
 from .topic import GROUPS_TABLE
+
+if TYPE_CHECKING:
+    from .operate.recorded_groups.recorder import GroupRecorder
+
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +63,8 @@ class GroupKeeper:
 
         A Redis that does not answer is none: nothing is committed meanwhile.
         """
+        from .archive.supervisor import LONG_CALL_S
+
         with self._lock:
             found, since_s = self._trouble, self._attended_s
             hangs_s = time.monotonic() - since_s if self.is_in_call() else 0.0
@@ -72,6 +76,8 @@ class GroupKeeper:
 
     def attend_now_and_then(self) -> None:
         """Do what is due every `RECORD_INTERVAL_S`, in a thread of its own, which may hang."""
+        from .engines.at_exit import watch
+
         with self._lock:
             now_s = time.monotonic()
             if now_s - self._attended_s < RECORD_INTERVAL_S or self.is_in_call():

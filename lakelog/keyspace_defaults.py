@@ -23,7 +23,6 @@ Source: Kafka ``ServerTopicConfigSynonyms``, ``CleanerConfig``, ``LogConfig.SERV
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -289,6 +288,8 @@ def broker_setting(name: str) -> Setting:
     elif name in SETTINGS:
         hint = f"{name!r} is a topic's setting, and has no default to set for all topics"
     else:
+        import difflib
+
         near = difflib.get_close_matches(name, BROKER_SETTINGS, n=3, cutoff=0.5)
         known = (
             f"did you mean {' or '.join(near)}?" if near else "legal: " + ", ".join(BROKER_SETTINGS)

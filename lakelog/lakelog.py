@@ -8,27 +8,18 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
 from datetime import timedelta
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 from uuid import UUID
 
 from msgspec.structs import replace
 
-from .archive.archiver import Archiver, Until, check_until
-from .archive.attempts import Attempts, KeptArchivers
-from .archive.continuous import ContinuousArchive
-from .archive.copy import HotRows
-from .archive.report import ArchiveReport
-from .archive.topics_run import TopicsRun
-from .archive.trouble import Trouble
+from .archive.kept_archivers import KeptArchivers
 from .back_off import PATIENCE_S
 from .catalog_names import NamesInCatalog
-from .cleanup.cleanup import STEPS, Cleanup, Removal, clean_all, vacuumed
-from .cleanup.report import CleanupReport
+from .cleanup.steps import STEPS
 from .clock import Clock
-from .cold.catalogue import Catalogue
-from .cold.purged import PurgedTopic
 from .cold.table import ColdTable
 from .cold_log import ColdLog
 from .cold_mirror import ColdMirror, may_have_table
@@ -48,46 +39,52 @@ from .groups.admin import GroupAdmin
 from .groups.coordinator import GroupCoordinator
 from .groups.group_records import GroupRecords
 from .groups.share.admin import ShareGroupAdmin
-from .groups.share.share_partitions import SharePartitions
 from .hot import HotLog, TopicRegistry
-from .ingest.producer import Producer, ProducerConfig
 from .offsets import HotSegments, Latest
-from .operate.acl.acl import EVERY, Acl, acl
-from .operate.acl.role import Role
-from .operate.check.check import Checked, with_unreachable
-from .operate.check.report import CheckReport
-from .operate.deletion import purge, undelete
-from .operate.erasure.erase import HotSide
+from .operate.acl.role import EVERY
 from .operate.finding import TIERS
-from .operate.group_lag import GroupLag, GroupLags, GroupOffset
-from .operate.group_offsets import GroupOffsetsAdmin
-from .operate.metrics.log_look import LogLook
-from .operate.quarantine import Quarantine
-from .operate.recorded_groups.open_groups_table import open_groups_table
-from .operate.recorded_groups.recorder import GroupRecorder, GroupsRecorded, RestoredGroup
-from .operate.restore import RestoredTopic, RestoredTopics, restore
-from .operate.share_group_offsets import ShareGroupOffsets
-from .operate.status import Status, status
-from .operate.transfer.exporting import Progress
-from .operate.transfer.exporting import Source as ExportSource
-from .operate.transfer.importing import ImportedTopic, Importer
-from .operate.transfer.place import fitting_options, open_reader
-from .read.share.dead_letters import DeadLetters
-from .read.share.share_consumer import ShareConsumer
-from .read.share.share_consumer_config import ShareConsumerConfig
 from .read.subscription import SeenTopics
 from .read.topic_log import TopicLog
 from .read.unified_log import UnifiedLog
 from .record import OffsetRange, TopicPartition
 from .spark.auto_engine import AutoEngine
-from .spark.dataframe import dataframe
 from .spark.engine_by_name import choose_engine
 from .spark.place import ColdRoot, LogPlace, PathRoot
-from .tenants.tenant import QuotaUsage
-from .tenants.tenants import Tenants
-from .tenants.usage import quota_usage
 from .topic import GROUPS_TABLE, Topic
 from .tracing.switch import tracer
+
+if TYPE_CHECKING:
+    from .archive.archiver import Archiver, Until
+    from .archive.continuous import ContinuousArchive
+    from .archive.report import ArchiveReport
+    from .archive.trouble import Trouble
+    from .cleanup.cleanup import Cleanup, Removal
+    from .cleanup.report import CleanupReport
+    from .cold.catalogue import Catalogue
+    from .cold.purged import PurgedTopic
+    from .groups.share.share_partitions import SharePartitions
+    from .ingest.producer import Producer
+    from .operate.acl.acl import Acl
+    from .operate.acl.role import Role
+    from .operate.check.check import Checked
+    from .operate.check.report import CheckReport
+    from .operate.erasure.erase import HotSide
+    from .operate.group_lag import GroupLag, GroupOffset
+    from .operate.group_offsets import GroupOffsetsAdmin
+    from .operate.metrics.log_look import LogLook
+    from .operate.quarantine import Quarantine
+    from .operate.recorded_groups.groups_table import GroupsTable
+    from .operate.recorded_groups.recorder import GroupRecorder, GroupsRecorded, RestoredGroup
+    from .operate.restore import RestoredTopic, RestoredTopics
+    from .operate.share_group_offsets import ShareGroupOffsets
+    from .operate.status import Status
+    from .operate.transfer.exporting import Progress
+    from .operate.transfer.exporting import Source as ExportSource
+    from .operate.transfer.importing import ImportedTopic
+    from .read.share.share_consumer import ShareConsumer
+    from .tenants.tenant import QuotaUsage
+    from .tenants.tenants import Tenants
+
 
 logger = logging.getLogger(__name__)
 
@@ -119,14 +116,6 @@ class Lakelog(ColdLog):
         self.groups = GroupAdmin(self.hot.connections, keyspace, clock=clock)
         #: The share groups: how far each has come, who holds what.
         self.share_groups = ShareGroupAdmin(self.hot.connections, keyspace, clock=clock)
-        #: How far groups of consumers have come; moves them.
-        self.group_offsets = GroupOffsetsAdmin(
-            self.log, self._coordinator(), self.groups, self.hot.now_ms
-        )
-        #: Where share groups begin; moves that.
-        self.share_group_offsets = ShareGroupOffsets(
-            self.log, self.share_groups, self._shares, self.hot.now_ms
-        )
         self._clock = clock or _HotClock(self.hot)
         records = GroupRecords(self.hot.connections, keyspace, clock)
         self._recorder = None if place.cold is None else self._recorder_of(records, place.cold)
@@ -278,6 +267,8 @@ class Lakelog(ColdLog):
         Raises:
             InvalidConfigError: no such field, or a value out of bounds.
         """
+        from .ingest.producer import Producer, ProducerConfig
+
         found = tracer()
         kind: Callable[..., Producer] = Producer
         if found is not None:
@@ -305,6 +296,11 @@ class Lakelog(ColdLog):
             UnknownTopicOrPartitionError: there is no such dead-letter topic.
             InvalidTopicError: a name that no topic can have.
         """
+        from .groups.share.share_partitions import SharePartitions
+        from .read.share.dead_letters import DeadLetters
+        from .read.share.share_consumer import ShareConsumer
+        from .read.share.share_consumer_config import ShareConsumerConfig
+
         chosen = ShareConsumerConfig.of(**config)
         settings = chosen.group_settings
         dead_letters = None
@@ -345,7 +341,7 @@ class Lakelog(ColdLog):
             self.hot,
             self._table(found),
             clock=self._clock,
-            frame_of=partial(dataframe, self._place),
+            frame_of=self._frame,
             explorer_of=self.explore,
             open_table=partial(self._opened_once, found),
             stored_values=stored_values,
@@ -385,6 +381,10 @@ class Lakelog(ColdLog):
             InvalidArgumentError: `until` bounds nothing.
             LakelogError: if `topics` is one name, that topic's own error; see `Archiver.run_once`.
         """
+        from .archive.archiver import check_until
+        from .archive.attempts import Attempts
+        from .archive.topics_run import TopicsRun
+
         check_until(until)
         attempts = Attempts(self.hot, self.topics, self._archivers, self._table, until, adopt=adopt)
         found = self._topics(topics)
@@ -436,6 +436,8 @@ class Lakelog(ColdLog):
                 not archived.
             ArchiveUnfinishedError: while iterating, at the end: something could not be archived.
         """
+        from .archive.continuous import ContinuousArchive
+
         names = [topics] if isinstance(topics, str) else None if topics is None else list(topics)
         for topic in self._seen_now(names):
             if not (topic.config.tiered and self._place.cold):
@@ -474,6 +476,8 @@ class Lakelog(ColdLog):
         Raises:
             InvalidArgumentError: the topic is untiered, or this lakelog has no cold root.
         """
+        from .archive.archiver import Archiver
+
         found = self._topic(topic)
         return Archiver(
             found,
@@ -500,6 +504,8 @@ class Lakelog(ColdLog):
             CleanupFailedError: something failed (a damaged file, a table that contradicts itself);
                 the rest was done, and `reports` is in the error.
         """
+        from .cleanup.cleanup import clean_all
+
         chosen = self._cleaners(topics)
         if topics is None:
             for topic in self.topics.list():
@@ -517,6 +523,8 @@ class Lakelog(ColdLog):
         A topic that cannot be looked at (no cold root was given, a table that contradicts itself)
         is among the `failures`; the others are told all the same.
         """
+        from .operate.status import status
+
         seen = status(self.hot, self._topics(topics), self._table, redis=self.hot)
         told = {one.topic for one in seen.troubles}
         own = [one for one in self.group_troubles() if one.topic not in told]
@@ -543,6 +551,8 @@ class Lakelog(ColdLog):
             UnknownTopicOrPartitionError: no such topic.
             HotTierUnavailableError, HotTierAccessError: Redis does not answer, or refuses us.
         """
+        from .operate.group_lag import GroupLags
+
         behind = GroupLags(self._group_records, self.groups, self.share_groups, self.log)
         names = None if topics is None else {topic.name for topic in self._topics(topics)}
         seen = behind.offsets(names)
@@ -559,6 +569,9 @@ class Lakelog(ColdLog):
         """See `ColdLog.check`. If Redis does not answer, what is archived is checked all the same,
         and the report says so.
         """
+        from .operate.check.check import with_unreachable
+        from .operate.check.report import CheckReport
+
         try:
             return super().check(topics, repair=repair, tiers=tiers, progress=progress)
         except (HotTierUnavailableError, HotTierAccessError) as error:
@@ -587,6 +600,8 @@ class Lakelog(ColdLog):
         Raises:
             InvalidArgumentError, InvalidTopicError: see there.
         """
+        from .operate.acl.acl import acl
+
         place = self.place
         return acl(
             role,
@@ -652,6 +667,8 @@ class Lakelog(ColdLog):
                 a table is damaged or of a newer lakelog); the rest was, and is in the error.
             InvalidArgumentError: no cold root was given.
         """
+        from .operate.restore import RestoredTopics, restore
+
         root = self._place.cold
         if root is None:
             raise InvalidArgumentError(
@@ -720,6 +737,20 @@ class Lakelog(ColdLog):
         trouble = self._group_keeper.trouble()
         return () if trouble is None else (trouble,)
 
+    @cached_property
+    def group_offsets(self) -> GroupOffsetsAdmin:
+        """How far groups of consumers have come; moves them."""
+        from .operate.group_offsets import GroupOffsetsAdmin
+
+        return GroupOffsetsAdmin(self.log, self._coordinator(), self.groups, self.hot.now_ms)
+
+    @cached_property
+    def share_group_offsets(self) -> ShareGroupOffsets:
+        """Where share groups begin; moves that."""
+        from .operate.share_group_offsets import ShareGroupOffsets
+
+        return ShareGroupOffsets(self.log, self.share_groups, self._shares, self.hot.now_ms)
+
     def import_topics(
         self,
         source: str | Path,
@@ -756,6 +787,9 @@ class Lakelog(ColdLog):
             InvalidArgumentError: no cold root at a path was given, or a topic is untiered.
             ColdTierError: the export cannot be read, or the cold root not be written.
         """
+        from .operate.transfer.importing import Importer
+        from .operate.transfer.place import fitting_options, open_reader
+
         root = self._place.cold
         if storage_options is None and isinstance(root, PathRoot):
             storage_options = fitting_options(source, root.storage)
@@ -799,6 +833,8 @@ class Lakelog(ColdLog):
             TopicPurgedError: nothing of it is left, or it is being removed for good.
             ColdTierError: its table cannot be read or committed to; nothing was changed.
         """
+        from .operate.deletion import undelete
+
         topic = self._to_undelete(name, topic_id)
         root = self._place.cold
         is_cold = topic.config.tiered or (root is not None and may_have_table(topic, root))
@@ -810,6 +846,8 @@ class Lakelog(ColdLog):
         Raises:
             UnknownTopicOrPartitionError: no such topic or partition.
         """
+        from .operate.quarantine import Quarantine
+
         found = self._topic(topic)
         found.partition(partition)
         table, root = self._table(found), self._place.cold
@@ -825,6 +863,8 @@ class Lakelog(ColdLog):
         Raises:
             HotTierUnavailableError, HotTierAccessError: Redis does not answer, or refuses us.
         """
+        from .tenants.usage import quota_usage
+
         return quota_usage(self.hot, self.topics, self._table)
 
     @property
@@ -862,6 +902,8 @@ class Lakelog(ColdLog):
     # -- how -----------------------------------------------------------------------------------
 
     def _tenants_of(self, place: LogPlace) -> Tenants:
+        from .tenants.tenants import Tenants
+
         def opened(name: str) -> Lakelog:
             return Lakelog(place.of_tenant(name), self._engine, clock=self._given_clock)
 
@@ -876,14 +918,21 @@ class Lakelog(ColdLog):
             logger.warning("what the tables take was not counted anew: %s", error)
 
     def _hot_side(self, topic: Topic) -> HotSide:
+        from .operate.erasure.erase import HotSide
+
         kept = len(self.topics.deleted(topic.name))
         log = self.log(topic, stored_values=True)  # to erase takes no key
         return HotSide(self.hot, self.archiver(topic), log, self.share_groups, kept)
 
     def _made_log_look(self) -> LogLook:
+        from .operate.metrics.log_look import LogLook
+
         return LogLook(self.hot, self._table, self._group_records, self.hot.now_ms)
 
     def _checked(self) -> Checked:
+        from .cold.catalogue import Catalogue
+        from .operate.check.check import Checked
+
         root, keyspace = self._place.cold, self._place.source.keyspace
 
         def log_of(topic: Topic, is_cold: bool) -> UnifiedLog:
@@ -904,6 +953,9 @@ class Lakelog(ColdLog):
         return SeenTopics(self.topics.list, self.topics.version)
 
     def _export_sources(self, topics: Iterable[Topic]) -> list[ExportSource]:
+        from .archive.copy import HotRows
+        from .operate.transfer.exporting import Source as ExportSource
+
         groups = self._group_records.read().offsets  # before any topic is looked at
         rows_of = HotRows(self._place.source)
         return [
@@ -911,9 +963,16 @@ class Lakelog(ColdLog):
         ]
 
     def _recorder_of(self, records: GroupRecords, root: ColdRoot) -> GroupRecorder:
+        from .operate.recorded_groups.recorder import GroupRecorder
+
+        def table() -> GroupsTable:
+            from .operate.recorded_groups.open_groups_table import open_groups_table
+
+            return open_groups_table(root, self._place.naming_status)
+
         return GroupRecorder(
             records,
-            lambda: open_groups_table(root, self._place.naming_status),
+            table,
             self._place.source.keyspace,
             self.topics.keyspace_id,
             self.hot.now_ms,
@@ -925,6 +984,8 @@ class Lakelog(ColdLog):
         )
 
     def _shares(self, group_id: str) -> SharePartitions:
+        from .groups.share.share_partitions import SharePartitions
+
         return SharePartitions(
             self.hot.connections,
             group_id,
@@ -942,6 +1003,8 @@ class Lakelog(ColdLog):
         return None if self._place.cold is None else self.archived.log
 
     def _cleaner(self, topic: Topic) -> Cleanup:
+        from .cleanup.cleanup import Cleanup
+
         def hot() -> dict[int, HotSegments]:
             seen = self.hot.segments(topic.topic_partitions(), topic_id=topic.topic_id)
             return {tp.partition: offsets for tp, offsets in seen.items()}
@@ -984,6 +1047,8 @@ class Lakelog(ColdLog):
             raise
 
     def _purge(self, deleted: Topic) -> PurgedTopic:
+        from .operate.deletion import purge
+
         known = any(one.topic_id == deleted.topic_id for one in self.topics.deleted(deleted.name))
         topics = self.topics if known else None
         root = self._place.cold
@@ -996,6 +1061,8 @@ class Lakelog(ColdLog):
         return purge(deleted, topics, None)
 
     def _removals(self) -> Iterator[Removal]:
+        from .cleanup.cleanup import Removal
+
         root = self._place.cold
         kept = [one for one in self.topics.deleted() if root is not None or not one.config.tiered]
         for topic in kept:
@@ -1012,6 +1079,9 @@ class Lakelog(ColdLog):
 
     def _untiered(self, topic: Topic) -> CleanupReport:
         """Have the table of a topic that is archived no more hold nothing, if it has one."""
+        from .cleanup.cleanup import vacuumed
+        from .cleanup.report import CleanupReport
+
         table = self._mirror.untier(topic)
         return CleanupReport(topic.name) if table is None else vacuumed(topic, table)
 

@@ -6,7 +6,8 @@ import ast
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ ROOT = Path(lakelog.__file__).parent
 VALUES = {
     "arrow_columns",
     "back_off",
+    "compute",
+    "lazy_names",
     "producer_calls",
     "record",
     "record_lines",
@@ -253,7 +256,190 @@ def test_importing_lakelog_or_its_help_loads_nothing_heavy() -> None:
         "print(json.dumps([m for m in ('pyarrow','redis','deltalake','pyspark','plotly','rich')"
         " if m in sys.modules]))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    assert json.loads(_said_by(program)) == []
+
+
+#: What reading hot records has no use for, and what takes long to import.
+NOT_TO_READ_HOT = (
+    "deltalake",
+    "difflib",
+    "pandas",
+    "pyarrow.compute",
+    "pyarrow.dataset",
+    "pyarrow.fs",
+    "pyarrow.parquet",
+    "pyspark",
+    "urllib.request",
+    "lakelog.archive.archiver",
+    "lakelog.cleanup.cleanup",
+    "lakelog.cold.by_name.named_table",
+    "lakelog.explore.explorer.launch",
+    "lakelog.ingest.producer",
+    "lakelog.operate.check.check",
+    "lakelog.operate.status",
+    "lakelog.read.consumer",
+    "lakelog.spark.dataframe",
+    "lakelog.tenants.tenants",
+)
+
+
+def test_the_class_and_a_read_of_hot_records_import_what_they_use(tmp_path: Path) -> None:
+    with lakelog.Lakelog.embedded(tmp_path, engine="inline") as log:
+        log.topics.create("orders", 1)
+        with log.producer() as producer:
+            producer.send("orders", b"hello").result()
+        consume = ["--dir", str(tmp_path), "consume", "orders", "--format", "%s\\n"]
+        program = f"""
+import json, sys
+from lakelog import Lakelog
+of_class = [module for module in {NOT_TO_READ_HOT} if module in sys.modules]
+from lakelog.cli.main import main
+main({consume})
+print(json.dumps([of_class, [module for module in {NOT_TO_READ_HOT} if module in sys.modules]]))
+"""
+        assert _said_by(program).splitlines() == ["hello", "[[], []]"]
+
+
+def test_threads_that_ask_for_the_same_lazy_names_at_once_get_the_same() -> None:
+    program = """
+import sys, threading
+sys.setswitchinterval(1e-6)
+import lakelog, lakelog.archive, lakelog.read, lakelog.spark.place, lakelog.tenants
+from lakelog import compute
+asked = [
+    lambda: lakelog.Lakelog, lambda: lakelog.ColdLog, lambda: lakelog.Producer,
+    lambda: lakelog.archive.Archiver, lambda: lakelog.read.Consumer, lambda: compute.equal,
+    lambda: lakelog.read.UnifiedLog, lambda: lakelog.spark.read, lambda: lakelog.spark.session,
+    lambda: lakelog.spark.SparkEngine, lambda: lakelog.spark.register_topics,
+    lambda: lakelog.spark.place.NamedRoot, lambda: lakelog.tenants.Tenants,
+]
+begin, found = threading.Barrier(16), [None] * 16
+def ask(number):
+    begin.wait()
+    turned = [*range(number % len(asked), len(asked)), *range(number % len(asked))]
+    found[number] = dict(sorted((place, asked[place]()) for place in turned))
+threads = [threading.Thread(target=ask, args=(number,), daemon=True) for number in range(16)]
+for thread in threads: thread.start()
+for thread in threads: thread.join(60)
+print(all(one == found[0] and len(one) == len(asked) for one in found))
+"""
+    assert _said_by(program).strip() == "True"
+
+
+#: Packages that import their own modules and are imported as a whole, by a program or a command's
+#: only thread.
+BY_THEMSELVES = {"lakelog.explore.charts", "lakelog.jobs", "lakelog.operate.workspace"}
+
+
+def test_methods_of_a_log_may_import_what_they_use_in_threads_at_once() -> None:
+    """Modules that import each other may be found half made by the second of two threads."""
+    program = (
+        "import json, sys; from lakelog import Lakelog;"
+        "print(json.dumps([m for m in sys.modules if m.startswith('lakelog')]))"
     )
-    assert json.loads(done.stdout) == []
+    loaded = set(json.loads(_said_by(program)))
+    files = {".".join(_parts(file)): file for file in ROOT.rglob("*.py")}
+    needs = {
+        name: {*_at_import(file, files), name.rpartition(".")[0]} - loaded - {name, ""}
+        for name, file in files.items()
+        if name not in loaded
+    }
+    in_circles = needs.keys()
+    while True:  # take away what needs none of the others, and what none of them needs
+        needed = {module for name in in_circles for module in needs[name]}
+        left = {name for name in in_circles & needed if needs[name] & in_circles}
+        if left == in_circles:
+            break
+        in_circles = left
+    packages = {name for name in in_circles if files[name].name == "__init__.py"}
+    entered = {
+        f"{name} -> {module}"
+        for name, file in files.items()
+        for package in packages - BY_THEMSELVES
+        for module in _named(file, files)
+        if not name.startswith(package) and module.startswith(f"{package}.")
+    }
+    assert not entered, "import the package there, or nothing in its __init__"
+    assert in_circles <= {
+        *packages,
+        *(name for name in files if name.rpartition(".")[0] in packages),
+    }
+
+
+def _parts(file: Path) -> list[str]:
+    parts = ["lakelog", *file.relative_to(ROOT).with_suffix("").parts]
+    return parts[:-1] if parts[-1] == "__init__" else parts
+
+
+def _named(file: Path, files: Mapping[str, Path], tree: ast.AST | None = None) -> set[str]:
+    """The modules of lakelog that a file imports, also within functions."""
+    found = set()
+    package = _parts(file) if file.name == "__init__.py" else _parts(file)[:-1]
+    for node in ast.walk(ast.parse(file.read_text("utf-8")) if tree is None else tree):
+        if isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *filter(None, [node.module])])
+            found |= {module, *(f"{module}.{alias.name}" for alias in node.names)}
+    return found & files.keys()
+
+
+def _at_import(file: Path, files: Mapping[str, Path]) -> set[str]:
+    """Those that it imports as it is imported itself."""
+    found = set()
+    for node in ast.parse(file.read_text("utf-8")).body:
+        is_for_types = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        if not is_for_types and not isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found |= _named(file, files, node)
+    return found
+
+
+def test_no_module_takes_a_lazy_name_as_it_is_imported() -> None:
+    """Else two threads could wait for each other: see `lazy_names`."""
+    files = {".".join(_parts(file)): file for file in ROOT.rglob("*.py")}
+    lazy = {
+        f"{name}.{key.value}"
+        for name, file in files.items()
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "lazy_names"
+        for homes in [node.args[1]]
+        if isinstance(homes, ast.Dict)
+        for key in homes.keys
+        if isinstance(key, ast.Constant)
+    }
+    assert "lakelog.spark.place.NamedRoot" in lazy
+    taken = {
+        f"{name}: {module}.{alias.name}"
+        for name, file in files.items()
+        for node in ast.parse(file.read_text("utf-8")).body
+        if isinstance(node, ast.ImportFrom)
+        for package in [_parts(file) if file.name == "__init__.py" else _parts(file)[:-1]]
+        for base in [package[: len(package) - node.level + 1] if node.level else []]
+        for module in [".".join([*base, *filter(None, [node.module])])]
+        for alias in node.names
+        if f"{module}.{alias.name}" in lazy
+    }
+    assert not taken
+
+
+def test_a_zip_of_the_package_has_the_same_names(tmp_path: Path) -> None:
+    path = tmp_path / "lakelog.zip"
+    with zipfile.ZipFile(path, "w") as zipped:
+        for file in ROOT.rglob("*"):
+            if file.suffix in (".py", ".lua"):
+                zipped.write(file, file.relative_to(ROOT.parent))
+    program = (
+        f"import sys; sys.path.insert(0, {str(path)!r}); import lakelog;"
+        "from lakelog import compute; from lakelog.archive import Archiver;"
+        "[getattr(lakelog, name) for name in lakelog.__all__];"
+        "print(lakelog.__file__, bool(compute.equal(1, 1)), Archiver.__name__)"
+    )
+    assert _said_by(program).split() == [str(path / "lakelog" / "__init__.py"), "True", "Archiver"]
+
+
+def _said_by(program: str) -> str:
+    """What a fresh process prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout

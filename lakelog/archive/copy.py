@@ -7,9 +7,9 @@ from concurrent.futures import Future
 from typing import NoReturn
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
 
+from .. import compute as pc
 from ..cold.change import HotRange
 from ..config import KIB
 from ..engines.places import Places

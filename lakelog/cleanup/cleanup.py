@@ -43,10 +43,9 @@ from .plan import CleanupPlan, cleanables, plan_cleanup
 from .report import CleanupReport, Failure, LeftToCatalog, PartitionOptimized
 from .retention import PartitionRetention, plan_retention, retention_change
 from .rounds import rounds
+from .steps import STEPS
 
 logger = logging.getLogger(__name__)
-
-STEPS = ("retain", "compact", "optimize", "vacuum")
 
 #: Plans in a row that others may overtake. Each time, the other process got something done, so this
 #: many in a row mean that something rewrites the same files all the time.

@@ -12,10 +12,10 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from .. import compute as pc
 from ..cold.offset_set import OffsetSet
 from ..cold.segment import SegmentFile
 from ..cold.table import RowReader

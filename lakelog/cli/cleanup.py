@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from ..cleanup.steps import STEPS
 from . import recorded
 from .connect import open_archived
 from .engines import engines_table, say_engines
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
     from ..cleanup.plan import CleanupPlan
     from ..cleanup.report import CleanupReport
-
-_STEPS = ("retain", "compact", "optimize", "vacuum")
 
 _EPILOG = """\
 retain    whole segments go, oldest first, by retention.ms, retention.bytes and the log start
@@ -76,7 +75,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     run.add_argument(
         "--step",
         action="append",
-        choices=_STEPS,
+        choices=STEPS,
         help="only this step (may be given more than once); default: all, in this order",
     )
     run.set_defaults(run=_run, recorded="cleanup")
@@ -112,7 +111,7 @@ def _run(arguments: argparse.Namespace) -> Page | Table:
 
 
 def _reports(arguments: argparse.Namespace) -> Sequence[CleanupReport]:
-    steps = tuple(arguments.step or _STEPS)
+    steps = tuple(arguments.step or STEPS)
     from ..errors import CleanupFailedError
 
     with open_archived(arguments) as log:

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 
+from .. import compute as pc
 from ..engines.choice import Choice
 from ..errors import MissingExtraError, TopicExistsError
 from ..lakelog import Lakelog

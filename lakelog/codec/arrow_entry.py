@@ -18,8 +18,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from .. import compute as pc
 from ..config import INT32_MAX, KIB, MIB, Compression
 from ..errors import ForeignEntryError, RecordTooLargeError
 from ..record import NO_TIMESTAMP_MS, PRODUCED

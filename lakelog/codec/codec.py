@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from .. import compute as pc
 from ..config import INT32_MAX, MIB, Compression, EntryFormat
 from ..errors import (
     ForeignEntryError,

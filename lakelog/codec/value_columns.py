@@ -31,9 +31,9 @@ from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from .. import compute as pc
 from ..config import MIB
 from ..value_ddl import VALUE_ERROR, Array, Column, Decimal, Map, Struct, Type, parse_columns
 from .json_object import (

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
 
+from .. import compute as pc
 from ..arrow_columns import bits, numbers, texts
 from ..errors import ContradictionError
 from .segment import COLUMNS, OURS, UNKNOWN_TIMESTAMP_MS

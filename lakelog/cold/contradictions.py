@@ -11,8 +11,8 @@ from typing import NoReturn
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from .. import compute as pc
 from ..errors import ContradictionError
 from ..record import TopicPartition
 from .registers import ArchivedEnd, CleanedEnd, ErasedEnd, LogStart, Register

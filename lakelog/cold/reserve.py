@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import pyarrow.compute as pc
-
+from .. import compute as pc
 from .. import reservation
 from ..errors import CommitConflictError
 from ..record import MAX_OFFSET, OffsetRange, TopicPartition

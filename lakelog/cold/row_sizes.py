@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from .. import compute as pc
 
 _FIXED_BYTES = 24  # offset, timestamp, type, and where the others begin
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from typing import NoReturn
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from .. import compute as pc
 from ..codec.value_columns import columns_of
 from ..errors import ContradictionError
 from ..record import RECORDS

@@ -10,9 +10,9 @@ from functools import cache, cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
 
+from .. import compute as pc
 from ..arrow_columns import no_rows, texts
 from ..engines.choice import Work
 from ..record import OffsetRange

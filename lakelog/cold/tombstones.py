@@ -12,8 +12,9 @@ import re
 from collections.abc import Mapping
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
+
+from .. import compute as pc
 
 TOMBSTONE_COLUMNS = ["value", "delete_horizon"]
 

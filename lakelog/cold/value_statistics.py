@@ -16,8 +16,8 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from .. import compute as pc
 from ..value_ddl import VALUE_ERROR
 from .rows import RowTally, with_value_columns
 from .schema import with_statistics

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from .. import compute as pc
 from ..record import Fetched, FetchedTogether, OffsetAndTimestamp, TopicPartition
 
 ReadFrom = Callable[[int], Iterator[Fetched]]

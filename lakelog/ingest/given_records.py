@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from .. import compute as pc
 from ..errors import InvalidArgumentError
 from ..record import HEADERS_TYPE, NO_TIMESTAMP_MS, PRODUCED, Record
 from .given_tables import as_table

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from .. import compute as pc
 from ..cold_log import ColdLog
 from .open_status_table import open_status_table
 from .runs import Run, runs_of

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from ..cleanup.cleanup import STEPS
+from ..cleanup.steps import STEPS
 from ..config import boolean
 from ..errors import InvalidArgumentError
 from ..hot.connection import mask

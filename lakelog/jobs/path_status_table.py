@@ -9,11 +9,11 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import Transaction
 
+from .. import compute as pc
 from ..back_off import Tries
 from ..cold.by_path.root_table import RootTable
 from ..cold.store.storage import Storage

@@ -8,8 +8,8 @@ from html import escape
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from .. import compute as pc
 from ..lakelog import Lakelog
 from ..operate.standing import standing_of
 from ..text_table import text_table

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ..archive.report import ArchiveReport
 from ..archive.trouble import NOT_ARCHIVED, Trouble
 from ..back_off import ASK_AGAIN, patiently
-from ..cleanup.cleanup import STEPS
+from ..cleanup.steps import STEPS
 from ..cold_log import ColdLog
 from ..errors import (
     ArchiveFailedError,

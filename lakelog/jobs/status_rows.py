@@ -53,9 +53,9 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
 
+from .. import compute as pc
 from ..archive.trouble import Trouble
 from ..errors import CorruptRecordError
 from ..operate.group_lag import GroupLag

@@ -1,7 +1,16 @@
 """Both tiers as one log: seek, fetch, ranges, consumers."""
 
-from .consumer import Consumer
-from .range_read import RangeRead
-from .unified_log import UnifiedLog
+from typing import TYPE_CHECKING
+
+from ..lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from .consumer import Consumer
+    from .range_read import RangeRead
+    from .unified_log import UnifiedLog
 
 __all__ = ["Consumer", "RangeRead", "UnifiedLog"]
+
+__getattr__ = lazy_names(
+    __name__, {"Consumer": ".consumer", "RangeRead": ".range_read", "UnifiedLog": ".unified_log"}
+)

@@ -7,9 +7,9 @@ from collections.abc import Generator, Iterable, Iterator
 from typing import NoReturn
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec.structs import replace
 
+from .. import compute as pc
 from ..config import MIB
 from ..errors import (
     ContradictionError,

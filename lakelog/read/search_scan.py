@@ -256,7 +256,7 @@ class Scan:
         self.bytes += records.nbytes
         if not records.num_rows:
             return
-        micros = np.asarray(records.column("timestamp").cast(pa.int64()))
+        micros = np.asarray(records.column("timestamp").view(pa.int64()))
         times = np.where(micros < 0, -math.inf, micros // 1000)
         if backward:
             times = np.where(micros < 0, -math.inf, -(micros // 1000))[::-1]

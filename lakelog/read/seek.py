@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
 
+from .. import compute as pc
 from ..clock import Clock
 from ..errors import MissingFileError
 from ..offsets import (

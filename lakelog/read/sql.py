@@ -27,11 +27,11 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 from msgspec import Struct
 
+from .. import compute as pc
 from ..errors import InvalidArgumentError, MissingExtraError
 from ..record import HEADERS_TYPE
 from .fetch import fetches

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NoReturn
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.structs import replace
 
+from .. import compute as pc
 from ..cold.committing import deleted_topic
 from ..cold.offset_ranges import merged
 from ..cold.table import ColdRows, ColdSnapshot, ColdTable

@@ -33,17 +33,17 @@ from ..topic import Topic
 from . import seek as seeking
 from .fetch import DEFAULT_MAX_BYTES, fetches
 from .hot_tier import HotTier
-from .lag import Lag, lag_of
-from .range_read import RangeRead
-from .record_count import count_records
-from .sample import DEFAULT_SAMPLE_RECORDS, sample
-from .search import Search
+from .sample import DEFAULT_SAMPLE_RECORDS
 from .tiers import Look, OpenTable, Tiers, out_of_range
 from .where import Where, parse
 from .where.expression import Always
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from .lag import Lag
+    from .range_read import RangeRead
+    from .search import Search
 
 #: Makes a DataFrame of a topic's tiers. It is passed in when a log is opened, since ``spark``
 #: builds on this module.
@@ -170,6 +170,8 @@ class TopicLog:
         Raises:
             InvalidArgumentError: not an offset.
         """
+        from .lag import lag_of
+
         check_offset(position)
         topic_partition = self.topic.partition(partition)
         while True:
@@ -258,6 +260,8 @@ class TopicLog:
             InvalidArgumentError: the range ends before it begins.
             OffsetOutOfRangeError: an offset outside the log; may come while iterating.
         """
+        from .range_read import RangeRead
+
         topic_partition = self.topic.partition(partition)
         _check_max_bytes(max_bytes)
         first = self._offset(topic_partition, position(start))
@@ -304,6 +308,8 @@ class TopicLog:
             InvalidArgumentError: an expression that cannot be read, or not a position.
             UnknownTopicOrPartitionError: no such partition.
         """
+        from .search import Search
+
         given = [one for one in (start, end) if isinstance(one, Mapping)]
         if partitions is None and given:
             partitions = set.intersection(*({*one} for one in given))
@@ -335,6 +341,8 @@ class TopicLog:
 
     def search_ranges(self, ranges: Mapping[int, tuple[int, int]], where: Where) -> Search:
         """As `search`, in [start, end) of each of some partitions."""
+        from .search import Search
+
         return Search(self._tiers, ranges, where)
 
     def last(self, partition: int, records: int) -> int:
@@ -407,6 +415,8 @@ class TopicLog:
             `RECORDS`. All if the log has no more; else `n`, or somewhat fewer where compaction
             thinned the log out.
         """
+        from .sample import sample
+
         return sample(self._tiers, n, seed)
 
     def explore(
@@ -494,6 +504,8 @@ class TopicLog:
         return clamped
 
     def _counted(self, look: Look, partition: int, start: int, end: int) -> int:
+        from .record_count import count_records
+
         while True:
             try:
                 return count_records(look, partition, start, end, self._tiers.table).records

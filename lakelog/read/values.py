@@ -6,12 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from ..config import DATA_KEYS
 from ..encryption.of_topic import opening
-from ..encryption.sealed_values import MAGIC, with_values
+from ..encryption.sealed_values import any_begins_sealed, with_values
 from ..errors import DecryptionError
 from ..record import Fetched, FetchedTogether, TopicPartition
 from ..topic import Topic
@@ -69,7 +68,7 @@ class Values:
         if self.are_stored or values.null_count == len(values):
             return values
         if not self._topic.config.text(DATA_KEYS) and not (
-            pc.any(pc.starts_with(values, MAGIC)).as_py() and self._look_again()
+            any_begins_sealed(values) and self._look_again()
         ):
             return values
         sealed = opening(self._topic)

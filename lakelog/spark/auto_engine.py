@@ -6,19 +6,19 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from ..embedded.java import java_home
-from ..engines.choice import INLINE, SPARK, Choice, SparkFacts, Work, choose
 from ..engines.chosen import chosen, whole_work
 from ..engines.engine import InlineEngine
-from ..engines.spark import CORES_UNKNOWN, cores
 from ..errors import MissingExtraError, SparkUnavailableError
-from .delta_jars import PIP_COMMAND
 from .lazy_engine import LazySparkEngine
 from .session import is_given, session_there
+
+if TYPE_CHECKING:
+    from ..engines.choice import Choice, SparkFacts, Work
+
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -38,6 +38,8 @@ class AutoEngine:
 
     def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
         """See `Engine.map`. Where Spark cannot be started, the tasks run here."""
+        from ..engines.choice import INLINE, SPARK, Choice, Work
+
         if not tasks:
             return iter(())
         works = Work.of(tasks)
@@ -59,6 +61,8 @@ class AutoEngine:
         self._spark.cancel()
 
     def _choose(self, works: Sequence[Work]) -> Choice:
+        from ..engines.choice import SPARK, choose
+
         facts, whole = spark_facts(), whole_work()
         choice = choose(works, facts, whole)
         if choice.engine == SPARK and not facts.is_up:  # only now is Java worth a look
@@ -69,6 +73,9 @@ class AutoEngine:
 
 def spark_facts() -> SparkFacts:
     """What is known of Spark here without starting anything."""
+    from ..engines.choice import SparkFacts
+    from ..engines.spark import CORES_UNKNOWN, cores
+
     there = session_there()
     if there is not None:
         return SparkFacts(cores(there), is_up=True)
@@ -79,6 +86,9 @@ def spark_facts() -> SparkFacts:
 
 def why_no_spark() -> str | None:
     """Why no Spark can be started here, in a line; None: no reason is known."""
+    from ..embedded.java import java_home
+    from .delta_jars import PIP_COMMAND
+
     if find_spec("pyspark") is None or find_spec("delta") is None:
         return f"it is not installed ({PIP_COMMAND})"
     try:

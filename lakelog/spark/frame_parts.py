@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from itertools import starmap
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from .. import compute as pc
 from ..cold.offset_ranges import merged
 from ..cold.segment import SegmentIndex
 from ..read.tiers import Look
@@ -95,12 +95,14 @@ def condition(files: SegmentIndex, ranges: Mapping[int, OffsetRange]) -> str | N
     for number, (start, end) in ranges.items():
         mine = filled.filter(pc.equal(filled["partition"], number))
         # By its records, not by its range: that may begin in a gap, and there is no row in it.
-        found = mine.filter(pc.and_(pc.less(mine["first"], end), _at_least(mine["last"], start)))
+        found = mine.filter(
+            pc.and_(pc.less(mine["first"], end), pc.greater_equal(mine["last"], start))
+        )
         if not found.num_rows or start >= end:
             continue
         chosen = _of_their_segments(mine, found)
         left_out -= chosen.num_rows
-        inside = pc.and_(_at_least(chosen["first"], start), pc.less(chosen["last"], end))
+        inside = pc.and_(pc.greater_equal(chosen["first"], start), pc.less(chosen["last"], end))
         whole = pc.all(inside).as_py()
         edges = edges or not whole
         segments = ""
@@ -121,11 +123,10 @@ def condition(files: SegmentIndex, ranges: Mapping[int, OffsetRange]) -> str | N
 def _of_their_segments(files: pa.Table, found: pa.Table) -> pa.Table:
     """All files of the segments that some of them are of, and of the segments between."""
     low, high = _extremes(found["segment"])
-    return files.filter(pc.and_(_at_least(files["segment"], low), _at_most(files["segment"], high)))
+    return files.filter(
+        pc.and_(pc.greater_equal(files["segment"], low), pc.less_equal(files["segment"], high))
+    )
 
 
 def _extremes(column: pa.ChunkedArray) -> tuple[int, int]:
     return pc.min(column).as_py(), pc.max(column).as_py()
-
-
-_at_least, _at_most = pc.greater_equal, pc.less_equal

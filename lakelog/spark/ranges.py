@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
 
-import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.structs import replace
 
+from .. import compute as pc
 from ..clock import Clock
 from ..config import MIB
 from ..errors import InvalidArgumentError

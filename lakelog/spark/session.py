@@ -16,11 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..cold.schema import ROW_GROUP_ROWS
-from ..embedded.java import java_home
-from ..engines.spark import spark_context
 from ..errors import InvalidArgumentError, MissingExtraError, SparkUnavailableError
-from .delta_jars import PIP_COMMAND, delta_jars, s3_jars
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,6 +54,9 @@ def session(
         MissingExtraError: pyspark, delta-spark or a Java is not installed.
         SparkUnavailableError: the Delta jars cannot be fetched, or Java refuses to start.
     """
+    from ..embedded.java import java_home
+    from .delta_jars import PIP_COMMAND
+
     if cores is not None and cores < 1:
         raise InvalidArgumentError(f"cores={cores}: a session runs at least one task at once")
     # Importing its submodules pulls in pandas if that is installed; with one newer than Spark
@@ -97,6 +96,8 @@ def is_given() -> bool:
 
 def session_there() -> SparkSession | None:
     """The session that this process has, whichever thread made it; None: it has none."""
+    from ..engines.spark import spark_context
+
     if "pyspark.sql" not in sys.modules:  # whoever has one has imported it
         return None
     from pyspark.errors import PySparkRuntimeError
@@ -160,6 +161,8 @@ def _local_session(
     import pyspark
     from pyspark.sql import SparkSession
 
+    from .delta_jars import delta_jars, s3_jars
+
     ivy_settings = conf.get("spark.jars.ivySettings")
     jars = [str(jar) for jar in delta_jars(java, ivy_settings)]
     if "s3" in object_stores:
@@ -192,6 +195,8 @@ def _local_session(
 
 def local_settings(slots: int, jars: list[str], log4j2: Path) -> dict[str, str]:
     """Spark's defaults are for a cluster; these are for one small machine."""
+    from ..cold.schema import ROW_GROUP_ROWS
+
     return {
         "spark.master": f"local[{slots}]",
         "spark.jars": ",".join(jars),

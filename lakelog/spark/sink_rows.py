@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
 
+from .. import compute as pc
 from ..config import KIB, MIB, EntryFormat
 from ..errors import InvalidArgumentError
 from ..ingest.bulk import MAX_CALL_BYTES

@@ -14,13 +14,14 @@ from typing import ClassVar
 from msgspec import Struct
 
 from .. import failpoints
-from ..cleanup.cleanup import STEPS, Cleanup
+from ..cleanup.cleanup import Cleanup
 from ..cleanup.compaction import compact
 from ..cleanup.dirty import Cleanable
 from ..cleanup.optimize import optimize_change, plan_optimize
 from ..cleanup.plan import cleanables
 from ..cleanup.report import CleanupReport
 from ..cleanup.retention import plan_retention, retention_change
+from ..cleanup.steps import STEPS
 from ..cold.change import Change
 from ..cold.registers import LogStart
 from ..cold.segment import is_ours

@@ -17,7 +17,7 @@ from ..engines.engine import Engine
 from ..engines.spark import SparkEngine
 from ..hot import TopicRegistry
 from ..hot.hot_log import HotSource
-from ..spark.place import NamedRoot
+from ..spark.place.by_name import NamedRoot
 from ..topic import Topic
 from .cleanup_rules import CleanupRules
 from .harness import FileRows

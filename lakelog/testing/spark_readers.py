@@ -21,7 +21,8 @@ from ..read.unified_log import UnifiedLog
 from ..record import RECORDS, Record
 from ..spark.dataframe import dataframe, read
 from ..spark.datasource import NAME
-from ..spark.place import LogPlace, NamedRoot
+from ..spark.place import LogPlace
+from ..spark.place.by_name import NamedRoot
 from ..spark.session import register
 from .model import Difference, require
 from .named_files import files_by_spark

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from .. import compute as pc
 from ..record import HEADERS_TYPE
 
 TRACEPARENT = "traceparent"

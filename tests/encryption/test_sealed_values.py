@@ -19,7 +19,12 @@ from lakelog.encryption.keyring import (
     with_new_key,
     wrapped_under,
 )
-from lakelog.encryption.sealed_values import MAGIC, OVERHEAD_BYTES, SealedValues
+from lakelog.encryption.sealed_values import (
+    MAGIC,
+    OVERHEAD_BYTES,
+    SealedValues,
+    any_begins_sealed,
+)
 from lakelog.errors import DecryptionError, EncryptionKeyError, NewerVersionError
 
 KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
@@ -191,3 +196,17 @@ def test_a_keyring_shows_and_sends_no_key():
 )
 def test_a_key_is_hex_or_base64_of_32_bytes(text, key):
     assert key_of_text(text) == key
+
+
+@given(
+    st.lists(
+        st.none()
+        | st.binary(max_size=6)
+        | st.sampled_from([MAGIC, MAGIC[:3], MAGIC + b"\x01", b"x" + MAGIC])
+    ),
+    st.integers(0, 3),
+)
+def test_a_column_with_a_sealed_value_is_told_by_how_values_begin(values, start):
+    column = pa.array(values, pa.binary())[start:]
+    begins = [value.startswith(MAGIC) for value in values[start:] if value is not None]
+    assert any_begins_sealed(column) == any(begins)

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
 
+from ... import compute as pc
 from ...cold.offset_set import OffsetSet
 from ...cold.segment import SegmentFile
 from ...cold.table import RowReader

@@ -12,10 +12,10 @@ from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ... import compute as pc
 from ...back_off import patiently
 from ...errors import ContradictionError, CorruptRecordError, MissingFileError
 from ...record import MAX_OFFSET, OffsetAndTimestamp, OffsetRange

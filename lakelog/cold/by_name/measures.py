@@ -20,10 +20,10 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from ... import compute as pc
 from ...value_ddl import VALUE_ERROR
 from .notes import Slice
 

@@ -13,9 +13,9 @@ from itertools import groupby, pairwise
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
 
+from ... import compute as pc
 from ...engines.spark_worker import spare_imports
 from ...errors import CorruptRecordError, MissingFileError
 from ...record import MAX_OFFSET, NO_TIMESTAMP_MS, OffsetRange

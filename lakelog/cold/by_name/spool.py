@@ -20,9 +20,9 @@ from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
 
+from ... import compute as pc
 from ...engines.spark import outcome_of
 from ...engines.spark_worker import spare_imports
 from ...record import OffsetRange

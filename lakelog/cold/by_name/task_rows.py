@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
 
+from ... import compute as pc
 from ...engines.spark_worker import spare_imports
 from ..change import HotRange, Rewrite, RowsOf
 from ..rows import archived_rows, rewritten_rows, with_value_columns

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
 
+from ... import compute as pc
 from ...config import MIB
 from ..projection import shaped
 from ..row_sizes import cuts

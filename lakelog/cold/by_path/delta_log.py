@@ -21,12 +21,10 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import DeltaTable, Schema
-from deltalake.exceptions import DeltaError, TableNotFoundError
 from msgspec import Struct
 
 from ...errors import (
@@ -56,9 +54,12 @@ from ..store.storage import Storage
 from ..store_errors import error_class, one_line
 from .log_content import COMMIT_ID, Piece, TableMetadata
 from .log_state import LogState, open_log, pieces_of_commit, read_commit
-from .log_statistics import log_statistics
-from .purging import MARK
-from .segment_writer import WrittenFile
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+    from .segment_writer import WrittenFile
+
 
 logger = logging.getLogger(__name__)
 
@@ -177,6 +178,9 @@ class DeltaLog:
         Args:
             columns: value columns, after those that every table has.
         """
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
+
         self._storage.make_folder(self.path)
         options = self._storage.delta_options()
         with naming(self.path), suppress(DeltaError):  # somebody else was faster: see below
@@ -209,6 +213,8 @@ class DeltaLog:
         Args:
             columns: value columns, after those that every table has.
         """
+        from deltalake import DeltaTable
+
         path = self._log_file(0)
         if self._storage.is_file(path):
             return False
@@ -243,6 +249,8 @@ class DeltaLog:
 
     def statistics(self) -> Mapping[str, str | None]:
         """What the log says of each file's rows, by path: JSON text; None: nothing."""
+        from .log_statistics import log_statistics
+
         if self._state is None:
             return {}
         with naming(self.path):
@@ -287,13 +295,13 @@ class DeltaLog:
         Args:
             operation: what the table's history says it was.
         """
-        from deltalake.transaction import AddAction, RemoveAction, Transaction
+        from deltalake import transaction
 
         table = self._at_this_version()
         now_ms = time.time_ns() // 1_000_000
         actions = [
             *(
-                AddAction(
+                transaction.AddAction(
                     path=add.file.path,
                     size=add.file.size_bytes,
                     partition_values=_partition_values(add.file),
@@ -304,7 +312,7 @@ class DeltaLog:
                 for add in adds
             ),
             *(
-                RemoveAction(
+                transaction.RemoveAction(
                     path=file.path,
                     data_change=data_change,
                     deletion_timestamp=now_ms,
@@ -314,12 +322,13 @@ class DeltaLog:
                 for file in removes
             ),
         ]
+        versions = [transaction.Transaction(*item) for item in transactions.items()]
         table.create_write_transaction(
             actions,
             mode="append",
             schema=table.schema(),
             partition_by=PARTITION_COLUMNS,
-            **_once(commit_id, [Transaction(*item) for item in transactions.items()], operation),
+            **_once(commit_id, versions, operation),
         )
 
     def set_properties(self, commit_id: str, properties: Mapping[str, str]) -> None:
@@ -330,6 +339,8 @@ class DeltaLog:
 
     def add_columns(self, commit_id: str, columns: pa.Schema) -> None:
         """Try once to make a next version with these columns added. Does not refresh."""
+        from deltalake import Schema
+
         fields = Schema.from_arrow(columns).fields
         self._at_this_version().alter.add_columns(fields, **_once(commit_id))
 
@@ -365,6 +376,8 @@ class DeltaLog:
         go when they are older than ``delta.logRetentionDuration``. A failure is logged: no commit
         depends on it.
         """
+        from deltalake import exceptions
+
         text = self.properties().get(CHECKPOINT_PROPERTY, "")
         interval = int(text) if text.isdecimal() else CHECKPOINT_INTERVAL
         if self._state is None or self.version - self._checkpointed_version < interval:
@@ -381,7 +394,7 @@ class DeltaLog:
             self._storage.sync(checkpoint, f"{log}/{LAST_CHECKPOINT}", log)
             table.cleanup_metadata()
             self._checkpointed_version = self.version
-        except (DeltaError, OSError, ColdTierError) as error:
+        except (exceptions.DeltaError, OSError, ColdTierError) as error:
             logger.warning("version %d of %s has no checkpoint: %s", self.version, self.path, error)
 
     def forget_history(self) -> bool:
@@ -437,12 +450,16 @@ class DeltaLog:
         }
 
     def _tombstones(self, retention_hours: int | None) -> set[str]:
+        from deltalake import exceptions
+
         if self._state is None:
             return set()
         with naming(self.path):
             try:
                 listed = self._named_as_removed(retention_hours)
-            except DeltaError:  # somebody cleaned up the log behind what was opened before
+            except (
+                exceptions.DeltaError
+            ):  # somebody cleaned up the log behind what was opened before
                 self._writer = None
                 listed = self._named_as_removed(retention_hours)
         # A path is absolute if its file is gone already; no file that is there has such a path.
@@ -464,6 +481,9 @@ class DeltaLog:
         Raises:
             DeltaError, OSError: it cannot be read, or delta-rs sees a newer version only.
         """
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
+
         if self._state is None:
             raise ColdTierRefusedError(
                 f"there is no table at {self.path} to commit to", path=self.path
@@ -493,12 +513,16 @@ class DeltaLog:
             if state is not None:
                 return state
             if not self._storage.is_local:  # Arrow finds nothing in a bucket that is not there
+                from deltalake import DeltaTable
+                from deltalake.exceptions import TableNotFoundError
+
                 with naming(self.path), suppress(TableNotFoundError):
                     DeltaTable(self.path, storage_options=self._storage.delta_options())
-            listed = self._storage.list_files(self.path, recursive=False)
-            strangers = [info.base_name for info in listed if info.base_name != LOG]
+            strangers = [name for name in self._storage.names(self.path) if name != LOG]
             if not strangers:
                 return None
+            from .purging import MARK
+
             if MARK in strangers:
                 raise deleted_topic(self._topic) from None
             if last_try:  # the first time, somebody may be creating the table
@@ -593,10 +617,10 @@ def _once(
         operation: what ``DESCRIBE HISTORY`` shows as the commit's ``userMetadata``.
     """
     # Not imported at the top: a deltalake that lacks them must get as far as `check_deltalake`.
-    from deltalake.transaction import CommitProperties, PostCommitHookProperties
+    from deltalake import transaction
 
     return {
-        "commit_properties": CommitProperties(
+        "commit_properties": transaction.CommitProperties(
             custom_metadata={
                 COMMIT_ID: commit_id,
                 **({} if operation is None else {"userMetadata": f"lakelog: {operation}"}),
@@ -604,7 +628,7 @@ def _once(
             max_commit_retries=0,  # a compare-and-set on the version: see the design
             app_transactions=list(transactions),
         ),
-        "post_commithook_properties": PostCommitHookProperties(
+        "post_commithook_properties": transaction.PostCommitHookProperties(
             create_checkpoint=False, cleanup_expired_logs=False
         ),
     }
@@ -613,6 +637,8 @@ def _once(
 @lru_cache(maxsize=64)
 def _columns(schema: str) -> pa.Schema:
     """The columns of Delta's text of them, which many tables share."""
+    from deltalake import Schema
+
     return pa.schema(Schema.from_json(schema).to_arrow())
 
 
@@ -623,9 +649,11 @@ def _partition_values(file: SegmentFile) -> dict[str, str | None]:
 @contextmanager
 def naming(path: str) -> Iterator[None]:
     """Say which table an error of delta-rs is about."""
+    from deltalake import exceptions
+
     try:
         yield
-    except (DeltaError, OSError) as error:
+    except (exceptions.DeltaError, OSError) as error:
         if isinstance(error, LakelogError):
             raise
         raise error_class(one_line(error))(

@@ -10,10 +10,9 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from msgspec import Struct, field
 
+from ... import compute as pc
 from ...errors import MissingFileError
 from ..added_file import AddedFile, plain_rows
 from ..schema import PARTITION_COLUMNS
@@ -157,6 +156,8 @@ def checkpoint_pieces(storage: Storage, path: str) -> Iterator[Piece]:
         ValueError: it is not what Delta writes.
         MissingFileError, CorruptRecordError, ColdTierError: it cannot be read.
     """
+    import pyarrow.parquet as pq
+
     if path.endswith(".json"):
         content = storage.read_bytes(path)
         if content is None:

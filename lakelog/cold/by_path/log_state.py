@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct, field
 
+from ... import compute as pc
 from ...arrow_columns import texts
 from ...errors import (
     ColdTierRefusedError,

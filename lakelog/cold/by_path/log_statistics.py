@@ -11,9 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pyarrow.parquet as pq
-from deltalake import DeltaTable
-
 from ..store.storage import Storage
 
 _NAME = re.compile(r"(\d{20})\.(json|checkpoint\..*parquet)", re.ASCII)
@@ -29,6 +26,9 @@ def log_statistics(storage: Storage, path: str, version: int) -> Mapping[str, st
         DeltaError, OSError: delta-rs cannot read it, or the log was cleaned up that far.
         ColdTierError: it cannot be read.
     """
+    import pyarrow.parquet as pq
+    from deltalake import DeltaTable
+
     found = {name: _NAME.fullmatch(name) for name in storage.file_names(f"{path}/_delta_log")}
     versions = {name: int(match[1]) for name, match in found.items() if match is not None}
     checkpoints = [v for name, v in versions.items() if ".checkpoint." in name and v <= version]

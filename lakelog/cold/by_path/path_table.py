@@ -13,12 +13,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.fs as pafs
 
 from ...back_off import BackOff
 from ...clock import Clock
@@ -45,11 +44,8 @@ from ..committing import (
     tell_purge,
 )
 from ..leftovers import Discarded, Leftovers
-from ..mirror import AddColumns, Alteration, SetComment, next_alteration
 from ..ordered_rows import Spacing
-from ..parquet.file_scan import offsets_of, scan_file
 from ..parquet.segment_reader import SegmentReader
-from ..planned import check_plan, standing_partitions
 from ..purged import Purged
 from ..registers import ArchivedEnd, Register, app_id
 from ..scan import FileScan, ScanTask
@@ -73,13 +69,15 @@ from ..table import Applied, ColdSnapshot, Orphans, RowGroupTimes, Vacuumed
 from ..timestamp_lookup import TimestampLookup
 from . import purging
 from .delta_log import DeltaLog
-from .leftovers import leftovers_of
 from .log_state import MANY_FILES
-from .orphans import SETTLING_MS, is_settled, may_be_orphan
-from .path_commit import PathCommit, advice
 from .producer_snapshots import ProducerSnapshots
-from .segment_writer import WrittenFile, write_segment_file
-from .transactions import registers_in
+
+if TYPE_CHECKING:
+    import pyarrow.fs as pafs
+
+    from ..mirror import Alteration
+    from .segment_writer import WrittenFile
+
 
 logger = logging.getLogger(__name__)
 
@@ -191,6 +189,10 @@ class PathTable(TimestampLookup[SegmentReader]):
 
     def apply(self, change: Change, planned_on: ColdSnapshot) -> Applied:
         """See `ColdTable.apply`."""
+        from ..planned import check_plan, standing_partitions
+        from .path_commit import PathCommit
+        from .segment_writer import write_segment_file
+
         check_plan(self._topic, change, planned_on)
         with self._lock:
             snapshot = self.snapshot(planned_on)
@@ -249,6 +251,8 @@ class PathTable(TimestampLookup[SegmentReader]):
         Raises:
             ForeignTableError, ContradictionError, ColdTierError: as for `snapshot`.
         """
+        from .segment_writer import WrittenFile
+
         with self._lock:
             snapshot = self.snapshot()
             statistics = self._log.statistics()
@@ -329,6 +333,8 @@ class PathTable(TimestampLookup[SegmentReader]):
 
     def scan(self, snapshot: ColdSnapshot, tasks: Sequence[ScanTask]) -> Iterator[FileScan]:
         """See `ColdTable.scan`."""
+        from ..parquet.file_scan import scan_file
+
         for at in range(0, len(tasks), SCAN_LOT):
             yield from self._engine.map(partial(scan_file, self._reader), tasks[at : at + SCAN_LOT])
 
@@ -343,6 +349,8 @@ class PathTable(TimestampLookup[SegmentReader]):
         explained: Sequence[OffsetRange],
     ) -> Spacing:
         """See `ColdTable.spacing`."""
+        from ..parquet.file_scan import offsets_of
+
         found = self._engine.map(partial(offsets_of, self._reader), files)
         return Spacing.of(np.concatenate(list(found)), explained)
 
@@ -408,6 +416,8 @@ class PathTable(TimestampLookup[SegmentReader]):
 
     def orphans(self) -> Orphans:
         """See `ColdTable.orphans`. Lists the table's folders."""
+        from .orphans import is_settled, may_be_orphan
+
         listed, snapshot = self._listed_then_seen()
         candidates = [path for path in listed if may_be_orphan(path, snapshot)]
         candidates = sorted(snapshot.files.missing(candidates))
@@ -432,6 +442,8 @@ class PathTable(TimestampLookup[SegmentReader]):
 
     def leftovers(self) -> Leftovers:
         """See `ColdTable.leftovers`. Lists the table's folders."""
+        from .leftovers import leftovers_of
+
         listed, snapshot = self._listed_then_seen()
         with self._lock:
             tombstones = self._log.tombstones()
@@ -514,6 +526,8 @@ class PathTable(TimestampLookup[SegmentReader]):
 
         Only the store's clock counts, which stamped them: this machine's may be hours off.
         """
+        from .orphans import SETTLING_MS
+
         old: list[str] = []
         young: list[str] = []
         now_ms = self._store_now_ms() if (paths := list(paths)) else None
@@ -531,6 +545,9 @@ class PathTable(TimestampLookup[SegmentReader]):
 
     def _write_settings(self) -> None:
         """Write the topic into columns and properties, unless they hold a newer one."""
+        from ..mirror import next_alteration
+        from .path_commit import advice
+
         lost = self._lost_commits()
         while True:
             with self._lock:
@@ -555,6 +572,8 @@ class PathTable(TimestampLookup[SegmentReader]):
         return LostCommits(f"the table at {self.path}", self.path, BACK_OFF)
 
     def _alter(self, alteration: Alteration) -> None:
+        from ..mirror import AddColumns, SetComment
+
         commit_id = uuid4().hex
         if isinstance(alteration, AddColumns):
             self._log.add_columns(commit_id, alteration.columns)
@@ -565,6 +584,8 @@ class PathTable(TimestampLookup[SegmentReader]):
 
     def _registers(self) -> Mapping[Register, int]:
         """As of the log's version: from the commits since the latest snapshot, else from all."""
+        from .transactions import registers_in
+
         topic_id = self._topic.topic_id
         if self._latest.version >= 0:
             commits = self._log.commits(after=self._latest.version)

@@ -13,13 +13,16 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-
-import pyarrow.fs as pafs
+from typing import TYPE_CHECKING
 
 from ...config import DAY_MS
 from ...failpoints import failpoint
 from ..purged import Purged
 from ..store.storage import Storage, modified_ms
+
+if TYPE_CHECKING:
+    import pyarrow.fs as pafs
+
 
 logger = logging.getLogger(__name__)
 

@@ -22,7 +22,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import pyarrow.parquet as pq
 import xxhash
 
 from ...codec.crc import crc32c
@@ -68,6 +67,8 @@ class FilterPlace(msgspec.Struct, frozen=True):
 @cache
 def can_be_written() -> bool:
     """Whether the pyarrow that is installed writes Bloom filters."""
+    import pyarrow.parquet as pq
+
     return "bloom_filter_options" in inspect.signature(pq.ParquetWriter.__init__).parameters
 
 

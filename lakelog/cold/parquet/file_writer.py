@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ..store.storage import Storage
 from .footer_seal import SEALED, SealingSink
@@ -44,6 +43,7 @@ def write_file(
     Returns:
         The file's size in bytes.
     """
+    import pyarrow.parquet as pq
 
     def opened(first: pa.Table | None) -> tuple[SealingSink, Any]:
         chosen = options if first is None else key_options(first, key, options, filtered=filtered)

@@ -18,7 +18,6 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ...config import MIB
 from ...record import MAX_OFFSET
@@ -131,6 +130,8 @@ def parse_footer(
     Raises:
         pa.ArrowInvalid: it is damaged, or not of a file of this table.
     """
+    import pyarrow.parquet as pq
+
     try:
         footer = read_struct(found.data)
         leaves = list(_leaves(_structs(footer, _SCHEMA), names or {}))

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from ... import compute as pc
 from .bloom_filters import filter_options
 
 #: Above this share of distinct keys a dictionary costs time and bytes. Of a row group of keys of 16

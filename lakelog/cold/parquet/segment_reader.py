@@ -13,10 +13,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from msgspec import Struct
 
+from ... import compute as pc
 from ...back_off import Tries, patiently
 from ...config import MIB
 from ...errors import ColdTierError
@@ -333,6 +332,8 @@ class SegmentReader:
         return footer
 
     def _parquet(self, source: Any, footer: Footer, file: SegmentFile) -> Any:
+        import pyarrow.parquet as pq
+
         is_large = any(group.compressed_bytes > LARGE_GROUP_BYTES for group in footer.row_groups)
         return pq.ParquetFile(
             source,

@@ -15,14 +15,17 @@ import functools
 import os
 import re
 from collections.abc import Mapping
-from typing import Any, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 from urllib.parse import urlsplit
 
 import pyarrow as pa
-import pyarrow.fs as pafs
 from msgspec import Struct
 
 from ...errors import ColdTierRefusedError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    import pyarrow.fs as pafs
+
 
 #: delta-rs: pauses of 0.1, 0.2, 0.4 … seconds.
 DELTA_RETRIES = {
@@ -61,6 +64,8 @@ class S3(Struct, frozen=True):
         }
 
     def arrow(self, values: Mapping[str, str]) -> pafs.FileSystem:
+        import pyarrow.fs as pafs
+
         endpoint = urlsplit(values.get("AWS_ENDPOINT_URL", ""))
         opened = functools.partial(
             pafs.S3FileSystem,
@@ -107,6 +112,8 @@ class S3(Struct, frozen=True):
 @functools.lru_cache(maxsize=64)
 def _region_of(bucket: str) -> str | None:
     """Amazon tells anybody where a bucket is."""
+    import pyarrow.fs as pafs
+
     try:
         return str(pafs.resolve_s3_region(bucket))
     except (OSError, ValueError):
@@ -131,6 +138,8 @@ class Azure(Struct, frozen=True):
         return options
 
     def arrow(self, values: Mapping[str, str]) -> pafs.FileSystem:
+        import pyarrow.fs as pafs
+
         given: dict[str, Any] = {
             argument: values[name]
             for argument, name in (
@@ -191,6 +200,8 @@ class Gcs(Struct, frozen=True):
         return dict(DELTA_RETRIES)
 
     def arrow(self, values: Mapping[str, str]) -> pafs.FileSystem:
+        import pyarrow.fs as pafs
+
         return pafs.GcsFileSystem()
 
     def spark(self, values: Mapping[str, str]) -> dict[str, str]:

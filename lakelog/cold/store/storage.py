@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import InitVar, dataclass, field, replace
+from functools import lru_cache
+from importlib import metadata
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
-import deltalake
 import pyarrow as pa
-import pyarrow.fs as pafs
 
 from ...back_off import patiently
 from ...errors import (
@@ -39,6 +39,10 @@ from .delta_runtime import check_not_forked
 from .object_store import ObjectStore, arrow_filesystem, object_store
 from .store_options import StoreOptions
 from .vended_credentials import Keys, PathKeys, TableKeys, Vended
+
+if TYPE_CHECKING:
+    import pyarrow.fs as pafs
+
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -172,6 +176,8 @@ class Storage:
             ColdTierError: this pyarrow cannot open such a place, or Unity Catalog gives no
                 credentials.
         """
+        import pyarrow.fs as pafs
+
         if self._store is None:
             return pafs.LocalFileSystem()
         return arrow_filesystem(self._store, frozenset(self._values().items()))
@@ -222,6 +228,8 @@ class Storage:
 
     def list_files(self, path: str, *, recursive: bool) -> list[pafs.FileInfo]:
         """What lies below a folder; nothing if there is none."""
+        import pyarrow.fs as pafs
+
         selector = pafs.FileSelector(
             self.arrow_path(path), allow_not_found=True, recursive=recursive
         )
@@ -240,17 +248,25 @@ class Storage:
 
     def file_names(self, path: str) -> list[str]:
         """The names of the files that lie in a folder itself; none if there is no folder."""
+        return [name for name, is_file in self._entries(path) if is_file]
+
+    def names(self, path: str) -> list[str]:
+        """As `file_names`, with those of folders."""
+        return [name for name, _ in self._entries(path)]
+
+    def _entries(self, path: str) -> list[tuple[str, bool]]:
+        """What lies in a folder itself: the name, and whether it is a file."""
         if not self.is_local:
             infos = self.list_files(path, recursive=False)
-            return [info.base_name for info in infos if info.is_file]
+            return [(info.base_name, info.is_file) for info in infos]
 
-        def listed() -> list[str]:  # Arrow asks for the size and time of each file, too
-            with (
+        def listed() -> list[tuple[str, bool]]:
+            with (  # Arrow asks for the size and time of each file, too
                 self.naming(path),
                 suppress(FileNotFoundError),
                 os.scandir(path) as entries,
             ):
-                return [entry.name for entry in entries if entry.is_file()]
+                return [(entry.name, entry.is_file()) for entry in entries]
             return []
 
         return patiently(f"listing {path}", listed)
@@ -321,11 +337,15 @@ class Storage:
         patiently(f"writing {path}", write)
 
     def is_file(self, path: str) -> bool:
+        import pyarrow.fs as pafs
+
         (info,) = self._infos(path, [path])
         return bool(info.type == pafs.FileType.File)
 
     def stamps(self, paths: Sequence[str]) -> list[tuple[int, int | None] | None]:
         """Size and time of each file, which tell it from one put in its place; None: no file."""
+        import pyarrow.fs as pafs
+
         return [
             (int(info.size), info.mtime_ns) if info.type == pafs.FileType.File else None
             for info in self._infos(self.root, paths)
@@ -337,6 +357,8 @@ class Storage:
         Raises:
             MissingFileError: there is none.
         """
+        import pyarrow.fs as pafs
+
         (info,) = self._infos(path, [path])
         with self.naming(path):
             if info.type != pafs.FileType.File:
@@ -371,6 +393,8 @@ class Storage:
 
     def missing(self, paths: Sequence[str]) -> list[str]:
         """The paths that are not files."""
+        import pyarrow.fs as pafs
+
         infos = self._infos(self.root, paths)
         return [
             path for path, info in zip(paths, infos, strict=True) if info.type != pafs.FileType.File
@@ -524,12 +548,16 @@ def modified_ms(info: pafs.FileInfo) -> int | None:
     return None if info.mtime_ns is None else info.mtime_ns // 1_000_000
 
 
-def check_deltalake(version: str = deltalake.__version__) -> None:
+def check_deltalake(version: str | None = None) -> None:
     """Refuse a deltalake that would lose registers.
+
+    Args:
+        version: default: that of the one which is installed.
 
     Raises:
         ColdTierError: it is older than `DELTALAKE_FLOOR`.
     """
+    version = _deltalake_version() if version is None else version
     numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:3])
     if numbers < DELTALAKE_FLOOR:
         floor = ".".join(map(str, DELTALAKE_FLOOR))
@@ -537,6 +565,12 @@ def check_deltalake(version: str = deltalake.__version__) -> None:
             f"deltalake {version} is too old: its commits drop what lakelog needs in them. "
             f"pip install 'deltalake>={floor}'",
         )
+
+
+@lru_cache(maxsize=1)
+def _deltalake_version() -> str:
+    """As its wheel says, without importing it: what is hot alone does without delta-rs."""
+    return metadata.version("deltalake")
 
 
 def _unpickled(root: str, options: Mapping[str, str], keys: Keys, held: Vended | None) -> Storage:

@@ -26,7 +26,6 @@ A value may be a reference (``env:NAME``, ``file:/PATH``, ``databricks:SCOPE/KEY
 
 from __future__ import annotations
 
-import difflib
 import functools
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -238,6 +237,8 @@ def _refuse_unknown(store: str, name: str) -> None:
             f"gs:// takes no storage options such as {name}: set GOOGLE_APPLICATION_CREDENTIALS to "
             "the path of a key file, in the environment of the driver and of every executor"
         )
+    import difflib
+
     near = difflib.get_close_matches(name.upper(), NAMES[store], n=2, cutoff=0.6)
     hint = f"did you mean {' or '.join(near)}?" if near else f"legal: {', '.join(NAMES[store])}"
     raise InvalidArgumentError(f"{store}:// takes no storage option {name!r}; {hint}")

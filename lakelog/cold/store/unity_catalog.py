@@ -14,12 +14,9 @@ from __future__ import annotations
 import functools
 import json
 import os
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from http.client import HTTPException
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from ...errors import (
@@ -29,6 +26,10 @@ from ...errors import (
     MissingExtraError,
 )
 from ..store_errors import error_class
+
+if TYPE_CHECKING:
+    from urllib.error import HTTPError
+
 
 API = "/api/2.1/unity-catalog"
 
@@ -62,17 +63,21 @@ class UnityCatalog:
 
         Runs on: driver|executor.
         """
+        from http.client import HTTPException
+        from urllib.error import HTTPError
+        from urllib.request import Request, urlopen
+
         url, headers = self._login()
-        request = urllib.request.Request(
+        request = Request(
             f"{url}{API}{path}",
             None if body is None else json.dumps(body).encode(),
             {**headers, "Content-Type": "application/json", "User-Agent": "lakelog"},
             method=method,
         )
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
+            with urlopen(request, timeout=TIMEOUT_S) as answer:
                 return json.load(answer)
-        except urllib.error.HTTPError as error:
+        except HTTPError as error:
             said = _said(error)
             if error.code == 404:
                 return None
@@ -143,8 +148,10 @@ def _no_login(said: str) -> ColdTierError:
     return error_class(said)(f"this process is logged in to no Databricks workspace: {said}")
 
 
-def _said(error: urllib.error.HTTPError) -> str:
+def _said(error: HTTPError) -> str:
     """What the server says, without its stack."""
+    from http.client import HTTPException
+
     try:
         content = json.loads(error.read())
         return str(content.get("message") or content.get("error_code"))[:500]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
 
+from ... import compute as pc
 from . import words
 from .drawing import drawn
 from .facts import NULL, checked, int64

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ... import compute as pc
 from ...ingest.partitioner import partition_of_key
 from ...offsets import AtOffset, Earliest, Latest
 from ...read.found import EDGE, FULL, STOPPED, TOO_MANY_RECORDS, Page, Place, Progress

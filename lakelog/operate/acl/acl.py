@@ -14,9 +14,7 @@ from ...hot.keys import DEFAULT_KEYSPACE
 from ...topic import check_topic_name
 from . import azure_policy, gcs_policy, s3_policy
 from .redis_rules import redis_rules
-from .role import Role
-
-EVERY = ("*",)
+from .role import EVERY, Role
 
 
 class Acl(Struct, frozen=True):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from enum import Enum
 
+#: Of topics or groups: all.
+EVERY = ("*",)
+
 
 class Role(Enum):
     """What a process does with a log; each has what its work takes, and nothing else."""

@@ -6,11 +6,11 @@ import logging
 import time
 from uuid import UUID
 
-import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import Transaction
 
+from ... import compute as pc
 from ...back_off import Tries
 from ...cold.by_path.root_table import RootTable
 from ...cold.schema import FORMAT_PROPERTY

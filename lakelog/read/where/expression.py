@@ -14,8 +14,9 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
+
+from ... import compute as pc
 
 #: The longest text that is handed to RE2 as a pattern.
 _PATTERN_BYTES = 1_000
@@ -25,13 +26,14 @@ Mask = np.ndarray  # of booleans, one a row
 EQ, NE, LT, LE, GT, GE = "=", "!=", "<", "<=", ">", ">="
 Scalar = str | bytes | int | float | bool | None
 
-_ARROW: dict[str, Callable[[Any, Any], Any]] = {
-    EQ: pc.equal,
-    NE: pc.not_equal,
-    LT: pc.less,
-    LE: pc.less_equal,
-    GT: pc.greater,
-    GE: pc.greater_equal,
+#: What Arrow calls them.
+_ARROW = {
+    EQ: "equal",
+    NE: "not_equal",
+    LT: "less",
+    LE: "less_equal",
+    GT: "greater",
+    GE: "greater_equal",
 }
 
 #: What a part costs a row, so that the cheap ones decide first.
@@ -63,7 +65,7 @@ class Rows:
     @cached_property
     def timestamps_ms(self) -> np.ndarray:
         """Epoch milliseconds; -1 where there is none."""
-        micros = self.column("timestamp").cast(pa.int64())
+        micros = self.column("timestamp").view(pa.int64())
         return np.asarray(micros.to_numpy(zero_copy_only=False)) // 1000
 
 
@@ -255,13 +257,13 @@ class Compare(Struct, frozen=True):
         if pa.types.is_binary(values.type):
             if isinstance(literal, (str, bytes)):
                 wanted = pa.scalar(as_bytes(literal), values.type)
-                return _mask(_ARROW[self.sign](values, wanted))
+                return _mask(getattr(pc, _ARROW[self.sign])(values, wanted))
             values = _numbers(values)
         if isinstance(literal, bool) or not isinstance(literal, (int, float)):
             return np.zeros(len(values), np.bool_)
         if isinstance(literal, int) and not -(2**63) <= literal < 2**63:
             literal = math.inf if literal > 0 else -math.inf
-        return _mask(_ARROW[self.sign](values, pa.scalar(literal)))
+        return _mask(getattr(pc, _ARROW[self.sign])(values, pa.scalar(literal)))
 
     def _member_holds(self, found: Any) -> bool:
         return compares(found, self.sign, self.literal)

@@ -12,29 +12,23 @@ from uuid import UUID
 from msgspec import Struct
 
 from ...cold.by_name.names import TableName, parse_schema
-from ...cold.by_path.as_archived import PathAsArchived
-from ...cold.by_path.listing import tables
 from ...cold.by_path.path_table import PathTable
-from ...cold.by_path.quarantine import ColdQuarantine
-from ...cold.catalogue import Catalogue
 from ...cold.change import RowsOf, nothing_hot
-from ...cold.store.abilities import Ability, abilities
 from ...cold.store.storage import Storage
-from ...cold.store.unity_catalog import UnityCatalog
 from ...cold.store.vended_credentials import Vended
 from ...cold.table import ColdTable
 from ...engines.engine import Engine, InlineEngine
-from ...engines.spark import spark_context
 from ...errors import ColdTierAccessError, SparkUnavailableError
 from ...tenant_name import tenant_schema
 from ...topic import EXPORTS_FOLDER, GROUPS_TABLE, STATUS_TABLE, Topic, catalog_name
-from ..catalog.external_table import register_external
-from ..catalog.forgetting import forget_topic
-from ..catalog.schemas import make_schema
-from ..session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from ...cold.by_path.as_archived import PathAsArchived
+    from ...cold.by_path.quarantine import ColdQuarantine
+    from ...cold.catalogue import Catalogue
+    from ...cold.store.abilities import Ability
 
 
 #: Of the tenant whose root it lies in.
@@ -64,6 +58,8 @@ class PathRoot(Struct, frozen=True):
 
     def abilities(self) -> list[Ability]:
         """See `ColdRoot.abilities`."""
+        from ...cold.store.abilities import abilities
+
         return abilities(self.storage)
 
     # -- tenants ---------------------------------------------------------------------------------
@@ -80,6 +76,9 @@ class PathRoot(Struct, frozen=True):
 
     def write_definition(self, definition: bytes) -> None:
         """See `ColdRoot.write_definition`."""
+        from ..catalog.schemas import make_schema
+        from ..session import session
+
         if self.schema is not None:
             make_schema(session(), self.schema)
         self.storage.make_folder(self.storage.root)
@@ -106,6 +105,8 @@ class PathRoot(Struct, frozen=True):
         """See `ColdRoot.catalogue`. Where Unity Catalog gives no keys to list the root, its schema
         says which tables lie there.
         """
+        from ...cold.by_path.listing import tables
+
         try:
             return tables(self.storage, keyspace, only, known)
         except ColdTierAccessError:
@@ -127,15 +128,22 @@ class PathRoot(Struct, frozen=True):
 
     def forget(self, topic: Topic) -> None:
         """See `ColdRoot.forget`."""
+        from ..catalog.forgetting import forget_topic
+        from ..session import session
+
         if self.schema is not None:
             forget_topic(session(), self.schema, topic)
 
     def quarantine(self, topic: Topic, table: ColdTable, partition: int) -> ColdQuarantine:
         """See `ColdRoot.quarantine`."""
+        from ...cold.by_path.quarantine import ColdQuarantine
+
         return ColdQuarantine(topic, _own(table), _own(table).storage, partition)
 
     def frame(self, spark: SparkSession, table: ColdTable, version: int) -> DataFrame:
         """See `ColdRoot.frame`."""
+        from ...engines.spark import spark_context
+
         path = _own(table).path
         reader = spark.read.format("delta").option("versionAsOf", version)
         if spark_context(spark) is not None:
@@ -158,6 +166,8 @@ class PathRoot(Struct, frozen=True):
         self, spark: SparkSession, schema: str, topic: Topic, table: ColdTable
     ) -> TableName:
         """See `ColdRoot.make_known`."""
+        from ..catalog.external_table import register_external
+
         name = TableName(*parse_schema(schema), catalog_name(topic.name))
         register_external(spark, name, _own(table).path, topic)
         return name
@@ -172,6 +182,8 @@ class PathRoot(Struct, frozen=True):
         self, table: ColdTable, topic: Topic, partition: int, *, since: int, start: int, end: int
     ) -> PathAsArchived:
         """See `ColdRoot.as_archived`."""
+        from ...cold.by_path.as_archived import PathAsArchived
+
         return PathAsArchived(_own(table), topic, partition, since=since, start=start, end=end)
 
     def for_tasks(self, spark: SparkSession, topic: Topic, table: ColdTable | None) -> PathRoot:
@@ -201,6 +213,8 @@ class PathRoot(Struct, frozen=True):
 
     def _registered(self, schema: str) -> list[str]:
         """Where the tables and views of the schema lie, as the workspace's catalog says."""
+        from ...cold.store.unity_catalog import UnityCatalog
+
         listed = UnityCatalog().tables(*parse_schema(schema))
         return [str(one["storage_location"]) for one in listed if one.get("storage_location")]
 

@@ -7,18 +7,19 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
-from ...cold.as_archived import AsArchived
-from ...cold.by_name.names import TableName
-from ...cold.by_path.quarantine import ColdQuarantine
-from ...cold.catalogue import Catalogue
 from ...cold.change import RowsOf, nothing_hot
-from ...cold.store.abilities import Ability
 from ...cold.table import ColdTable
 from ...engines.engine import Engine, InlineEngine
 from ...topic import Topic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from ...cold.as_archived import AsArchived
+    from ...cold.by_name.names import TableName
+    from ...cold.by_path.quarantine import ColdQuarantine
+    from ...cold.catalogue import Catalogue
+    from ...cold.store.abilities import Ability
 
 
 class ColdRoot(Protocol):

@@ -12,9 +12,7 @@ from uuid import UUID
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...archive.copy import HotRows
 from ...clock import Clock
-from ...cold.as_archived import AsArchived
 from ...cold.change import nothing_hot
 from ...cold.table import ColdTable
 from ...engines.engine import Engine, InlineEngine
@@ -33,6 +31,8 @@ from .task_tiers import TaskTiers, WholeTiers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from ...cold.as_archived import AsArchived
 
 
 class LogPlace(Struct, frozen=True):
@@ -133,6 +133,8 @@ class LogPlace(Struct, frozen=True):
         Raises:
             InvalidArgumentError: the place has no cold root.
         """
+        from ...archive.copy import HotRows
+
         rows_of = nothing_hot if self.hot is None else HotRows(self.hot)
         return self._root(topic).table(
             topic,
@@ -276,6 +278,8 @@ class LogPlace(Struct, frozen=True):
         Raises:
             InvalidArgumentError: the place has no cold root.
         """
+        from ...archive.copy import HotRows
+
         root = self._root(topic)
         return _TABLES.get(
             (self, topic.topic_id), lambda: root.task_table(topic, HotRows(self.source))

@@ -22,11 +22,12 @@ from ...cold.by_name.names import SCHEMA
 from ...cold.store.storage import Storage
 from ...errors import InvalidArgumentError
 from ..session import session
-from .by_name import NamedRoot
 from .by_path import PathRoot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from .by_name import NamedRoot
 
 
 def cold_root(
@@ -60,7 +61,11 @@ def cold_root(
         return PathRoot(Storage(str(path), storage_options), schema)
     if storage_options:
         raise InvalidArgumentError("storage options open an object store, and none is named")
-    return None if schema is None else NamedRoot(schema, spark, tables_at)
+    if schema is None:
+        return None
+    from .by_name import NamedRoot
+
+    return NamedRoot(schema, spark, tables_at)
 
 
 def _check_lasts(path: str, name: str) -> None:
