@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import json
 import struct
 import time
 import zipfile
@@ -20,6 +19,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
 import pyarrow as pa
 import pyarrow.csv
 
@@ -145,8 +145,9 @@ def load_flights(rows: int | None = None) -> pa.Table:
         "time_hour",
         pc.strftime(texts, format="%Y-%m-%dT%H:%M:%SZ"),
     )
+    encoded = msgspec.json.Encoder().encode
     values = [
-        json.dumps(row, separators=(",", ":")).encode()
+        encoded(row)
         for batch in table.to_batches(max_chunksize=CHUNK_ROWS)
         for row in batch.to_pylist()
     ]
