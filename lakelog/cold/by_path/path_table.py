@@ -45,7 +45,9 @@ from ..committing import (
 )
 from ..leftovers import Discarded, Leftovers
 from ..ordered_rows import Spacing
+from ..parquet.file_scan import offsets_of, scan_file
 from ..parquet.segment_reader import SegmentReader
+from ..planned import check_plan, standing_partitions
 from ..purged import Purged
 from ..registers import ArchivedEnd, Register, app_id
 from ..scan import FileScan, ScanTask
@@ -189,7 +191,6 @@ class PathTable(TimestampLookup[SegmentReader]):
 
     def apply(self, change: Change, planned_on: ColdSnapshot) -> Applied:
         """See `ColdTable.apply`."""
-        from ..planned import check_plan, standing_partitions
         from .path_commit import PathCommit
         from .segment_writer import write_segment_file
 
@@ -333,8 +334,6 @@ class PathTable(TimestampLookup[SegmentReader]):
 
     def scan(self, snapshot: ColdSnapshot, tasks: Sequence[ScanTask]) -> Iterator[FileScan]:
         """See `ColdTable.scan`."""
-        from ..parquet.file_scan import scan_file
-
         for at in range(0, len(tasks), SCAN_LOT):
             yield from self._engine.map(partial(scan_file, self._reader), tasks[at : at + SCAN_LOT])
 
@@ -349,8 +348,6 @@ class PathTable(TimestampLookup[SegmentReader]):
         explained: Sequence[OffsetRange],
     ) -> Spacing:
         """See `ColdTable.spacing`."""
-        from ..parquet.file_scan import offsets_of
-
         found = self._engine.map(partial(offsets_of, self._reader), files)
         return Spacing.of(np.concatenate(list(found)), explained)
 
