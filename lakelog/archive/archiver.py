@@ -501,7 +501,8 @@ class Archiver:
             table_id = self._table.table_id()
             if table_id is None and said is None:
                 return  # known once it is made
-            if table_id is not None and (said is None or (said.table_id, is_here) == (table_id, 0)):
+            is_moved = said is not None and said.table_id == table_id and not is_here
+            if table_id is not None and (said is None or is_moved):
                 mine = ArchivedInto(table_id, where)
                 said = register.say(self._topic, mine, over=said is not None)
             if said is not None and said.table_id != table_id:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from ..cold.change import Change
 from ..cold.registers import LogStart
 from ..cold.reserve import reserving
+from ..cold.table import ColdTable
 from ..errors import (
     ColdTierError,
+    ColdTierUnavailableError,
     CommitConflictError,
     ContradictionError,
     ForeignTableError,
+    LakelogError,
     PolicyViolationError,
     RecoveryNeededError,
 )
+from ..hot.archived_into import ArchivedInto
 from ..hot.hot_log import HotLog
 from ..offsets import check_offset
 from ..record import TopicPartition
@@ -94,6 +98,7 @@ class UnifiedLog(TopicLog):
             self.hot.recover(topic_partition, at_least, topic_id=self.topic.topic_id)
             return
         try:
+            self._check_is_archived_into(table)
             cold = self._tiers.cold()
             known = max(at_least, cold.archived_end(partition), cold.log_start(partition))
             self.hot.recover(
@@ -113,6 +118,30 @@ class UnifiedLog(TopicLog):
             ) from error
 
     # -- how -------------------------------------------------------------------------------------
+
+    def _check_is_archived_into(self, table: ColdTable) -> None:
+        """Offsets that were reserved in another table could be given out again by the topic's own.
+
+        Raises:
+            ColdTierUnavailableError: Redis knows another table as the topic's.
+        """
+        first = self.topic.partition(0)
+        try:
+            text = self.hot.segments([first], oldest=1)[first].archived_into
+        except LakelogError:
+            return  # another server's, which cannot be asked now; archivers ask, too
+        if text is None:
+            return
+        said, found, where = ArchivedInto.of_text(text), table.table_id(), table.where
+        # As for archivers: one that was dropped from a catalog is made again there.
+        if said.table_id == found or (found is None and said.where == where and not table.is_local):
+            return
+        raise ColdTierUnavailableError(
+            f"topic {self.topic.name!r} is archived into the table at {said.where}, and at {where} "
+            f"lies {'none' if found is None else 'another one'}. Is its disk mounted, or has its "
+            "folder another name? Bring it back, or open the log with the first one's cold root",
+            path=where,
+        )
 
     def _deletable(self) -> Topic:
         """The topic as it is now, not as it was when this log was opened.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import threading
 from datetime import timedelta
@@ -16,6 +17,7 @@ from lakelog.errors import (
     ArchivedElsewhereError,
     ArchiveUnfinishedError,
     ContradictionError,
+    DeliveryError,
     LakelogError,
 )
 from lakelog.testing.eventually import eventually
@@ -137,6 +139,33 @@ def test_a_folder_that_is_away_is_no_empty_one(connect, one, tmp_path):
     assert anew.archive("orders")[0].records == 1
     assert going_on.run_once().records == 0
     assert rows(tmp_path / "one") == 2
+
+
+@pytest.mark.parametrize("root", ["one", "two"])
+def test_where_a_log_goes_on_is_asked_of_the_topics_own_table(make_redis, tmp_path, root):
+    """A producer's recovery reserves offsets there: not in a new table, while its own is away."""
+    server = make_redis(appendonly="yes")
+    with Lakelog.connect(server.url, tmp_path / "one", engine="inline") as log:
+        log.topics.create("orders", 2, SETTINGS)
+        send(log, "a")
+        log.archive("orders")
+    (tmp_path / "one").rename(tmp_path / "away")
+    server.restart(clean=False)
+    told = f"archived into the table at .*one/orders.*{root}/orders.* lies none"
+    with Lakelog.connect(server.url, tmp_path / root, engine="inline") as log:
+        producer = log.producer(delivery_timeout_ms=300, linger_ms=0)
+        for partition in range(2):
+            error = producer.send("orders", "lost", partition=partition).exception()
+            assert isinstance(error, DeliveryError)
+            assert (error.not_written, error.unknown) == (1, 0)
+            assert re.search(told, str(error.last_error))
+        producer.close()
+        assert not (tmp_path / root / "orders").exists()
+    shutil.rmtree(tmp_path / "one", ignore_errors=True)
+    (tmp_path / "away").rename(tmp_path / "one")
+    with Lakelog.connect(server.url, tmp_path / "one", engine="inline") as log:
+        send(log, "b")
+        assert log.archive("orders")[0].records == 1
 
 
 def test_a_table_that_was_dropped_is_made_again_where_it_was_once_it_is_adopted(
