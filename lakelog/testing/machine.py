@@ -1,7 +1,7 @@
 """Hypothesis state machines over a real Redis and a real Delta table, beside the oracle.
 
-`LogMachine` produces, archives, cleans up, erases, encrypts, reads, crashes, restarts and loses
-tails in any order Hypothesis chooses, and compares each answer with `ModelLog`'s. To run it::
+`LogMachine` produces, archives, cleans up, erases, encrypts, copies, reads, crashes, restarts and
+loses tails in any order Hypothesis chooses, and compares each answer with `ModelLog`'s. To run it::
 
     with log_machine(directory) as machine:
         run_state_machine_as_test(machine, settings=settings(max_examples=200))
@@ -22,9 +22,10 @@ from .key_rules import KeyRules
 from .log_rules import LogRules
 from .servers import RedisServer
 from .shared_root_rules import SharedRootRules
+from .transfer_rules import TransferRules
 
 
-class LogMachine(EraseRules, LogRules, KeyRules, SharedRootRules):
+class LogMachine(EraseRules, LogRules, KeyRules, SharedRootRules, TransferRules):
     """Everything that may happen to a log."""
 
 
