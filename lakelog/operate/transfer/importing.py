@@ -27,6 +27,7 @@ from uuid import UUID, uuid4, uuid5
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ... import reservation
 from ...cold.by_path.path_table import PathTable
 from ...cold.by_path.purging import is_marked
 from ...cold.by_path.segment_writer import WrittenFile
@@ -48,7 +49,7 @@ from ...groups.recorded_offset import RecordedOffset
 from ...hot.hot_log import HotLog
 from ...hot.registry import TIERED, Ends, TopicRegistry, check_not_ours, with_data_keys
 from ...record import MAX_OFFSET, OffsetRange, TopicPartition
-from ...reservation import FIRST_OFFSETS, Reserved
+from ...reservation import Reserved
 from ...topic import Topic, check_new_topic_name
 from ..restore import RestoredTopic, brought_back, table_ends
 from .checking import check_footers, check_sizes, checked_index
@@ -427,7 +428,7 @@ def _settings(config: TopicConfig, defaults: Iterable[tuple[str, str]]) -> Topic
 
 
 def _reserved(log_end: int) -> OffsetRange:
-    return OffsetRange(log_end, min(log_end + FIRST_OFFSETS, MAX_OFFSET))
+    return OffsetRange(log_end, min(log_end + reservation.FIRST_OFFSETS, MAX_OFFSET))
 
 
 def _goes_on(ends: Ends) -> int:
