@@ -8,8 +8,14 @@ from xml.sax.saxutils import escape
 
 from .report import Report, ratio
 
-PEERS = ("confluent-kafka", "Kafka", "Spark's Kafka source", "Spark's Kafka sink")
-WIDTH, LEFT, RIGHT, STEP = 860, 330, 70, 22
+PEERS = (
+    "confluent-kafka",
+    "Kafka",
+    "Kafka's log cleaner",
+    "Spark's Kafka source",
+    "Spark's Kafka sink",
+)
+WIDTH, LEFT, RIGHT, STEP = 890, 360, 70, 22
 LEAST, MOST = 0.25, 64.0
 
 

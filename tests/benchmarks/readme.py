@@ -9,7 +9,7 @@ from .report import Report, table
 
 FOLDER = Path(__file__).parent
 README = FOLDER / "README.md"
-CHART = FOLDER / "ratios.svg"
+CHART, RESULTS = FOLDER / "ratios.svg", FOLDER / "results.json"
 GROWTH, GROWTH_FIGURES = FOLDER / "growth.md", FOLDER / "growth.json"
 GROWTH_CHART, QUEUES_CHART = FOLDER / "growth.svg", FOLDER / "queues.svg"
 BEGIN, END = "<!-- written from results.json -->", "<!-- until here -->"
@@ -18,7 +18,8 @@ BEGIN, END = "<!-- written from results.json -->", "<!-- until here -->"
 def text(report: Report, readme: str) -> str:
     """The README with the run's figures between its marks."""
     rows = [row for those in report.rows.values() for row in those]
-    head = f"Taken {report.taken}, {report.rounds} rounds, on {report.machine.sentence()}."
+    share = "" if report.scale == 1 else f" with {report.scale:g} of the records"
+    head = f"Taken {report.taken}, {report.rounds} rounds{share}, on {report.machine.sentence()}."
     return between(readme, BEGIN, f"{head}\n\n{table(rows)}")
 
 
@@ -37,7 +38,7 @@ def between(page: str, begin: str, new: str) -> str:
 
 
 def write(report: Report) -> None:
-    """growth.md, its figures and its charts if `growth` was measured; the README if others were."""
+    """growth.md, its figures and charts if `growth` was measured; the README's if others were."""
     if "growth" in report.rows:
         GROWTH_FIGURES.write_text(_only(report).to_json(), "utf-8")
         GROWTH.write_text(growth_text(report, GROWTH.read_text("utf-8")), "utf-8")
@@ -46,6 +47,7 @@ def write(report: Report) -> None:
     others = {name: rows for name, rows in report.rows.items() if name != "growth"}
     if others:
         rest = Report(report.machine, report.taken, report.rounds, report.scale, others)
+        RESULTS.write_text(rest.to_json(), "utf-8")
         README.write_text(text(rest, README.read_text("utf-8")), "utf-8")
         CHART.write_text(chart.ratios(rest), "utf-8")
 

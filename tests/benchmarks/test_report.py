@@ -167,6 +167,12 @@ def test_the_readme_keeps_what_stands_around_its_table() -> None:
     assert readme.text(made, written) == written
 
 
+def test_the_readmes_table_and_its_chart_are_those_of_the_kept_figures() -> None:
+    kept, page = Report.of_json(readme.RESULTS.read_text("utf-8")), readme.README.read_text("utf-8")
+    assert readme.text(kept, page) == page
+    assert chart.ratios(kept) == readme.CHART.read_text("utf-8")
+
+
 def test_a_machine_says_whether_others_use_it() -> None:
     assert MACHINE.is_quiet
     assert 0 <= others_share(0.05) <= 1
