@@ -248,6 +248,8 @@ class _Columns:
         named = map(batch.column, RECORDS.names)  # there may be more
         offsets, times, types, self._keys, self._values, self._headers = named
         self.offsets = np.asarray(offsets)
+        # As nearly always; a file that a stranger wrote anew may have its rows in any order.
+        self._ascend = bool((self.offsets[1:] > self.offsets[:-1]).all())
         self._times_ms = np.asarray(times.view(pa.int64())) // 1000
         self._types = types if np.asarray(types).any() else None  # None: as nearly always
         self._has_headers = len(self._headers.values) > 0  # the parent's, if this is a slice
@@ -285,7 +287,7 @@ class _Columns:
 
     def _offsets(self, start: int, end: int) -> Iterable[int]:
         first, last = int(self.offsets[start]), int(self.offsets[end - 1])
-        if last - first == end - start - 1:  # they ascend: none is left out
+        if self._ascend and last - first == end - start - 1:  # none is left out
             return range(first, last + 1)
         found: list[int] = self.offsets[start:end].tolist()
         return found

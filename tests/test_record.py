@@ -7,7 +7,7 @@ import pickle
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -75,6 +75,15 @@ def test_rows_come_as_records(rows, start, length, chunks):
         assert hash(record) == hash(other)
         # A copy: kept, it does not hold the whole batch.
         assert {type(record.key), type(record.value)} <= {bytes, type(None)}
+
+
+@example([0, 2, 1, 3, 4], 0, 4)  # it begins and ends as what leaves none out
+@given(st.permutations(range(5)), st.integers(0, 4), st.integers(0, 5))
+def test_rows_in_any_order_keep_their_offsets(order, start, length):
+    """A stranger may have written a file anew."""
+    ascending = records_of([(0, 1, TimestampType.CREATE_TIME, b"k", b"v", [])] * len(order))
+    expected = [ascending[number] for number in order][start : start + length]
+    assert to_records(ORDERS_1, batch_of(expected)) == expected
 
 
 @given(rows=rows, start=st.integers(0, 3), skipped=st.integers(0, 10), most=st.integers(0, 10))
