@@ -13,6 +13,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
+from ..lots import lots
 from .entry import EntryId
 
 MESSAGE_FIELD = b"a"
@@ -93,14 +94,4 @@ def in_steps(
     entries: Iterable[tuple[Id, list[bytes]]], max_bytes: int
 ) -> Iterator[list[tuple[Id, list[bytes]]]]:
     """The entries in runs of at most `max_bytes` decoded; a larger one is a run of its own."""
-    run: list[tuple[Id, list[bytes]]] = []
-    run_bytes = 0
-    for entry in entries:
-        size_bytes = decoded_bytes(entry[1])
-        if run and run_bytes + size_bytes > max_bytes:
-            yield run
-            run, run_bytes = [], 0
-        run.append(entry)
-        run_bytes += size_bytes
-    if run:
-        yield run
+    return lots(entries, lambda entry: decoded_bytes(entry[1]), max_bytes)
