@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 
 import numpy as np
@@ -153,6 +153,16 @@ COLUMNS = pa.schema(
 )
 
 
+class OwnFiles(Struct, frozen=True):
+    """Rows of `COLUMNS` of files that lakelog wrote, by partition, start and path, without Arrow:
+    of few files, its calls by the column would take most of the time.
+    """
+
+    numbers: Mapping[str, np.ndarray]  # the columns of integers
+    paths: bytes  # all of them, with a character in between
+    columns: Callable[[], pa.Table]
+
+
 class SegmentIndex:
     """The files of a topic by partition and offset.
 
@@ -161,25 +171,38 @@ class SegmentIndex:
     those of a segment that a foreign OPTIMIZE merged may overlap.
 
     Args:
-        columns: rows of `COLUMNS`, in any order.
+        files: rows of `COLUMNS`, in any order.
     """
 
-    def __init__(self, columns: pa.Table | None = None) -> None:
-        table = _with_own_starts(no_rows(COLUMNS) if columns is None else _in_one_chunk(columns))
+    def __init__(self, files: pa.Table | OwnFiles | None = None) -> None:
+        self._numbers: dict[str, np.ndarray] = {}
+        self._own = files if isinstance(files, OwnFiles) else None
+        self._columns: pa.Table | None = None  # nobody has asked for them yet
+        if isinstance(files, OwnFiles):
+            self._numbers.update(files.numbers)
+            self._slices = _slices_by_partition(files.numbers["partition"])
+            return
+        table = _with_own_starts(no_rows(COLUMNS) if files is None else _in_one_chunk(files))
         if not _is_ordered(table):
             keys = ("partition", "start_offset", "first", "path")
             order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in keys])
             table = _taken(table, order)
         self._slices = _slices_by_partition(_numbers(table["partition"]))
-        self.columns: pa.Table = _with_gaps_before(table, self._slices)
-        self._starts = _int64_view(_one_chunk(self.columns["start_offset"]))
-        self._numbers: dict[str, np.ndarray] = {}
+        self._columns = _with_gaps_before(table, self._slices)
 
     def __len__(self) -> int:
-        return int(self.columns.num_rows)
+        return len(self.numbers("partition"))
 
     def __iter__(self) -> Iterator[SegmentFile]:
         return (self._file(row) for row in range(len(self)))
+
+    @property
+    def columns(self) -> pa.Table:
+        """Rows of `COLUMNS`, in the order of the index."""
+        if self._columns is None:
+            assert self._own is not None
+            self._columns = self._own.columns()
+        return self._columns
 
     @property
     def partitions(self) -> list[int]:
@@ -194,7 +217,7 @@ class SegmentIndex:
     @property
     def size_bytes(self) -> int:
         """Of all files together."""
-        return int(pc.sum(self.columns["size_bytes"]).as_py() or 0)
+        return int(self.numbers("size_bytes").sum())
 
     @property
     def size_bytes_in_memory(self) -> int:
@@ -255,22 +278,28 @@ class SegmentIndex:
     @cached_property
     def made(self) -> np.ndarray:
         """Whether lakelog made the file of others, or in the place of one: of each row."""
-        paths = _one_chunk(self.columns["path"])
-        text = paths.buffers()[2]
+        if self._own is not None:
+            text = self._own.paths
+        else:
+            text = _one_chunk(self.columns["path"]).buffers()[2]
         if text is None or _made(memoryview(text)) is None:  # mostly none is
             return np.zeros(len(self), bool)
-        return np.asarray(pc.match_substring_regex(paths, MADE))
+        return np.asarray(pc.match_substring_regex(_one_chunk(self.columns["path"]), MADE))
 
     @cached_property
     def are_ours(self) -> bool:
         """Whether lakelog wrote all of the files."""
-        return _are_ours(self.columns)
+        return self._own is not None or _are_ours(self.columns)
+
+    @cached_property
+    def _starts(self) -> memoryview:
+        return self.numbers("start_offset").data
 
     @cached_property
     def _reach(self) -> memoryview:
         # Where files overlap, ends do not grow with starts; their running maximum does, and the
         # first file in which it exceeds an offset is the first that holds something above it.
-        return _int64_view(_running_maximum(self.columns["last"], self._slices.values()))
+        return _running_maximum(self.numbers("last"), self._slices.values()).data
 
     @staticmethod
     def file(rows: pa.Table, row: int) -> SegmentFile:
@@ -394,7 +423,7 @@ def _with_gaps_before(table: pa.Table, slices: Mapping[int, tuple[int, int]]) ->
     """The rows, with foreign files' ranges stretched down over a gap before their segment."""
     if _are_ours(table):
         return table
-    reach = _running_maximum(table["end_offset"], slices.values())
+    reach = pa.array(_running_maximum(_numbers(table["end_offset"]), slices.values()))
     bottom = pa.array([0], pa.int64())
     before = []  # where the files before a file end; 0 for a partition's first
     opens = []  # whether it is the first of its segment
@@ -408,17 +437,14 @@ def _with_gaps_before(table: pa.Table, slices: Mapping[int, tuple[int, int]]) ->
     return table.set_column(COLUMNS.names.index("start_offset"), "start_offset", stretched)
 
 
-def _running_maximum(column: pa.ChunkedArray, slices: Iterable[tuple[int, int]]) -> pa.Array:
+def _running_maximum(values: np.ndarray, slices: Iterable[tuple[int, int]]) -> np.ndarray:
     """Of each slice by itself; they follow each other."""
-    array, slices = _one_chunk(column), list(slices)
-    numbers = _numbers(array)
-    falls = numbers[1:] < numbers[:-1]
+    slices = list(slices)
+    falls = values[1:] < values[:-1]
     falls[[low - 1 for low, _ in slices[1:]]] = False
     if not falls.any():  # as an archiver writes them
-        return array
-    return pa.concat_arrays(
-        [pc.cumulative_max(array.slice(low, high - low)) for low, high in slices]
-    )
+        return values
+    return np.concatenate([np.maximum.accumulate(values[low:high]) for low, high in slices])
 
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
@@ -432,12 +458,6 @@ def _numbers(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
     if not len(array):
         return np.zeros(0, kind)
     return np.frombuffer(array.buffers()[1], kind, len(array), array.offset * kind.itemsize)
-
-
-def _int64_view(array: pa.Array) -> memoryview:
-    """An int64 column as a sequence for `bisect`, without a copy."""
-    view = memoryview(array.buffers()[1] or b"").cast("q")
-    return view[array.offset : array.offset + len(array)]
 
 
 @cache

@@ -14,7 +14,7 @@ from contextlib import closing
 
 from msgspec import Struct
 
-from ..cold.added_file import AddedFile, Statistics, index_rows
+from ..cold.added_file import AddedFile, Statistics, index_of
 from ..cold.segment import SegmentIndex, file_name
 from ..errors import MissingExtraError
 from ..record import OffsetRange
@@ -59,7 +59,7 @@ class ColdLayout(Struct, frozen=True):
             )
             for file in self.files
         ]
-        return SegmentIndex(index_rows([row for row in rows if row is not None]))
+        return index_of([row for row in rows if row is not None])
 
     def rows(self) -> list[tuple[int, int, int]]:
         """Partition, segment and offset of each row."""

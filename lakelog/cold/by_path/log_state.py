@@ -20,7 +20,7 @@ from ...errors import (
     MissingFileError,
 )
 from ...json_text import parse_json
-from ..added_file import AddedFile, index_rows, rows_of
+from ..added_file import AddedFile, index_of, index_rows, rows_of
 from ..log_names import (
     LAST_CHECKPOINT,
     LOG,
@@ -49,11 +49,11 @@ class LogState(Struct):
     metadata: TableMetadata | None = None
     protocol: Protocol | None = None
     transactions: dict[str, int] = field(default_factory=dict)
-    _parts: list[pa.Table] = field(default_factory=list)  # rows of `COLUMNS`
+    _parts: list[pa.Table] = field(default_factory=list)  # rows of `COLUMNS`, if not of the index
     _waiting: dict[str, AddedFile] = field(default_factory=dict)  # by path
     _removed: set[str] = field(default_factory=set)
     _refused: dict[str, ContradictionError] = field(default_factory=dict)  # by path
-    _index: SegmentIndex | None = None
+    _index: SegmentIndex | None = None  # of all that does not wait
 
     def apply(self, piece: Piece, *, fresh: bool = False) -> None:
         """Go on by some actions.
@@ -65,6 +65,7 @@ class LogState(Struct):
         self.protocol = piece.protocol or self.protocol
         self.transactions.update(piece.transactions)
         if piece.rows is not None:
+            self._unfold()
             self._parts.append(piece.rows)
         for path in piece.removes:
             self._waiting.pop(path, None)
@@ -84,8 +85,12 @@ class LogState(Struct):
                 pa.default_memory_pool().release_unused()
             parts, self._parts = self._parts, []
             self._index = SegmentIndex(pa.concat_tables(parts)) if parts else no_files()
-            self._parts = [self._index.columns]
         return self._index
+
+    def _unfold(self) -> None:
+        """Go back from an index to its rows."""
+        if self._index is not None:
+            self._parts, self._index = [self._index.columns], None
 
     def _settle(self, *, fresh: bool = False) -> None:
         """Make rows of what waits."""
@@ -93,7 +98,7 @@ class LogState(Struct):
         gone, self._removed = self._removed | (set() if fresh else waiting.keys()), set()
         if not waiting and not gone:
             return
-        self._index = None
+        self._unfold()
         if gone:
             self._refused = {
                 path: error for path, error in self._refused.items() if path not in gone
@@ -105,7 +110,11 @@ class LogState(Struct):
                     for part in self._parts
                 ]
         try:
-            self._parts.append(index_rows(list(rows_of(list(waiting.values())))))
+            rows = list(rows_of(list(waiting.values())))
+            if self._parts:
+                self._parts.append(index_rows(rows))
+            else:
+                self._index = index_of(rows)
         except ContradictionError:
             for path, add in waiting.items():
                 try:

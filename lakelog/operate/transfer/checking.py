@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 
 from ...cold import contradictions
-from ...cold.added_file import AddedFile, Row, Statistics, index_rows, statistics_in
+from ...cold.added_file import AddedFile, Row, Statistics, index_of, statistics_in
 from ...cold.parquet.footers import Footer, read_footer
 from ...cold.registers import Register
 from ...cold.segment import SegmentFile, SegmentIndex
@@ -45,7 +45,7 @@ def checked_index(where: str, topic: ExportedTopic) -> SegmentIndex:
         registers |= one.registers(number)
     try:
         rows = [row for one in topic.files if (row := _row(one)) is not None]
-        index = SegmentIndex(index_rows(rows))
+        index = index_of(rows)
         contradictions.check(topic.topic.name, index, registers)
     except (ContradictionError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
         refuse(where, f"its manifest contradicts itself: {str(error).rstrip('.')}")
