@@ -241,14 +241,16 @@ def patiently(what: str, function: Callable[[], T], back_off: BackOff | None = N
         what: it does, for the log; see `Telling.failed`.
         back_off: default `ASK_AGAIN`.
     """
-    tries = Tries(what, back_off)
+    tries: Tries | None = None  # nothing failed yet
     while True:
         try:
             answer = function()
         except LakelogError as error:
+            tries = tries or Tries(what, back_off)
             tries.wait(error)
         else:
-            tries.succeeded()
+            if tries is not None:
+                tries.succeeded()
             return answer
 
 

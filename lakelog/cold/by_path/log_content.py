@@ -78,14 +78,17 @@ def commit_pieces(content: bytes) -> Iterator[Piece]:
     Raises:
         ValueError: it is not what Delta writes.
     """
-    lines = [line for line in content.splitlines() if line.strip()]
+    lines = list(filter(bytes.strip, content.splitlines()))
     if not lines:
         raise ValueError("it is empty")
     for at in range(0, len(lines), _AT_ONCE):
         piece = Piece()
         try:
-            for line in lines[at : at + _AT_ONCE]:
-                _add_to(piece, _action(line))
+            for action in map(_action, lines[at : at + _AT_ONCE]):
+                if (txn := action.txn) is not None:  # most are
+                    piece.transactions[txn.app_id] = txn.version
+                else:
+                    _add_to(piece, action)
         except RecursionError:
             raise ValueError("it nests too deep") from None
         except (KeyError, TypeError, AttributeError, OverflowError) as error:
@@ -129,9 +132,7 @@ _action = msgspec.json.Decoder(_Action).decode
 
 
 def _add_to(piece: Piece, action: _Action) -> None:
-    if (txn := action.txn) is not None:
-        piece.transactions[txn.app_id] = txn.version
-    elif (add := action.add) is not None:
+    if (add := action.add) is not None:
         partition, segment = map(add.partition_values.get, PARTITION_COLUMNS)
         piece.adds.append(
             AddedFile(add.path, partition, segment, add.size, add.modification_time, add.stats)

@@ -53,14 +53,13 @@ def transactions_of(
 
 def registers_in(topic_id: UUID, transactions: Mapping[str, int]) -> dict[Register, int]:
     """The registers among txn versions."""
-    found: dict[Register, int] = {}
     ours = f"lakelog/{topic_id}/"
-    for name, version in transactions.items():
-        if name.startswith(ours):
-            register = _named(name[len(ours) :])
-            if register is not None:
-                found[register] = version
-    return found
+    own = len(ours)
+    return {
+        register: version
+        for name, version in transactions.items()
+        if name.startswith(ours) and (register := _named(name[own:])) is not None
+    }
 
 
 @lru_cache(maxsize=65_536)  # those of 1,000 tables are mostly the same

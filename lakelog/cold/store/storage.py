@@ -15,7 +15,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import InitVar, dataclass, field, replace
 from functools import lru_cache
 from importlib import metadata
+from io import FileIO
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
@@ -316,9 +318,14 @@ class Storage:
 
         def content() -> bytes | None:
             if self.is_local:
-                with self.naming(path), suppress(FileNotFoundError):
-                    return Path(path).read_bytes()
-                return None
+                try:
+                    with FileIO(path) as file:
+                        return file.readall()
+                except FileNotFoundError:
+                    return None
+                except Exception:
+                    with self.naming(path):
+                        raise
             with self.opened(path) as stream:
                 return bytes(stream.read())
 
@@ -339,6 +346,17 @@ class Storage:
     def is_file(self, path: str) -> bool:
         import pyarrow.fs as pafs
 
+        def is_there() -> bool:
+            try:  # Arrow takes several times as long
+                return S_ISREG(Path(path).stat().st_mode)
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+            except Exception:
+                with self.naming(path):
+                    raise
+
+        if self.is_local:
+            return patiently(f"looking for {path}", is_there)
         (info,) = self._infos(path, [path])
         return bool(info.type == pafs.FileType.File)
 
