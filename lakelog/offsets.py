@@ -193,8 +193,11 @@ def _refuse_offset(offset: object, rule: str) -> NoReturn:
 
 # -- answers -----------------------------------------------------------------------------------
 
+# Of 10,000 partitions, the garbage collector would visit each of these again and again. They are
+# made of each other and of plain values, so none leads back to itself.
 
-class HotSegment(Struct, frozen=True):
+
+class HotSegment(Struct, frozen=True, gc=False):
     """A segment as the hot tier knows it; the last of a partition is open."""
 
     base_offset: int
@@ -214,7 +217,7 @@ class HotSegment(Struct, frozen=True):
         return self.size_bytes * (self.end_offset - start) // offsets
 
 
-class HotOffsets(Struct, frozen=True):
+class HotOffsets(Struct, frozen=True, gc=False):
     """One partition of the hot tier, read in one step, however many segments it has."""
 
     local_log_start: int
@@ -245,16 +248,16 @@ class HotOffsets(Struct, frozen=True):
         )
 
 
-_NO_OFFSETS = OffsetRange(0, 0)
+NO_OFFSETS = OffsetRange(0, 0)
 
 
-class HotSegments(HotOffsets, frozen=True):
+class HotSegments(HotOffsets, frozen=True, gc=False):
     """One partition of the hot tier with its segments: all, or those that were asked for."""
 
     #: Oldest first, the open one last; the first may begin below local_log_start.
     segments: tuple[HotSegment, ...] = ()
     #: The offsets of segments that are there and were not asked for; empty: none.
-    unseen: OffsetRange = _NO_OFFSETS
+    unseen: OffsetRange = NO_OFFSETS
     #: Of a topic's first partition: see `hot.archived_into`.
     archived_into: str | None = None
 
@@ -280,7 +283,7 @@ class HotSegments(HotOffsets, frozen=True):
         return sum(segment.bytes_from(start) for segment in self.segments)
 
 
-class LogOffsets(Struct, frozen=True):
+class LogOffsets(Struct, frozen=True, gc=False):
     """One partition across both tiers: cold holds [log_start, archived_end), hot holds
     [local_log_start, log_end).
     """
@@ -306,7 +309,8 @@ class LogOffsets(Struct, frozen=True):
 
         Some of these records may be deleted or compacted since.
         """
-        skipped = sum(gap.end - gap.start for gap in self.gaps_between(start, end))
+        gaps = self.gaps_between(start, end) if self.gaps else ()
+        skipped = sum(gap.end - gap.start for gap in gaps)
         return max(0, end - start - skipped)
 
     def gaps_between(self, start: int, end: int) -> tuple[OffsetRange, ...]:

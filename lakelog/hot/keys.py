@@ -87,7 +87,7 @@ def check_keyspace(keyspace: str) -> str:
     return keyspace
 
 
-class PartitionKeys(Struct, frozen=True):
+class PartitionKeys(Struct, frozen=True, gc=False):
     """The keys of one topic-partition; the first five in the order the scripts take them."""
 
     stream: str

@@ -10,6 +10,7 @@ run; then the pages are read again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 from uuid import UUID
@@ -17,12 +18,14 @@ from uuid import UUID
 from msgspec import Struct, field
 
 from ..clock import Clock
-from ..offsets import HotOffsets, HotSegment, HotSegments
+from ..errors import ForeignEntryError
+from ..offsets import NO_OFFSETS, HotOffsets, HotSegment, HotSegments
+from ..producer_calls import ProducerCall
 from ..record import OffsetRange, TopicPartition
 from .connection import Servers, by_server, moved, translate
 from .declared import Declared, parse_gaps
 from .fetch import check_topic_id, unknown_partition
-from .foreign import foreign_if_illegible
+from .foreign import ILLEGIBLE, illegible
 from .keys import Keys
 from .producer_values import parse_calls
 
@@ -87,6 +90,7 @@ class SegmentsLook:
             return topic_id.get(topic) if isinstance(topic_id, Mapping) else topic_id
 
         found: dict[TopicPartition, tuple[str, Any]] = {}
+        checked: dict[str, bytes] = {}  # the ids that were found to be right, by topic
         for attempt in range(3):
             left = [tp for tp in wanted if tp not in found]
             if not left:
@@ -96,18 +100,21 @@ class SegmentsLook:
                     [("offsets", self._keys.partition(tp).all(), wanted[tp]) for tp in group]
                 )
                 for tp, reply in zip(group, replies, strict=True):
-                    if moved(reply) and attempt < 2:
-                        self._servers.refresh()
-                    elif isinstance(reply, Exception):
+                    if isinstance(reply, Exception):
+                        if moved(reply) and attempt < 2:
+                            self._servers.refresh()
+                            continue
                         stream = self._keys.partition(tp).stream
                         raise translate(reply, server.name, stream) from reply
-                    else:
-                        check_topic_id(tp, reply[0][0], id_of(tp.topic))
-                        found[tp] = run_id, reply
+                    seen_id = reply[0][0]
+                    if seen_id is None or checked.get(tp.topic) != seen_id:
+                        check_topic_id(tp, seen_id, id_of(tp.topic))
+                        checked[tp.topic] = seen_id
+                    found[tp] = run_id, reply
         return {tp: found[tp] for tp in wanted}
 
 
-class _Reply(Struct, frozen=True):
+class _Reply(Struct, frozen=True, gc=False):
     """One look, and what it told of the closed segments."""
 
     run_id: str
@@ -121,9 +128,11 @@ class _Reply(Struct, frozen=True):
     def of(cls, topic_partition: TopicPartition, reply: Any, run_id: str) -> _Reply:
         if reply[0][0] is None:
             raise unknown_partition(topic_partition)
-        with foreign_if_illegible(reply, f"state of {topic_partition}, with its segments"):
+        try:
             state, count, oldest, page, producers = reply
             return cls(run_id, state, count, _closed(oldest), _closed(page), producers)
+        except ILLEGIBLE as error:
+            raise _illegible(topic_partition, reply, error) from error
 
     @property
     def version(self) -> tuple[Any, ...]:
@@ -141,8 +150,10 @@ class _Reply(Struct, frozen=True):
 
     def offsets(self, topic_partition: TopicPartition) -> HotOffsets:
         """All but the segments."""
-        with foreign_if_illegible(self.state, f"state of {topic_partition}, with its segments"):
+        try:
             return HotOffsets(**self.figures(self.declared, self.open_segment))
+        except ILLEGIBLE as error:
+            raise _illegible(topic_partition, self.state, error) from error
 
     def figures(self, declared: Declared, open_segment: HotSegment) -> dict[str, Any]:
         """By the names of `HotOffsets`; of what it says in `declared` and `open_segment`."""
@@ -150,7 +161,7 @@ class _Reply(Struct, frozen=True):
         appended, appended_bytes = map(int, (state[17] or b"0 0").split())
         return {
             "local_log_start": int(state[4]),
-            "log_end": int(state[2]),
+            "log_end": declared.log_end,
             "max_timestamp_ms": int(state[6].split()[2]),
             "size_bytes": int(state[7]) + open_segment.size_bytes,
             "recovered": state[1].decode() == self.run_id,
@@ -160,19 +171,23 @@ class _Reply(Struct, frozen=True):
             "paused": state[10] is not None,
             "reserved_end": None if state[12] is None else int(state[12]),
             "lost_from": None if state[14] is None else int(state[14]),
-            "tiered": state[15].split()[9] == b"1",
+            "tiered": _says_tiered(state[15]),
             "appended": appended,
             "appended_bytes": appended_bytes,
-            "calls": tuple(
-                call
-                for producer, value in zip(self.producers[::2], self.producers[1::2], strict=True)
-                for call in parse_calls(producer, value)
-            ),
+            "calls": self.calls() if self.producers else (),
             "segment_count": self.count + 1,
         }
 
+    def calls(self) -> tuple[ProducerCall, ...]:
+        """The last calls of producers."""
+        return tuple(
+            call
+            for producer, value in zip(self.producers[::2], self.producers[1::2], strict=True)
+            for call in parse_calls(producer, value)
+        )
 
-class _Pages(Struct):
+
+class _Pages(Struct, gc=False):
     """The pages of one partition's closed segments from an offset on, as they come."""
 
     start: int
@@ -193,21 +208,31 @@ class _Pages(Struct):
         is_alone, self._first = self._first is None, self._first or reply
         if len(reply.page) == PAGE:
             return None
-        with foreign_if_illegible(reply.state, f"state of {topic_partition}, with its segments"):
-            declared, open_segment = reply.declared, reply.open_segment
-            figures = reply.figures(declared, open_segment)
-            if not is_alone:
-                self._forget_trimmed(figures["local_log_start"])
-            closed, unseen = self._joined(reply.oldest, reply.count)
-            segments = declared.segments(closed, open_segment.base_offset)
-            segments.append(open_segment)
-            into = reply.state[18]
-            return HotSegments(
-                **figures,
-                segments=tuple(segments),
-                unseen=unseen,
-                archived_into=None if into is None else into.decode(),
-            )
+        try:
+            return self._whole(reply, is_alone)
+        except ILLEGIBLE as error:
+            raise _illegible(topic_partition, reply.state, error) from error
+
+    def _whole(self, last: _Reply, is_alone: bool) -> HotSegments:
+        """The partition as the last page tells it.
+
+        Args:
+            is_alone: there was no page before it.
+        """
+        declared, open_segment = last.declared, last.open_segment
+        figures = last.figures(declared, open_segment)
+        if not is_alone:
+            self._forget_trimmed(figures["local_log_start"])
+        closed, unseen = self._joined(last.oldest, last.count)
+        segments = declared.segments(closed, open_segment.base_offset)
+        segments.append(open_segment)
+        into = last.state[18]
+        return HotSegments(
+            **figures,
+            segments=tuple(segments),
+            unseen=unseen,
+            archived_into=None if into is None else into.decode(),
+        )
 
     def _forget_trimmed(self, local_log_start: int) -> None:
         """As ``trimming`` in common.lua does."""
@@ -223,9 +248,18 @@ class _Pages(Struct):
         below = [one for one in oldest if one.base_offset < first]
         known = [*below, *self._closed]
         if len(known) >= count:
-            return known, OffsetRange(0, 0)
+            return known, NO_OFFSETS
         return known, OffsetRange(below[-1].end_offset if below else 0, first)
 
 
 def _closed(texts: Sequence[bytes]) -> tuple[HotSegment, ...]:
-    return tuple(HotSegment(*map(int, text.split())) for text in texts)
+    return tuple([HotSegment(*map(int, text.split())) for text in texts])
+
+
+@lru_cache(maxsize=256)  # most partitions have the settings of others
+def _says_tiered(settings: bytes) -> bool:
+    return settings.split()[9] == b"1"
+
+
+def _illegible(topic_partition: TopicPartition, found: Any, error: Exception) -> ForeignEntryError:
+    return illegible(found, f"state of {topic_partition}, with its segments", error)

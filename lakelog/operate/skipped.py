@@ -17,7 +17,7 @@ from ..offsets import HotSegments, LogOffsets
 from ..record import TopicPartition
 
 
-class Skipped(Struct, frozen=True):
+class Skipped(Struct, frozen=True, gc=False):
     """Offsets [start, end) of one partition that no record has or ever will have."""
 
     start_offset: int

@@ -36,7 +36,7 @@ _NO_FIGURES = ColdFigures()
 COLD_ONLY = "cold only"
 
 
-class PartitionStatus(Struct, frozen=True):
+class PartitionStatus(Struct, frozen=True, gc=False):
     """One partition."""
 
     topic_partition: TopicPartition
@@ -198,15 +198,15 @@ def _partition(
     cold_only: bool,
 ) -> PartitionStatus:
     offsets, seen = look.offsets[partition], look.hot[partition]
-    since = seen.unarchived_since_ms
-    waiting = topic.config.tiered and offsets.unarchived
+    since, tiered = seen.unarchived_since_ms, topic.config.tiered
+    waiting = tiered and since is not None and offsets.unarchived
     return PartitionStatus(
         TopicPartition(topic.name, partition),
-        topic.config.tiered,
+        tiered,
         offsets,
         None if cold_only else seen.size_bytes,
         max(0, now_ms - since) if waiting and since is not None else None,
-        tuple(skipped(offsets, seen)),
+        tuple(skipped(offsets, seen)) if offsets.gaps else (),
         seen.paused,
         figures.size_bytes,
         figures.segments,
@@ -216,15 +216,16 @@ def _partition(
 def _warnings(topic: Topic, look: SegmentedLook, now_ms: int) -> Iterable[PartitionWarning]:
     later = _with_later_timestamps(look.cold, now_ms)
     for partition, offsets in look.offsets.items():
-        topic_partition = TopicPartition(topic.name, partition)
-        cold = later.get(partition, ())
         hot = look.hot[partition].segments
-        kept: list[Segment | HotSegment] = [
-            *(segment for segment in cold if segment.end_offset > offsets.log_start),
-            *(segment for segment in hot if segment.end_offset > offsets.local_log_start),
-        ]
+        ahead: list[Segment | HotSegment] = [one for one in hot if one.max_timestamp_ms > now_ms]
+        if ahead or partition in later:  # of few
+            ahead = [
+                *(one for one in later.get(partition, ()) if one.end_offset > offsets.log_start),
+                *(one for one in ahead if one.end_offset > offsets.local_log_start),
+            ]
+        topic_partition = topic.partition(partition)
         for text in (
-            future_warning(topic_partition, topic.config, kept, now_ms),
+            future_warning(topic_partition, topic.config, ahead, now_ms) if ahead else None,
             _hole_warning(topic, look, partition),
         ):
             if text is not None:
@@ -235,7 +236,7 @@ def _hole_warning(topic: Topic, look: SegmentedLook, partition: int) -> str | No
     """A warning if records lie in neither tier and no gap says why."""
     seen = look.hot[partition]
     cold_end = max(look.cold.archived_end(partition), look.cold.log_start(partition))
-    if not topic.config.tiered or seen.local_log_start <= cold_end:
+    if seen.local_log_start <= cold_end or not topic.config.tiered:
         return None
     if any(gap.start <= cold_end and gap.end >= seen.local_log_start for gap in seen.gaps):
         return None
@@ -248,8 +249,11 @@ def _hole_warning(topic: Topic, look: SegmentedLook, partition: int) -> str | No
 
 def _with_later_timestamps(cold: ColdSnapshot, now_ms: int) -> Mapping[int, list[Segment]]:
     """The cold segments with a record after now, by partition. Mostly none has one."""
-    rows = np.flatnonzero(cold.files.numbers("max_timestamp_ms") > now_ms)
+    is_later = cold.files.numbers("max_timestamp_ms") > now_ms
     found: dict[int, list[Segment]] = {}
+    if not is_later.any():
+        return found
+    rows = np.flatnonzero(is_later)
     for partition in np.unique(cold.files.numbers("partition")[rows]).tolist():
         of_it = rows[cold.files.numbers("partition")[rows] == partition]
         bases = set(cold.files.numbers("segment")[of_it].tolist())

@@ -184,10 +184,13 @@ def _gaps(
     hot: HotOffsets, cold: ColdSnapshot, partition: int, log_start: int
 ) -> tuple[OffsetRange, ...]:
     lost: list[OffsetRange] = []
+    stand_ins = cold.files.stand_ins(partition)
+    if not hot.gaps and not stand_ins:
+        return ()
     if hot.gaps:
         files = cold.files.rows_of_partition(partition)
         lost = [part for gap in hot.gaps for part in _lost_for_good(gap, files, log_start)]
-    held = list(_in_quarantine(cold.files.stand_ins(partition), hot, log_start))
+    held = list(_in_quarantine(stand_ins, hot, log_start))
     return tuple(merged([*lost, *held]) if held else lost)
 
 

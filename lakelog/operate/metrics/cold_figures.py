@@ -17,7 +17,7 @@ from ...topic import Topic
 DIRTY_LASTS_MS = 60_000
 
 
-class ColdFigures(Struct, frozen=True):
+class ColdFigures(Struct, frozen=True, gc=False):
     """One partition."""
 
     size_bytes: int = 0
@@ -69,10 +69,11 @@ def figures_of(files: SegmentIndex) -> dict[int, ColdFigures]:
         return {}
     partitions, segments = files.numbers("partition"), files.numbers("segment")
     sizes = files.numbers("size_bytes")
-    order = np.lexsort((segments, partitions))
-    partitions, segments, sizes = partitions[order], segments[order], sizes[order]
-    is_new = np.ones(len(sizes), bool)  # a partition begins
+    is_new = np.ones(len(sizes), bool)  # a partition begins, in whose order the index is
     is_new[1:] = partitions[1:] != partitions[:-1]
+    if (~is_new[1:] & (segments[1:] < segments[:-1])).any():
+        order = np.lexsort((segments, partitions))
+        segments, sizes = segments[order], sizes[order]
     is_next = is_new.copy()  # a segment does
     is_next[1:] |= segments[1:] != segments[:-1]
     (begins,), (firsts,) = is_next.nonzero(), is_new.nonzero()  # rows
