@@ -54,6 +54,7 @@ from lakelog.errors import (
     InvalidArgumentError,
     LakelogError,
     PolicyViolationError,
+    UnknownMemberIdError,
     UnknownTopicOrPartitionError,
 )
 from lakelog.explore.charts.compaction_savings import compaction_rows
@@ -62,7 +63,7 @@ from lakelog.explore.charts.partition_map import partition_ranges
 from lakelog.explore.charts.segment_map import segment_rows
 from lakelog.explore.explorer.widget import LogExplorer
 from lakelog.groups.admin import GroupAdmin
-from lakelog.groups.answers import JoinRequest, Leaving, Pending
+from lakelog.groups.answers import Joined, JoinRequest, Leaving, Pending
 from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.groups.reset import ResetOffset, ToLatest
 from lakelog.groups.share.admin import ShareGroupAdmin
@@ -179,7 +180,7 @@ class World:
         self.archived = self.connect_cold()
         self.archived_log = self.archived.log("orders")
         self.producer = self.lake.producer(**IMPATIENT)
-        self.producer.send("orders", b"x").result()
+        send_one(self.producer)
         self.consumer = self.lake.consumer()
         self.consumer.assign([TP])
         self.consumer.poll(100)
@@ -190,9 +191,7 @@ class World:
         self.archiver = self.lake.archiver("orders")
         self.glancers = self.hot.glancers()
         self.coordinator = GroupCoordinator(self.hot.connections)
-        joined = self.coordinator.join("readers", MEMBER)
-        self.coordinator.sync("readers", joined, {joined.member_id: b""})
-        self.joined = joined
+        self.joined = joined_member(self.coordinator)
         self.coordinator.commit("idle", {TP: OffsetAndMetadata(3)})
         self.shares = SharePartitions(self.hot.connections, "workers")
         self.shares.acquire(TP, self.topic.topic_id, "ada", 5, begin=0)
@@ -268,6 +267,16 @@ class World:
 MEMBER = JoinRequest((("range", b""),), rebalance_timeout_ms=50)  # others wait no longer for it
 NEW_MEMBER = replace(MEMBER, requires_known_member_id=False)
 
+
+def joined_member(coordinator: GroupCoordinator) -> Joined:
+    """A member that is in. It joins anew where this machine was away for longer than its time."""
+    while True:
+        joined = coordinator.join("readers", MEMBER)
+        with contextlib.suppress(UnknownMemberIdError):
+            coordinator.sync("readers", joined, {joined.member_id: b""})
+            return joined
+
+
 #: A producer that waits for nothing for long.
 IMPATIENT = {
     "delivery_timeout_ms": 100,
@@ -275,6 +284,15 @@ IMPATIENT = {
     "retry_backoff_ms": 1,
     "retry_backoff_max_ms": 10,
 }
+
+
+def send_one(producer: Producer) -> None:
+    """Send a record, again where this machine was away for longer than the producer waits."""
+    while True:
+        with contextlib.suppress(TimeoutError):
+            producer.send("orders", b"x").result()
+            return
+
 
 #: Each public call that asks a tier; what stands behind the name tells variants apart.
 CALLS: dict[str, Callable[[World], Any]] = {
