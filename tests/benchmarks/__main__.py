@@ -6,13 +6,14 @@ import argparse
 import importlib
 import sys
 import time
-from collections.abc import Iterator
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from pathlib import Path
 
 from . import readme
-from .bench import Bench, temporary_folder
+from .bench import Bench, in_short, temporary_folder
 from .kafka_peer import KafkaPeer
 from .local_spark import LocalSpark
 from .machine import look
@@ -62,9 +63,20 @@ def main() -> int:
         return 2
     print(HEAD, flush=True)
     day = datetime.now(timezone.utc).date().isoformat()
-    found: dict[str, list[Row]] = {}
-    report = Report(machine, day, given.rounds, given.scale, found)
-    for name, rows in _measured(given):
+    found: dict[str, Sequence[Row]] = {}
+    failed: list[str] = []
+    report = Report(machine, day, given.rounds, given.scale, found, failed)
+    names = given.names or BENCHMARKS
+    if given.resume:
+        before = Report.of_json(given.resume.read_text("utf-8"))
+        if before.conditions != report.conditions:
+            print(f"not measured: {given.resume} was taken under other conditions", file=sys.stderr)
+            return 2
+        found.update(before.rows)
+        failed += before.failed
+        names = [name for name in names if name not in found]
+    given.json.write_text(report.to_json(), "utf-8")
+    for name, rows in _measured(given, names, failed):
         found[name] = rows
         given.json.write_text(report.to_json(), "utf-8")  # now: a run takes long, and may be ended
     missed = list(report.missed())
@@ -75,14 +87,16 @@ def main() -> int:
         for one in changes(before, report):
             if one.is_faster:
                 print(f"faster: {one}", file=sys.stderr)
-    for what, those in (("missed", missed), ("slower", slower)):
+    for what, those in (("missed", missed), ("slower", slower), ("not measured", failed)):
         for one in those:
             print(f"{what}: {one}", file=sys.stderr)
-    return 1 if missed or slower else 0
+    return 1 if missed or slower or failed else 0
 
 
-def _measured(given: argparse.Namespace) -> Iterator[tuple[str, list[Row]]]:
-    """The rows of each benchmark, which are printed as they come."""
+def _measured(
+    given: argparse.Namespace, names: Iterable[str], failed: list[str]
+) -> Iterator[tuple[str, list[Row]]]:
+    """The rows of each benchmark, printed as they come. What fails is added to `failed`."""
     kafka = None
     if given.peers:
         kafka = KafkaPeer(given.bootstrap_servers, given.kafka_tool, given.kafka_log)
@@ -92,13 +106,20 @@ def _measured(given: argparse.Namespace) -> Iterator[tuple[str, list[Row]]]:
         folder = stack.enter_context(temporary_folder())
         spark = LocalSpark(folder, given.kafka_jars, given.unity)
         stack.callback(spark.stop)
-        for name in given.names or BENCHMARKS:
+        for name in names:
             module = importlib.import_module(f".{name}", __package__)
+            found: list[Row] = []
             with temporary_folder() as place:
-                found: list[Row] = []
-                for row in module.rows(Bench(place, spark, given.rounds, given.scale, kafka)):
-                    found.append(row)
-                    print("\n".join(lines(row)), flush=True)
+                bench = Bench(place, spark, given.rounds, given.scale, kafka)
+                try:
+                    for row in module.rows(bench):
+                        found.append(row)
+                        print("\n".join(lines(row)), flush=True)
+                except Exception as error:  # of one benchmark: the others go on
+                    traceback.print_exc(file=sys.stderr)
+                    failed.append(f"`{name}`: {in_short(error)}")
+                    continue
+            failed += (f"`{name}`, {one}" for one in bench.failed)
             yield name, found
 
 
@@ -159,6 +180,12 @@ def _arguments() -> argparse.Namespace:
         "--compare", type=Path, metavar="JSON", help="an earlier run's: names what became slower"
     )
     parser.add_argument(
+        "--resume",
+        type=Path,
+        metavar="JSON",
+        help="of a run that was ended: benchmarks that it holds are not measured again",
+    )
+    parser.add_argument(
         "--quiet", action="store_true", help="measure only where nobody else uses the machine"
     )
     parser.add_argument(
@@ -175,7 +202,7 @@ def _arguments() -> argparse.Namespace:
         parser.error("--peers needs a broker: --bootstrap-servers HOST:PORT")
     if given.rounds < 1 or given.scale <= 0:
         parser.error("--rounds is at least 1, and --scale above 0")
-    for file in (given.compare, given.write_readme, given.kafka_log):
+    for file in (given.compare, given.resume, given.write_readme, given.kafka_log):
         if file is not None and not file.is_file():
             parser.error(f"there is no file {file}")
     for jar in filter(None, given.kafka_jars.split(",")):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +17,7 @@ from lakelog.testing.servers import RedisServer
 
 from .kafka_peer import KafkaPeer
 from .local_spark import LocalSpark
+from .measures import OURS
 
 Side = Callable[[], float | None]
 Name = TypeVar("Name")
@@ -37,6 +40,7 @@ class Bench:
         scale: of all counts; 1.0 is what goals are meant for.
         kafka: a broker to be measured beside, or none.
         spark: of the whole run.
+        failed: the sides that failed, in words: they are not measured.
     """
 
     folder: Path
@@ -44,6 +48,7 @@ class Bench:
     rounds: int = 5
     scale: float = 1.0
     kafka: KafkaPeer | None = None
+    failed: list[str] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=lambda: iter(range(1_000_000)))
 
     @property
@@ -76,16 +81,25 @@ class Bench:
         A side that returns a number has measured itself; of one that returns None the seconds
         count. Every second round goes through them backwards, so that none always comes after the
         same neighbour. Garbage is collected before, not meanwhile. The first `warm` rounds do
-        not count.
+        not count. A side other than `OURS` that fails ends nobody's run: it is left out, and told
+        of in `failed`.
         """
         rounds = self.rounds if rounds is None else rounds
         found: dict[str, list[float]] = {name: [] for name in sides}
         for turn in range(warm + rounds):
-            order = list(sides.items())
+            order = [each for each in sides.items() if each[0] in found]
             for name, side in order if turn % 2 else reversed(order):
                 gc.collect()
                 started = time.perf_counter()
-                value = side()
+                try:
+                    value = side()
+                except Exception as error:
+                    if name == OURS:
+                        raise
+                    traceback.print_exc(file=sys.stderr)
+                    self.failed.append(f"{name}: {in_short(error)}")
+                    del found[name]
+                    continue
                 taken = time.perf_counter() - started if value is None else value
                 if turn >= warm:
                     found[name].append(taken)
@@ -102,6 +116,11 @@ class Bench:
                 if turn >= warm:
                     found.setdefault(name, []).append(value)
         return {name: tuple(values) for name, values in found.items()}
+
+
+def in_short(error: Exception) -> str:
+    """The first line of what an error says."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def timed(work: Callable[[], object]) -> float:

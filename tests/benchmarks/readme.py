@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from . import chart, growth_page
@@ -20,7 +21,8 @@ def text(report: Report, readme: str) -> str:
     rows = [row for those in report.rows.values() for row in those]
     share = "" if report.scale == 1 else f" with {report.scale:g} of the records"
     head = f"Taken {report.taken}, {report.rounds} rounds{share}, on {report.machine.sentence()}."
-    return between(readme, BEGIN, f"{head}\n\n{table(rows)}")
+    failed = "".join(f"\n\nNot measured: {one}." for one in report.failed)
+    return between(readme, BEGIN, f"{head}\n\n{table(rows)}{failed}")
 
 
 def growth_text(report: Report, page: str) -> str:
@@ -40,18 +42,14 @@ def between(page: str, begin: str, new: str) -> str:
 def write(report: Report) -> None:
     """growth.md, its figures and charts if `growth` was measured; the README's if others were."""
     if "growth" in report.rows:
-        GROWTH_FIGURES.write_text(_only(report).to_json(), "utf-8")
+        growth = replace(report, rows={"growth": report.rows["growth"]}, failed=())
+        GROWTH_FIGURES.write_text(growth.to_json(), "utf-8")
         GROWTH.write_text(growth_text(report, GROWTH.read_text("utf-8")), "utf-8")
         GROWTH_CHART.write_text(growth_page.charts(report), "utf-8")
         QUEUES_CHART.write_text(growth_page.queues(report), "utf-8")
     others = {name: rows for name, rows in report.rows.items() if name != "growth"}
     if others:
-        rest = Report(report.machine, report.taken, report.rounds, report.scale, others)
+        rest = replace(report, rows=others)
         RESULTS.write_text(rest.to_json(), "utf-8")
         README.write_text(text(rest, README.read_text("utf-8")), "utf-8")
         CHART.write_text(chart.ratios(rest), "utf-8")
-
-
-def _only(report: Report) -> Report:
-    rows = {"growth": report.rows["growth"]}
-    return Report(report.machine, report.taken, report.rounds, report.scale, rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from .machine import Machine
@@ -26,6 +26,7 @@ class Report:
     rounds: int
     scale: float
     rows: Mapping[str, Sequence[Row]]
+    failed: Sequence[str] = ()  # what could not be measured, and why
 
     def to_json(self) -> str:
         """Every figure of every round."""
@@ -35,6 +36,7 @@ class Report:
             "taken": self.taken,
             "rounds": self.rounds,
             "scale": self.scale,
+            "failed": self.failed,
             "rows": [
                 {
                     "benchmark": benchmark,
@@ -70,7 +72,13 @@ class Report:
             row = Row(one["what"], UNITS[one["unit"]], samples, goals)
             rows.setdefault(one["benchmark"], []).append(row)
         machine = Machine(**whole["machine"])
-        return cls(machine, whole["taken"], whole["rounds"], whole["scale"], rows)
+        failed = tuple(whole.get("failed", ()))
+        return cls(machine, whole["taken"], whole["rounds"], whole["scale"], rows, failed)
+
+    @property
+    def conditions(self) -> tuple[object, ...]:
+        """What two runs must have in common to be one."""
+        return replace(self.machine, others_share=0.0), self.rounds, self.scale
 
     def missed(self) -> Iterator[str]:
         """The goals that are not reached, in words."""

@@ -2,8 +2,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from .bench import FEW, Bench
 from .local_spark import LocalSpark
+from .measures import OURS
 
 
 def bench(folder: Path, rounds: int, scale: float = 1.0) -> Bench:
@@ -40,3 +43,27 @@ def test_what_takes_long_has_few_rounds_and_counts_have_a_least(tmp_path: Path) 
     assert (bench(tmp_path, 5).few, bench(tmp_path, 1).few) == (FEW, 1)
     little = bench(tmp_path, 1, 0.002)
     assert (little.scaled(10_000), little.scaled(100, 3)) == (20, 3)
+
+
+def test_a_peer_that_fails_is_left_out_and_told_of(tmp_path: Path) -> None:
+    asked = []
+
+    def peer() -> float:
+        asked.append(1)
+        if len(asked) == 3:
+            raise TimeoutError("no answer after 120 s\nof the broker")
+        return 1.0
+
+    given = bench(tmp_path, 4)
+    found = given.interleaved({OURS: lambda: 2.0, "Kafka": peer, "others": lambda: 3.0})
+    assert found == {OURS: (2.0,) * 4, "others": (3.0,) * 4}
+    assert given.failed == ["Kafka: no answer after 120 s"]
+    assert len(asked) == 3
+
+
+def test_lakelog_itself_must_not_fail(tmp_path: Path) -> None:
+    def ours() -> float:
+        raise RuntimeError("lost")
+
+    with pytest.raises(RuntimeError, match="lost"):
+        bench(tmp_path, 1).interleaved({OURS: ours})

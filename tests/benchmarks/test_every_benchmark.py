@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from .__main__ import BENCHMARKS
+from .machine import look
+from .measures import OURS, SECONDS, Row
 from .report import Report, table
 
 FOLDER = Path(__file__).parent
@@ -42,7 +44,9 @@ def test_it_prints_a_table_and_keeps_its_figures(name: str, tmp_path: Path) -> N
         check=False,
     )
     assert done.returncode in (0, 1), done.stderr[-3000:]  # 1: short of a goal, as it must be here
-    (rows,) = Report.of_json(figures.read_text("utf-8")).rows.values()
+    report = Report.of_json(figures.read_text("utf-8"))
+    assert report.failed == (), done.stderr[-3000:]
+    (rows,) = report.rows.values()
     assert done.stdout.endswith(table(rows).split("\n", 2)[2] + "\n")
 
 
@@ -55,6 +59,7 @@ def test_it_prints_a_table_and_keeps_its_figures(name: str, tmp_path: Path) -> N
         (["--compare", "absent.json"], "there is no file absent.json"),
         (["--kafka-jars", "absent.jar"], "there is no file absent.jar"),
         (["--unity", "absent"], "there is no folder absent"),
+        (["--resume", "absent.json"], "there is no file absent.json"),
     ],
 )
 def test_a_wrong_option_is_told_before_anything_is_measured(arguments: list[str], why: str) -> None:
@@ -67,3 +72,29 @@ def test_a_wrong_option_is_told_before_anything_is_measured(arguments: list[str]
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert why in done.stderr
+
+
+def test_a_run_that_was_ended_goes_on_with_what_it_has_not_yet(tmp_path: Path) -> None:
+    kept, figures = tmp_path / "kept.json", tmp_path / "figures.json"
+    row = Row("start", SECONDS, {OURS: (1.0,)})
+    before = Report(look(), "2026-11-26", 1, 0.5, {"append": [row]}, ("Kafka: no answer",))
+    kept.write_text(before.to_json(), "utf-8")
+
+    def resumed(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = (sys.executable, "-m", "tests.benchmarks", "append", "--rounds", "1")
+        return subprocess.run(
+            [*command, "--json", figures, "--resume", kept, *arguments],
+            capture_output=True,
+            text=True,
+            cwd=FOLDER.parents[1],
+            check=False,
+        )
+
+    done = resumed("--scale", "0.5")
+    assert (done.returncode, done.stderr) == (1, "not measured: Kafka: no answer\n")
+    assert Report.of_json(figures.read_text("utf-8")).rows == before.rows
+    figures.unlink()
+    done = resumed("--scale", "0.25")
+    assert done.returncode == 2
+    assert "under other conditions" in done.stderr
+    assert not figures.exists()

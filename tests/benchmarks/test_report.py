@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -165,6 +166,13 @@ def test_the_readme_keeps_what_stands_around_its_table() -> None:
     assert written.endswith(f"{readme.END}\nwhy\n")
     assert "old" not in written
     assert readme.text(made, written) == written
+
+
+def test_what_could_not_be_measured_is_told_below_the_table() -> None:
+    made = replace(report(rate([200.0], [100.0])), failed=("`sink`, Kafka's: no answer",))
+    assert Report.of_json(made.to_json()) == made
+    written = readme.text(made, f"{readme.BEGIN}\nold\n{readme.END}\n")
+    assert written.endswith(f"\n\nNot measured: `sink`, Kafka's: no answer.\n{readme.END}\n")
 
 
 def test_the_readmes_table_and_its_chart_are_those_of_the_kept_figures() -> None:
