@@ -90,10 +90,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+SPARK_TESTS = Path(__file__).with_name("spark")
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With ``pytest -n``: two processes have a Spark each, one for tables by name; the rest of the
-    tests is shared file by file, with them too when they are done.
+    """With ``pytest -n``: two processes have a Spark each, and about as much to do. One has what
+    is in `tests/spark` but for tables by name. The rest of the tests is shared file by file, with
+    them too when they are done.
     """
     from xdist.scheduler import LoadScopeScheduling
 
@@ -102,7 +106,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             file = config.rootpath / nodeid.split("::")[0]
             if not _takes_spark(file):
                 return str(file)
-            return "tables by name" if file.name.startswith("test_named") else "tables by path"
+            is_by_path = file.parent == SPARK_TESTS and not file.name.startswith("test_named")
+            return "tables by path" if is_by_path else "tables by name, and all that use Spark"
 
     return TwoSparks(config, log)
 
@@ -110,7 +115,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @cache
 def _takes_spark(file: Path) -> bool:
     """Whether tests of a file have the fixture `spark`, themselves or by another one."""
-    if file.parent == Path(__file__).with_name("spark"):
+    if file.parent == SPARK_TESTS:
         return True
     return re.search(r"def \w+\([^)]*\bspark\b", file.read_text("utf-8")) is not None
 
