@@ -124,7 +124,6 @@ def _table(reports: Sequence[ArchiveReport], empty: str) -> Table:
 
 
 def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -> Iterator[Any]:
-    import logging
     import threading
     import time
     from datetime import timedelta
@@ -159,8 +158,6 @@ def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -
     tell = None if root is None else TroubleRows(root, key=key, run=run)
     try:
         on_stop_signal(stopped, stopped_again)
-        for name in ("lakelog.archive", "lakelog.back_off"):
-            logging.getLogger(name).setLevel(logging.WARNING)  # nobody asks a daemon
         opened = first_answer(partial(open_log, arguments), stop, deadline_s, tell)
         if opened is None:
             raise ArchiveUnfinishedError(

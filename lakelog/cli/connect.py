@@ -168,10 +168,16 @@ def _say_where_it_ends(log: ColdLog, arguments: argparse.Namespace) -> None:
 
 
 def say_what_is_logged(arguments: argparse.Namespace) -> None:
-    """Write log lines to standard error, as many as ``--verbose`` asks for."""
+    """Write log lines to standard error: lakelog's warnings, or as many as ``--verbose`` asks for.
+
+    What a warning tells, such as offsets that are skipped, or a deletion that the table does not
+    know of yet, is told nowhere else.
+    """
     import logging
 
     logging.basicConfig(
         level=logging.INFO if arguments.verbose else logging.ERROR,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
+    if not arguments.verbose:
+        logging.getLogger("lakelog").setLevel(logging.WARNING)

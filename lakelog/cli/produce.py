@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -62,7 +61,6 @@ def _run(arguments: argparse.Namespace) -> Message:
 
     if arguments.key_separator == "":
         raise InvalidArgumentError("--key-separator is empty; give the text between key and value")
-    logging.getLogger("lakelog.back_off").setLevel(logging.WARNING)  # it may wait for minutes
     with open_log(arguments) as log, HeldInterrupt().holding() as interrupt:
         log.topics.get(arguments.topic)
         producer = log.producer(acks=arguments.acks)

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError, DeltaError
-from deltalake.transaction import Transaction
+from deltalake.transaction import AddAction, Transaction
 
 from .. import compute as pc
 from ..back_off import Tries
 from ..cold.by_path.root_table import RootTable
 from ..cold.store.storage import Storage
 from ..cold.store_errors import error_class, one_line
-from ..errors import ColdTierError, CommitConflictError, ForeignTableError
+from ..errors import (
+    ColdTierAccessError,
+    ColdTierError,
+    ColdTierFullError,
+    CommitConflictError,
+    ForeignTableError,
+)
 from ..failpoints import failpoint
+from ..text_table import counted
 from .status_rows import (
     DURATION,
     LATER_COLUMNS,
@@ -73,8 +82,11 @@ class PathStatusTable:
                 return rows
             try:
                 self._write(table, rows, key)
-            except (DeltaError, OSError) as error:
+            except (DeltaError, OSError, ColdTierError) as error:
                 failure = error
+                if issubclass(_class_of(error), _NOTHING_CHANGES):
+                    tries.failures += 1
+                    break
                 pause_s = tries.failed(one_line(error))
                 if pause_s is None:
                     break
@@ -85,12 +97,11 @@ class PathStatusTable:
                 failpoint("jobs.after_rows")
             self._maintain()
             return rows
-        is_lost_race = isinstance(failure, CommitFailedError)
-        class_ = CommitConflictError if is_lost_race else error_class(one_line(failure))
-        raise class_(
-            f"the table at {self.path} took no commit in {COMMITS.tries} attempts: "
-            f"{one_line(failure)}. What the run did is done; running it again "
-            f"is safe. {self._table.storage.advice()}",
+        says_what_to_do = isinstance(failure, ColdTierError)
+        advice = "" if says_what_to_do else f" {self._table.storage.advice()}"
+        raise _class_of(failure)(
+            f"the table at {self.path} took no commit in {counted(tries.failures, 'attempt')}: "
+            f"{one_line(failure)}. What the run did is done; running it again is safe.{advice}",
             path=self.path,
         ) from failure
 
@@ -160,13 +171,38 @@ class PathStatusTable:
         return check_times(rows, self.path)
 
     def _write(self, table: DeltaTable, rows: pa.Table, key: RunKey | None) -> None:
+        """One file and its commit. Where a disk takes nothing, delta-rs's own writer prints stacks
+        of its threads (1.6), so Arrow writes the file.
+        """
+        missing = [field for field in rows.schema if field.name in self._table.missing(table)]
+        if missing:  # an older lakelog made it
+            table.alter.add_columns(Schema.from_arrow(pa.schema(missing)).fields)
         transactions = [] if key is None else [Transaction(app_id(key), 1)]
-        write_deltalake(
-            table,
-            rows,
+        table.create_write_transaction(
+            [self._written(rows)],
             mode="append",
-            schema_mode="merge",  # a table that an older lakelog made gets the columns it lacks
+            schema=table.schema(),
+            partition_by=[],
             commit_properties=CommitProperties(app_transactions=transactions),
+        )
+
+    def _written(self, rows: pa.Table) -> AddAction:
+        import pyarrow.parquet as pq
+
+        name, storage = f"{uuid4().hex}.parquet", self._table.storage
+        path = f"{self.path}/{name}"
+        with storage.naming(path):
+            with storage.filesystem().open_output_stream(storage.arrow_path(path)) as out:
+                pq.write_table(rows, out, compression="zstd")
+                size_bytes = out.tell()
+            storage.sync(path)
+        return AddAction(
+            path=name,
+            size=size_bytes,
+            partition_values={},
+            modification_time=time.time_ns() // 1_000_000,
+            data_change=True,
+            stats=_statistics(rows),
         )
 
     def _maintain(self) -> None:
@@ -189,6 +225,35 @@ class PathStatusTable:
             table.vacuum(dry_run=False, full=True)
         except (DeltaError, OSError, ColdTierError) as error:
             logger.warning("%s was not tidied; the next run tries again: %s", self.path, error)
+
+
+#: What another attempt would meet as well.
+_NOTHING_CHANGES = (ColdTierAccessError, ColdTierFullError)
+
+
+def _class_of(failure: Exception | None) -> type[ColdTierError]:
+    if isinstance(failure, ColdTierError):
+        return type(failure)
+    if isinstance(failure, CommitFailedError):  # a lost race
+        return CommitConflictError
+    return error_class(one_line(failure))
+
+
+def _statistics(rows: pa.Table) -> str:
+    """As Delta has them, of the columns that readers choose rows by."""
+    columns = {name: rows[name] for name in ("job", "run_id", "recorded_at")}
+    # As text by NumPy, which knows the name of any number of microseconds.
+    times = columns["recorded_at"].cast(pa.int64()).to_numpy().astype("datetime64[us]")
+    columns["recorded_at"] = pa.chunked_array([[f"{time}Z" for time in times]])
+    bounds = {name: pc.min_max(column).as_py() for name, column in columns.items()}
+    return json.dumps(
+        {
+            "numRecords": rows.num_rows,
+            "minValues": {name: found["min"] for name, found in bounds.items()},
+            "maxValues": {name: found["max"] for name, found in bounds.items()},
+            "nullCount": dict.fromkeys(bounds, 0),
+        }
+    )
 
 
 def _is_run(key: RunKey) -> Any:

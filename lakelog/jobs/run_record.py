@@ -30,7 +30,8 @@ STOP_TIMEOUT_S = 0.5
 class RunRecord:
     """Writes a row when a run has gone on for a second, and one a minute from then on.
 
-    A row that cannot be written is logged: it keeps nobody from the work. Thread-safe.
+    A row that cannot be written is logged, the first of several in a row: it keeps nobody from the
+    work. Thread-safe.
 
     Args:
         look: makes the rows while the run goes on; default: one that tells of the run alone.
@@ -56,6 +57,7 @@ class RunRecord:
         self._interval_s = interval_s
         self._began_s = time.monotonic()
         self._over = threading.Event()
+        self._fails = False  # as the last row did
         self._thread = threading.Thread(target=self._go_on, name="lakelog-run", daemon=True)
 
     def begin(self) -> RunRecord:
@@ -113,8 +115,11 @@ class RunRecord:
         try:
             in_time(lambda: self._append(look()), timeout_s, "writing the rows of a run")
         except Exception as failure:
-            logger.warning("the run of %s is not in the list of runs: %s", self.key.job, failure)
+            level = logging.DEBUG if self._fails else logging.WARNING
+            logger.log(level, "the run of %s is not in the list of runs: %s", self.key.job, failure)
+            self._fails = True
             return False
+        self._fails = False
         return True
 
     def _append(self, rows: pa.Table) -> None:
