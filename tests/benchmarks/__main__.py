@@ -18,37 +18,8 @@ from .kafka_peer import KafkaPeer
 from .local_spark import LocalSpark
 from .machine import look
 from .measures import Row
+from .names import BENCHMARKS
 from .report import HEAD, Report, changes, lines
-
-#: In the order of the table.
-BENCHMARKS = (
-    "archive",
-    "far_store",
-    "append",
-    "hot",
-    "cold",
-    "cleanup",
-    "erase",
-    "commits",
-    "spark",
-    "named",
-    "sink",
-    "freshness",
-    "continuous",
-    "explore",
-    "many_topics",
-    "many_files",
-    "many_segments",
-    "growth",
-    "limits",
-    "search",
-    "engines",
-    "transfer",
-    "check",
-    "consume",
-    "encryption",
-    "startup",
-)
 
 
 def main() -> int:

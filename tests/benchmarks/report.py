@@ -78,7 +78,9 @@ class Report:
     @property
     def conditions(self) -> tuple[object, ...]:
         """What two runs must have in common to be one."""
-        return replace(self.machine, others_share=0.0), self.rounds, self.scale
+        memory_gib = round(self.machine.memory_gib)  # which differs by some KiB after a restart
+        machine = replace(self.machine, memory_gib=memory_gib, others_share=0.0)
+        return machine, self.rounds, self.scale
 
     def missed(self) -> Iterator[str]:
         """The goals that are not reached, in words."""

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from .__main__ import BENCHMARKS
 from .machine import look
 from .measures import OURS, SECONDS, Row
+from .names import BENCHMARKS
 from .report import Report, table
 
 FOLDER = Path(__file__).parent
@@ -19,7 +19,7 @@ FOLDER = Path(__file__).parent
 AROUND = {
     *("bench", "measures", "meters", "processes", "local_spark", "machine"),
     *("kafka_peer", "kafka_cleaner", "cleaned_topics", "made_records", "made_segments"),
-    *("report", "readme", "chart", "line_chart"),
+    *("names", "report", "readme", "chart", "line_chart"),
     *("curves", "growth_page", "queueing", "simulation"),
 }
 

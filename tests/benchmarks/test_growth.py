@@ -127,7 +127,7 @@ def test_what_is_full_first_is_what_has_least() -> None:
 
 
 def test_a_page_keeps_what_stands_around_its_sections() -> None:
-    page = readme.GROWTH.read_text("utf-8")
+    page = readme.GROWTH_PAGE.read_text("utf-8")
     written = readme.growth_text(whole(), page)
     assert readme.growth_text(whole(), written) == written
     cut = "## One node, ten, a hundred"
@@ -138,7 +138,10 @@ def test_a_page_keeps_what_stands_around_its_sections() -> None:
 
 def test_the_page_and_its_charts_are_those_of_the_figures_beside_them() -> None:
     kept = Report.of_json(readme.GROWTH_FIGURES.read_text("utf-8"))
-    assert readme.growth_text(kept, readme.GROWTH.read_text("utf-8")) == readme.GROWTH.read_text()
+    assert (
+        readme.growth_text(kept, readme.GROWTH_PAGE.read_text("utf-8"))
+        == readme.GROWTH_PAGE.read_text()
+    )
     assert growth_page.charts(kept) == readme.GROWTH_CHART.read_text("utf-8")
     for chart in (readme.GROWTH_CHART, readme.QUEUES_CHART):
         assert len(chart.read_bytes()) <= 50_000

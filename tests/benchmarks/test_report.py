@@ -161,24 +161,33 @@ def test_the_chart_is_a_small_picture_with_a_bar_for_each_peer() -> None:
 def test_the_readme_keeps_what_stands_around_its_table() -> None:
     made = report(rate([200.0], [100.0]))
     text = f"# Performance\n{readme.BEGIN}\nold\n{readme.END}\nwhy\n"
-    written = readme.text(made, text)
+    written = readme.text(made, text, ["append"])
     assert written.startswith(f"# Performance\n{readme.BEGIN}\nTaken 2026-11-26")
     assert written.endswith(f"{readme.END}\nwhy\n")
     assert "old" not in written
-    assert readme.text(made, written) == written
+    assert readme.text(made, written, ["append"]) == written
 
 
 def test_what_could_not_be_measured_is_told_below_the_table() -> None:
-    made = replace(report(rate([200.0], [100.0])), failed=("`sink`, Kafka's: no answer",))
+    told = ("`sink`, Kafka's: no answer", "`check`: no room")
+    made = replace(report(), rows={"sink": [rate([200.0], [100.0])]}, failed=told)
     assert Report.of_json(made.to_json()) == made
-    written = readme.text(made, f"{readme.BEGIN}\nold\n{readme.END}\n")
-    assert written.endswith(f"\n\nNot measured: `sink`, Kafka's: no answer.\n{readme.END}\n")
+    page = f"{readme.BEGIN}\nold\n{readme.END}\n"
+    written = readme.text(made, page, ["sink", "spark"])
+    assert written.endswith(
+        "\n\nNot measured: `sink`, Kafka's: no answer.\n\n"
+        f"Not measured: `spark`: not asked for in this run.\n{readme.END}\n"
+    )
 
 
-def test_the_readmes_table_and_its_chart_are_those_of_the_kept_figures() -> None:
-    kept, page = Report.of_json(readme.RESULTS.read_text("utf-8")), readme.README.read_text("utf-8")
-    assert readme.text(kept, page) == page
+def test_each_page_has_what_was_kept_of_its_benchmarks_and_the_chart_all() -> None:
+    kept = Report.of_json(readme.RESULTS.read_text("utf-8"))
+    for page, names in readme.PAGES.items():
+        held = page.read_text("utf-8")
+        assert readme.text(kept, held, names) == held
+        assert len(held.splitlines()) <= 300
     assert chart.ratios(kept) == readme.CHART.read_text("utf-8")
+    assert len(readme.CHART.read_bytes()) <= 50_000
 
 
 def test_a_machine_says_whether_others_use_it() -> None:

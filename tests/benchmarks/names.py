@@ -1,0 +1,32 @@
+"""The benchmarks, in the order of the tables."""
+
+from __future__ import annotations
+
+#: What others do, too: Kafka, its clients, Spark's source and sink of it.
+BESIDE_OTHERS = ("append", "consume", "startup", "hot", "archive", "cleanup", "spark", "sink")
+
+#: What is measured beside limits and goals alone.
+BY_ITSELF = (
+    "cold",
+    "search",
+    "explore",
+    "named",
+    "far_store",
+    "freshness",
+    "continuous",
+    "commits",
+    "check",
+    "engines",
+    "transfer",
+    "erase",
+    "encryption",
+    "limits",
+    "many_topics",
+    "many_files",
+    "many_segments",
+)
+
+#: Has a page of its own.
+GROWTH = "growth"
+
+BENCHMARKS = (*BESIDE_OTHERS, *BY_ITSELF, GROWTH)
