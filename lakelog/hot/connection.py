@@ -10,7 +10,6 @@ a server that restarted or was promoted does not know them until a client has ma
 from __future__ import annotations
 
 import hashlib
-import inspect
 import ssl
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -55,6 +54,7 @@ from ..errors import (
     LakelogError,
 )
 from .foreign import ILLEGIBLE
+from .pool import Pool
 
 Command = tuple[Any, ...]
 
@@ -309,17 +309,19 @@ class Server:
             "retry": Retry(NoBackoff(), 0),
             **options,
         }
-        self._pool: ConnectionPool = BlockingConnectionPool(  # type: ignore[no-untyped-call]
-            max_connections=MAX_CONNECTIONS, timeout=None, redis_connect_func=_handshake, **ours
+        self._pool = Pool(
+            BlockingConnectionPool(  # type: ignore[no-untyped-call]
+                max_connections=MAX_CONNECTIONS, timeout=None, redis_connect_func=_handshake, **ours
+            )
         )
         # Whoever waits for news holds a connection for as long: many of them must not keep the
         # others from theirs.
-        self._waiting: ConnectionPool = ConnectionPool(
-            max_connections=2**31, redis_connect_func=_greet, **ours
+        self._waiting = Pool(
+            ConnectionPool(max_connections=2**31, redis_connect_func=_greet, **ours)
         )
 
     @contextmanager
-    def wire(self, pool: ConnectionPool | None = None) -> Iterator[Wire]:
+    def wire(self, pool: Pool | None = None) -> Iterator[Wire]:
         """A connection for one exchange.
 
         Args:
@@ -332,7 +334,7 @@ class Server:
         """
         pool = pool or self._pool
         try:
-            connection = get_connection(pool)
+            connection = pool.take()
         except (AuthenticationError, AuthorizationError, NoPermissionError) as error:
             raise access_error(error, self.name) from error
         except (RedisError, OSError) as error:
@@ -355,7 +357,7 @@ class Server:
             self.on_unreachable()
             raise
         finally:
-            pool.release(connection)
+            pool.give_back(connection)
 
     def _why_not(self, error: BaseException) -> str:
         """Why there is no connection, and what to do besides looking at the server."""
@@ -729,20 +731,6 @@ def _split(url: object) -> SplitResult | None:
         return urlsplit(url) if isinstance(url, str) else None
     except ValueError:  # such as a bracket of an IPv6 address that nothing closes
         return None
-
-
-def _connection_arguments() -> tuple[str, ...]:
-    """The arguments of `get_connection`: before redis-py 5.3 it needed a command's name."""
-    name = inspect.signature(BlockingConnectionPool.get_connection).parameters.get("command_name")
-    return ("_",) if name is not None and name.default is inspect.Parameter.empty else ()
-
-
-_CONNECTION_ARGUMENTS = _connection_arguments()  # asking each time takes longer than connecting
-
-
-def get_connection(pool: ConnectionPool) -> Any:
-    """A connection, whatever the version of redis-py."""
-    return pool.get_connection(*_CONNECTION_ARGUMENTS)
 
 
 def _handshake(connection: RawConnection) -> None:
