@@ -119,6 +119,7 @@ class AssignedPartitions:
         polled: dict[TopicPartition, list[RecordRows]] = {}
         left = max_records
         size_bytes = 0
+        rows: RecordRows | None = None
         turns = [cursor for cursor in self.active() if cursor.idle_at is None]
         share = None if left is None else -(-left // len(turns))
         while turns and left != 0:
@@ -127,9 +128,10 @@ class AssignedPartitions:
                 self.last(cursor)
                 continue
             most = share if left is None or share is None else min(share, left)
-            rows = cursor.at_hand(most)
-            size_bytes += rows.nbytes
-            if polled and size_bytes > self._fetch_max_bytes:
+            if rows is not None:  # asked only now: of a single record it takes longer than to read it
+                size_bytes += rows.nbytes
+            before, rows = rows, cursor.at_hand(most)
+            if before is not None and size_bytes + rows.nbytes > self._fetch_max_bytes:
                 break  # it comes first in the next poll
             self.last(cursor)
             cursor.hand_out(rows)

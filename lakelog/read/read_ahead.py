@@ -248,7 +248,8 @@ class Steps:
                 lead_bytes=LEAD_BYTES,
             )
         step = next(self._fetches, None)
-        self.last_bytes = 0 if step is None else step.records.nbytes
+        # Behind the log end nothing is read ahead; to ask Arrow takes as long as to read a record.
+        self.last_bytes = 0 if step is None or step.at_log_end else step.records.nbytes
         return step
 
     def _is_worth_it(self, step: Fetched) -> bool:
