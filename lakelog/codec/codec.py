@@ -24,6 +24,7 @@ from ..record import (
     produced_batch,
 )
 from .arrow_entry import decode_arrow, encode_arrow, produced_flaw, timestamp_bounds
+from .columns import binary_column, headers_column, number_column
 from .decoded_size import MESSAGE_FIELD
 from .entry import (
     MAX_TIMESTAMP_MS,
@@ -188,22 +189,23 @@ class _Run:
         """
         timestamps, keys, values, headers = zip(*self._rows, strict=True)
         times = [time_ms for time_ms, count in self._times for _ in range(count)]
-        columns = (
-            [entry_id.last_offset for entry_id in self._ids],
-            [
-                (own if time_ms is None else time_ms) * 1000
-                for own, time_ms in zip(timestamps, times, strict=True)
-            ],
-            [
-                int(TimestampType.CREATE_TIME if time_ms is None else TimestampType.LOG_APPEND_TIME)
-                for time_ms in times
-            ],
-            keys,
-            values,
-            [[{"key": name, "value": data} for name, data in items] for items in headers],
-        )
+        stamps = [
+            (own if time_ms is None else time_ms) * 1000
+            for own, time_ms in zip(timestamps, times, strict=True)
+        ]
+        kinds = [
+            TimestampType.CREATE_TIME if time_ms is None else TimestampType.LOG_APPEND_TIME
+            for time_ms in times
+        ]
         return pa.RecordBatch.from_arrays(
-            [pa.array(column, kind) for column, kind in zip(columns, RECORDS.types, strict=True)],
+            [
+                number_column([entry_id.last_offset for entry_id in self._ids], pa.int64()),
+                number_column(stamps, RECORDS.field("timestamp").type),
+                number_column(kinds, pa.int32()),
+                binary_column(keys),
+                binary_column(values),
+                headers_column(headers),
+            ],
             schema=RECORDS,
         )
 
