@@ -278,7 +278,9 @@ local function changed(field, before, value)
     changes[#changes + 1] = int(value)
   end
 end
-local trim = not settings.tiered and retained(false)
+-- Without a closed segment, and with no bound but that of time, nothing can go.
+local trim = not settings.tiered and (p.closed_bytes > 0 or settings.retention_bytes >= 0
+  or settings.retention_entries >= 0) and retained(false)
 if trim then
   changed('log_start', st[8], p.log_start)
   changed('local_log_start', st[9], math.max(tonumber(st[9]), p.log_start))

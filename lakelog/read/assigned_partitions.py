@@ -128,7 +128,7 @@ class AssignedPartitions:
                 self.last(cursor)
                 continue
             most = share if left is None or share is None else min(share, left)
-            if rows is not None:  # asked only now: of a single record it takes longer than to read it
+            if rows is not None:  # not before: of one record it takes longer than to hand it out
                 size_bytes += rows.nbytes
             before, rows = rows, cursor.at_hand(most)
             if before is not None and size_bytes + rows.nbytes > self._fetch_max_bytes:
