@@ -201,12 +201,12 @@ def index_of(rows: Sequence[Row]) -> SegmentIndex:
     try:
         longs = np.array([columns[at] for at in _LONGS], np.int64)
         partition = np.frombuffer(array("i", columns[_PARTITION]), np.int32)
-        paths = "\n".join(columns[_PATH]).encode()
+        "".join(columns[_PATH]).encode()  # as Arrow will want it
     except (OverflowError, ValueError) as error:
         raise _not_written_so(f"a file has fields that are no numbers ({error})") from None
     found = dict(zip(_LONGS.values(), longs, strict=True))
     found["partition"] = partition
-    return SegmentIndex(OwnFiles(found, paths, partial(index_rows, rows)))
+    return SegmentIndex(OwnFiles(found, columns[_PATH], partial(index_rows, rows)))
 
 
 #: From here on, Arrow's columns cost less than what they save in memory.

@@ -159,7 +159,7 @@ class OwnFiles(Struct, frozen=True):
     """
 
     numbers: Mapping[str, np.ndarray]  # the columns of integers
-    paths: bytes  # all of them, with a character in between
+    paths: Sequence[str]
     columns: Callable[[], pa.Table]
 
 
@@ -279,7 +279,7 @@ class SegmentIndex:
     def made(self) -> np.ndarray:
         """Whether lakelog made the file of others, or in the place of one: of each row."""
         if self._own is not None:
-            text = self._own.paths
+            text = "\n".join(self._own.paths).encode()
         else:
             text = _one_chunk(self.columns["path"]).buffers()[2]
         if text is None or _made(memoryview(text)) is None:  # mostly none is
@@ -371,6 +371,8 @@ class SegmentIndex:
     def missing(self, paths: Iterable[str]) -> set[str]:
         """The paths that none of these files has."""
         paths = set(paths)
+        if self._own is not None:
+            return paths.difference(self._own.paths)
         if len(self.columns) <= len(paths):  # where Arrow's calls would take most of the time
             return paths.difference(self.columns["path"].to_pylist())
         here = pc.is_in(self.columns["path"], value_set=texts(sorted(paths)))

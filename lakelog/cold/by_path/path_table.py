@@ -66,7 +66,7 @@ from ..schema import (
     with_statistics,
 )
 from ..segment import SegmentFile
-from ..store.storage import Storage, modified_ms
+from ..store.storage import FileStamp, Storage
 from ..table import Applied, ColdSnapshot, Orphans, RowGroupTimes, Vacuumed
 from ..timestamp_lookup import TimestampLookup
 from . import purging
@@ -75,8 +75,6 @@ from .log_state import MANY_FILES
 from .producer_snapshots import ProducerSnapshots
 
 if TYPE_CHECKING:
-    import pyarrow.fs as pafs
-
     from ..mirror import Alteration
     from .segment_writer import WrittenFile
 
@@ -85,6 +83,9 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+#: The files that lie in a table's folder, by path; see `Storage.files_below`.
+_Listed = Mapping[str, Callable[[], FileStamp | None]]
 
 #: Files are scanned in lots of this size, so that progress can be seen.
 SCAN_LOT = 64
@@ -399,7 +400,8 @@ class PathTable(TimestampLookup[SegmentReader]):
             paths = sorted(snapshot.files.missing(expired & listed.keys()))
             if not dry_run:  # the store's clock takes a write, which a reader may not be allowed
                 paths, _ = self._by_age(listed, paths)
-            size_bytes = sum(listed[path].size for path in paths)
+            sizes = _sizes(listed, paths)
+            paths, size_bytes = list(sizes), sum(sizes.values())
         if not dry_run:
             self._delete(paths)
             logger.info(
@@ -444,7 +446,7 @@ class PathTable(TimestampLookup[SegmentReader]):
         listed, snapshot = self._listed_then_seen()
         with self._lock:
             tombstones = self._log.tombstones()
-        sizes = {path: info.size for path, info in listed.items()}
+        sizes = _sizes(listed, listed)
         return Leftovers(tuple(leftovers_of(sizes, snapshot, tombstones)))
 
     def discard(self, files: Iterable[SegmentFile]) -> Sequence[Discarded]:
@@ -501,7 +503,7 @@ class PathTable(TimestampLookup[SegmentReader]):
             ends = {number: change.registers[ArchivedEnd(number)] for number in calls}
             self._producers.write(calls, ends)
 
-    def _listed_then_seen(self) -> tuple[Mapping[str, pafs.FileInfo], ColdSnapshot]:
+    def _listed_then_seen(self) -> tuple[_Listed, ColdSnapshot]:
         """The files that lie there, by path, and the table as it was after listing them.
 
         In this order, the snapshot knows every listed file that others committed. The other way
@@ -511,15 +513,11 @@ class PathTable(TimestampLookup[SegmentReader]):
         failpoint("cold.after_list")
         return listed, self.snapshot()
 
-    def _listed(self) -> dict[str, pafs.FileInfo]:
-        listed = self.storage.list_files(self.path, recursive=True)
-        top = self.storage.arrow_path(self.path).rstrip("/") + "/"
-        return {info.path.removeprefix(top): info for info in listed if info.is_file}
+    def _listed(self) -> _Listed:
+        return self.storage.files_below(self.path)
 
-    def _by_age(
-        self, listed: Mapping[str, pafs.FileInfo], paths: Iterable[str]
-    ) -> tuple[list[str], list[str]]:
-        """The paths that are old enough to be deleted, and the others.
+    def _by_age(self, listed: _Listed, paths: Iterable[str]) -> tuple[list[str], list[str]]:
+        """The paths that are old enough to be deleted, and the others that are still there.
 
         Only the store's clock counts, which stamped them: this machine's may be hours off.
         """
@@ -529,7 +527,10 @@ class PathTable(TimestampLookup[SegmentReader]):
         young: list[str] = []
         now_ms = self._store_now_ms() if (paths := list(paths)) else None
         for path in paths:
-            written_ms = modified_ms(listed[path])
+            stamp = listed[path]()
+            if stamp is None:
+                continue
+            written_ms = stamp.modified_ms
             is_old = (
                 now_ms is not None and written_ms is not None and now_ms - written_ms >= SETTLING_MS
             )
@@ -592,3 +593,9 @@ class PathTable(TimestampLookup[SegmentReader]):
                     registers.update(registers_in(topic_id, commit.transactions))
                 return MappingProxyType(registers)
         return MappingProxyType(registers_in(topic_id, self._log.transactions()))
+
+
+def _sizes(listed: _Listed, paths: Iterable[str]) -> dict[str, int]:
+    """How large the files are that are still there."""
+    stamps = {path: listed[path]() for path in paths}
+    return {path: stamp.size_bytes for path, stamp in stamps.items() if stamp is not None}

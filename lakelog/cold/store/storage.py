@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import InitVar, dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import metadata
 from io import FileIO
 from pathlib import Path
 from stat import S_ISREG
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
@@ -80,6 +80,13 @@ _DAMAGE = (
     UnicodeDecodeError,
     OverflowError,
 )
+
+
+class FileStamp(NamedTuple):
+    """What a store says of a file."""
+
+    size_bytes: int
+    modified_ms: int | None  # when it was written; None: the store does not say
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -245,6 +252,49 @@ class Storage:
                     # if it was made in between. So it is there now.
                     infos = self.filesystem().get_file_info(selector)
             return infos
+
+        return patiently(f"listing {path}", listed)
+
+    def files_below(self, path: str) -> dict[str, Callable[[], FileStamp | None]]:
+        """The files in a folder and in those below it, by path relative to it; none if there is no
+        folder.
+
+        Returns:
+            What tells of a file; None: it is gone since. Local ones are asked only then: to look at
+            each takes longer than to list them.
+
+        Raises: see `naming`.
+        """
+        if not self.is_local:
+            top = self.arrow_path(path).rstrip("/") + "/"
+            return {
+                info.path.removeprefix(top): partial(FileStamp, info.size, modified_ms(info))
+                for info in self.list_files(path, recursive=True)
+                if info.is_file
+            }
+
+        def stamp(entry: os.DirEntry[str]) -> FileStamp | None:
+            with self.naming(entry.path), suppress(FileNotFoundError):
+                found = entry.stat()
+                return FileStamp(found.st_size, found.st_mtime_ns // 1_000_000)
+            return None
+
+        def listed() -> dict[str, Callable[[], FileStamp | None]]:
+            found: dict[str, Callable[[], FileStamp | None]] = {}
+            folders = [""]
+            with self.naming(path):
+                while folders:
+                    below = folders.pop()
+                    with (
+                        suppress(FileNotFoundError),  # others make and remove them
+                        os.scandir(f"{path}/{below}") as entries,
+                    ):
+                        for entry in entries:
+                            if entry.is_dir():
+                                folders.append(f"{below}{entry.name}/")
+                            else:
+                                found[below + entry.name] = partial(stamp, entry)
+            return found
 
         return patiently(f"listing {path}", listed)
 
