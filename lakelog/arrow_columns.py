@@ -30,9 +30,20 @@ def texts(values: Sequence[str]) -> pa.Array:
 
 
 def repeated(values: Sequence[str], count: int) -> pa.Array:
-    """These strings in turn, so often."""
-    places = np.tile(np.arange(len(values), dtype=np.int32), count)
-    return texts(values).take(_of_buffers(pa.int32(), len(places), places))
+    """These strings in turn, so often; of 2 GiB at most.
+
+    Raises:
+        OverflowError: they are longer together.
+        ValueError: one is no Unicode.
+    """
+    encoded = [value.encode() for value in values]
+    data = b"".join(encoded)
+    if len(data) * count >= 2**31:
+        raise OverflowError(f"{count} times {len(data)} bytes are too many for a column")
+    lengths = np.array([len(value) for value in encoded], np.int32)
+    ends = np.zeros(len(values) * count + 1, np.int32)
+    np.cumsum(np.tile(lengths, count), dtype=np.int32, out=ends[1:])
+    return _of_buffers(pa.string(), len(values) * count, ends, data * count)
 
 
 def numbers(kind: pa.DataType, values: Sequence[float]) -> pa.Array:

@@ -51,8 +51,11 @@ def test_strings_come_in_turn(values: list[str], count: int) -> None:
 def test_what_does_not_fit_is_refused(kind: pa.DataType, value: Any) -> None:
     with pytest.raises((OverflowError, TypeError)):
         numbers(kind, [value])
-    with pytest.raises(ValueError, match="surrogates"):
-        texts(["\ud800"])
+    for make in (texts, lambda values: repeated(values, 2)):
+        with pytest.raises(ValueError, match="surrogates"):
+            make(["\ud800"])
+    with pytest.raises(OverflowError):
+        repeated(["x" * 2**20], 2**11)
 
 
 def test_a_table_without_rows_has_its_schema() -> None:

@@ -181,7 +181,5 @@ class Keys(Struct, frozen=True):
     @lru_cache(maxsize=32_768)  # noqa: B019, Keys are few and compare by their keyspace
     def partition(self, topic_partition: TopicPartition) -> PartitionKeys:
         stream = f"{self.keyspace}:stream:{topic_partition.topic}:{topic_partition.partition}"
-        return PartitionKeys(
-            stream,
-            *(f"{{{stream}}}:{kind}" for kind in _COMPANIONS),
-        )
+        tag = f"{{{stream}}}:"
+        return PartitionKeys(stream, *[tag + kind for kind in _COMPANIONS])

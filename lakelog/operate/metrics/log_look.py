@@ -156,9 +156,10 @@ class _Found:
 
     def __init__(self) -> None:
         self._samples: dict[Metric, list[Sample]] = {metric: [] for metric in m.OF_LOG}
+        self._append = {metric: found.append for metric, found in self._samples.items()}
 
     def add(self, metric: Metric, labels: tuple[str, ...], value: float) -> None:
-        self._samples[metric].append((labels, value))
+        self._append[metric]((labels, value))
 
     def measured(self) -> list[Measured]:
         return [Measured(metric, samples) for metric, samples in self._samples.items()]
