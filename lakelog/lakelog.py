@@ -365,8 +365,9 @@ class Lakelog(ColdLog):
         appended: what is older than ``retention.ms`` when the next check is due.
 
         What records are copied by, and why, is among the report's `engines`. Unless that is Spark
-        in any case, a few topics are worked on at a time, in threads of their own. An interrupted
-        call cancels jobs of Spark, and lets what is under way here finish, for 2.2 s at most.
+        in any case, a few topics with something to wait for are worked on at a time, in threads of
+        their own. An interrupted call cancels jobs of Spark, and lets what is under way here
+        finish, for 2.2 s at most.
 
         Args:
             topics: names; None for all that are tiered.
@@ -398,7 +399,11 @@ class Lakelog(ColdLog):
             return report, errors
 
         run = TopicsRun(
-            attempt, look=attempts.look, at_once=self._topics_at_once(), cancel=self._cancel
+            attempt,
+            look=attempts.look,
+            waits=attempts.waits,
+            at_once=self._topics_at_once(),
+            cancel=self._cancel,
         )
         run.archive(chosen, patience.total_seconds())
         if topics is None:

@@ -15,6 +15,7 @@ from ..topic import Topic
 from .archiver import Archiver, HotAnswer, Until, calls_needed
 from .first_answers import first_answers
 from .kept_archivers import KeptArchivers
+from .plan import archive_start
 from .report import ArchiveReport
 
 
@@ -72,6 +73,21 @@ class Attempts:
                 self._first[topic_id] = archiver, answers[topic_id]
             else:
                 self._archivers.put_back(archiver)
+
+    def waits(self, topic: Topic) -> bool:
+        """Whether an attempt will wait for a store, or for records that are copied, as far as the
+        look tells.
+        """
+        held = self._first.get(topic.topic_id)
+        if held is None:
+            return True
+        answer, table = held[1], self._table_of(topic)
+        is_far = table is None or not table.is_local
+        return is_far or any(
+            seen.unarchived_since_ms is not None
+            or seen.log_end > archive_start(answer.planned_from, number)
+            for number, seen in answer.partitions.items()
+        )
 
     def attempt(self, topic: Topic) -> tuple[ArchiveReport, Sequence[LakelogError]]:
         """See `Archiver.attempt`."""

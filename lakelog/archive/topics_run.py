@@ -23,6 +23,9 @@ class TopicsRun:
         attempt: archives a topic; gives what was archived, and why the rest was not. An error that
             it raises is one more.
         look: called with topics that are archived next, before `attempt` is for each of them.
+        waits: whether an attempt will wait for anything; asked after the look. Those that do not
+            are made one after the other in the caller's thread: threads that take turns at
+            Python's lock would take longer.
         at_once: topics worked on at a time; one: in the caller's thread, else see `each_at_once`.
         cancel: see `each_at_once`.
     """
@@ -32,11 +35,13 @@ class TopicsRun:
         attempt: Callable[[Topic], tuple[ArchiveReport, Sequence[LakelogError]]],
         *,
         look: Callable[[Sequence[Topic]], None] = lambda topics: None,
+        waits: Callable[[Topic], bool] = lambda topic: True,
         at_once: int = 1,
         cancel: Callable[[], None] | None = None,
     ) -> None:
         self._attempt = attempt
         self._look = look
+        self._waits = waits
         self._cancel = cancel
         self._at_once = at_once
         self.reports: dict[str, ArchiveReport] = {}
@@ -56,7 +61,15 @@ class TopicsRun:
                 self.errors.pop(topic.name, None)
             for lot in lots(left, lambda topic: topic.partitions, LOT_PARTITIONS):
                 self._look(lot)
-                each_at_once(lot, lambda one: self.do(one, self._one), self._at_once, self._cancel)
+                waiting = []
+                for topic in lot:
+                    if self._waits(topic):
+                        waiting.append(topic)
+                    else:
+                        self.do(topic, self._one)
+                each_at_once(
+                    waiting, lambda one: self.do(one, self._one), self._at_once, self._cancel
+                )
             found = [(topic, self.errors.get(topic.name, [])) for topic in left]
             again = [
                 (topic, errors[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from lakelog import Lakelog, failpoints
 from lakelog.archive import topics_run
+from lakelog.archive.archiver import Archiver
 from lakelog.errors import ArchiveFailedError, ContradictionError, UnknownTopicIdError
 from lakelog.hot.connection import Command, Wire
 from lakelog.hot.keys import Keys
@@ -69,6 +71,23 @@ def test_what_there_is_is_archived_however_many_are_looked_at_together(lake, mon
     send(lake, *"bd")
     assert archived(lake) == {"a": 0, "b": 2, "c": 0, "d": 2}
     assert archived(lake) == dict.fromkeys("abcd", 0)
+
+
+def test_threads_are_for_topics_that_have_something_to_archive(lake, monkeypatch):
+    attempt, in_callers = Archiver.attempt, {}
+
+    def noted(archiver: Archiver, *given: Any) -> Any:
+        in_callers[archiver.topic.name] = threading.current_thread() is threading.main_thread()
+        return attempt(archiver, *given)
+
+    monkeypatch.setattr(Archiver, "attempt", noted)
+    make(lake, *"abcd")
+    send(lake, *"abcd")
+    lake.archive()
+    assert in_callers == dict.fromkeys("abcd", False)
+    send(lake, *"bd")
+    lake.archive()
+    assert in_callers == {"a": True, "b": False, "c": True, "d": False}
 
 
 def test_hot_records_whose_time_is_over_go_in_an_idle_run(lake):
