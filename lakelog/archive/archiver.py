@@ -18,7 +18,6 @@ from ..cold.segment import SegmentFile
 from ..cold.table import Applied, ColdSnapshot, ColdTable
 from ..engines.chosen import Choices
 from ..errors import (
-    ArchivedElsewhereError,
     ContradictionError,
     CorruptRecordError,
     InvalidArgumentError,
@@ -30,7 +29,7 @@ from ..errors import (
     UnknownTopicIdError,
 )
 from ..failpoints import failpoint
-from ..hot.archived_into import ArchivedInto
+from ..hot.archived_into import ArchivedInto, Standing
 from ..hot.hot_log import HotLog
 from ..metrics import of_process as m
 from ..metrics.counts import COUNTS
@@ -214,11 +213,7 @@ class Archiver:
             HotTierUnavailableError: Redis does not answer.
             ColdTierError: from the table.
         """
-        register, table_id = self._hot.archived_into(), self._table.table_id()
-        if table_id is None:
-            register.forget(self._topic)  # known once it is made
-        else:
-            register.say(self._topic, ArchivedInto(table_id, self._table.where), over=True)
+        self._hot.archived_into().adopt(self._topic, self._table)
 
     def trim(self) -> dict[int, OffsetRange]:
         """Drop from the hot tier what cold holds or has dropped, as far as local retention allows.
@@ -421,7 +416,7 @@ class Archiver:
         behind = _behind(seen, look.cold)
         self._hot.recover_all(
             {self._topic.partition(n): archive_start(look.cold, n) for n in behind},
-            reserving(self._topic, self._table),
+            reserving(self._topic, self._table, self._hot.archived_into().settle),
             topic_id=self._topic.topic_id,
         )
         look = self._look_once(calls)
@@ -493,21 +488,9 @@ class Archiver:
             ArchivedElsewhereError: Redis knows another table as the topic's.
         """
         self._is_known = False
-        register, where = self._hot.archived_into(), self._table.where
         said = None if text is None else ArchivedInto.of_text(text)
-        is_here = said is not None and said.where == where
-        # A folder may be one to which nothing is mounted now. Its look costs no round trip.
-        if not is_here or self._table.is_local:
-            table_id = self._table.table_id()
-            if table_id is None and said is None:
-                return  # known once it is made
-            is_moved = said is not None and said.table_id == table_id and not is_here
-            if table_id is not None and (said is None or is_moved):
-                mine = ArchivedInto(table_id, where)
-                said = register.say(self._topic, mine, over=said is not None)
-            if said is not None and said.table_id != table_id:
-                raise _elsewhere(self._topic, said, where, is_there=table_id is not None)
-        self._is_known = True
+        found = self._hot.archived_into().settle_said(self._topic, self._table, said)
+        self._is_known = found is not Standing.UNMADE  # else once it is made
 
     def _segments(
         self,
@@ -644,27 +627,6 @@ def _behind(hot: Mapping[int, HotSegments], cold: ColdSnapshot) -> list[int]:
         for number, seen in hot.items()
         if not seen.recovered or seen.needs_room or seen.log_end < archive_start(cold, number)
     ]
-
-
-def _elsewhere(
-    topic: Topic, said: ArchivedInto, where: str, *, is_there: bool
-) -> ArchivedElsewhereError:
-    if said.where == where:
-        now = "another one lies there now" if is_there else "it is not there now"
-        what = f"{now}; nothing was changed. Is its disk mounted, or has its folder another name?"
-        mend = "Bring it back. If it is gone for good, so that a new one is to be made"
-    else:
-        what = (
-            f"this would archive it into another one, at {where}; nothing more is done there. "
-            "Archive with the first one's cold root, or give this log a keyspace of its own."
-        )
-        mend = "If the first table is gone for good"
-    return ArchivedElsewhereError(
-        f"topic {topic.name!r} is archived into the table at {said.where}, and {what} {mend}: "
-        f"lakelog archive {topic.name} --adopt, once",
-        topic=topic.name,
-        where=said.where,
-    )
 
 
 def _count(done: Sequence[PartitionArchived]) -> None:

@@ -50,11 +50,16 @@ def reserve(table: ColdTable, at_least: Mapping[int, int]) -> dict[int, OffsetRa
 
 
 def reserving(
-    topic: Topic, table: ColdTable
+    topic: Topic, table: ColdTable, settle: Callable[[Topic, ColdTable], object]
 ) -> Callable[[Mapping[TopicPartition, int]], dict[TopicPartition, Reserved]]:
-    """`reserve` in a topic's table, in the form that the hot tier calls."""
+    """`reserve` in a topic's table, in the form that the hot tier calls.
+
+    Args:
+        settle: refuses if another table is the topic's: what is reserved in one, the other gives.
+    """
 
     def reserved(at_least: Mapping[TopicPartition, int]) -> dict[TopicPartition, Reserved]:
+        settle(topic, table)
         found = reserve(table, {tp.partition: offset for tp, offset in at_least.items()})
         calls = table.last_calls(found)  # only now: until the commit, more could be archived
         return {

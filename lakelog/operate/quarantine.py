@@ -56,16 +56,14 @@ class Quarantine(Struct, frozen=True):
             InvalidArgumentError: not an entry's id, or there is neither an entry nor a hole.
             PolicyViolationError: the entry is sound and in its place.
             ConcurrentChangeError: others kept changing the partition; nothing was moved.
+            ArchivedElsewhereError: another table is the topic's, and may be away.
         """
-        archived_end = 0
-        if self.table is not None:
-            archived_end = self.table.snapshot().archived_end(self.partition)
         return self._entries().add(
             entry_id,
             reason,
             who(),
             self.clock.now_ms(),
-            archived_end=archived_end,
+            archived_end=0 if self.table is None else self._archived_end(self.table),
             dry_run=dry_run,
         )
 
@@ -94,6 +92,7 @@ class Quarantine(Struct, frozen=True):
             InvalidArgumentError: no entry of that id is in quarantine.
             CorruptRecordError: it is still not what was written.
             PolicyViolationError: its place is taken, archived or trimmed.
+            ArchivedElsewhereError: another table is the topic's, and may be away.
         """
         entries = self._entries()
         self._check_unarchived(entry_id, dry_run=dry_run)
@@ -105,7 +104,7 @@ class Quarantine(Struct, frozen=True):
             # From here on, an archiver that has copied the records around it cannot pass it.
             self.hot.reserve_more(
                 self.topic.partition(self.partition),
-                reserving(self.topic, self.table),
+                reserving(self.topic, self.table, self.hot.archived_into().settle),
                 self.topic.topic_id,
             )
             self._check_unarchived(entry_id)
@@ -146,11 +145,20 @@ class Quarantine(Struct, frozen=True):
             )
         return self.files
 
+    def _archived_end(self, table: ColdTable) -> int:
+        """Where cold's records end, by the topic's own table: one that is away has some, too.
+
+        Raises:
+            ArchivedElsewhereError: another one is the topic's.
+        """
+        self.hot.archived_into().settle(self.topic, table)
+        return table.snapshot().archived_end(self.partition)
+
     def _check_unarchived(self, entry_id: str, *, dry_run: bool = False) -> None:
         """Refuses an entry that cold will never hold; takes it out again if it is already back."""
         if self.table is None:
             return
-        archived_end = self.table.snapshot().archived_end(self.partition)
+        archived_end = self._archived_end(self.table)
         entries = self._entries()
         held = next((one for one in entries.held() if one.entry_id == entry_id), None)
         if held is not None and held.gap.start < held.gap.end and archived_end > held.gap.start:

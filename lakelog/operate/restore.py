@@ -67,11 +67,17 @@ def brought_back(topic: Topic, hot: HotLog, table: ColdTable | None) -> Restored
 
     Args:
         table: None for an untiered topic.
+
+    Raises:
+        ArchivedElsewhereError: another table is the topic's, and may be away.
     """
+    into = hot.archived_into()
+    if table is not None:
+        into.settle(topic, table)
     cold = ColdSnapshot() if table is None else table.snapshot()
     partitions = topic.topic_partitions()
     at_least = {tp: cold.archived_end(tp.partition) for tp in partitions}
-    reserve = None if table is None else reserving(topic, table)
+    reserve = None if table is None else reserving(topic, table, into.settle)
     hot.recover_all(at_least, reserve, topic_id=topic.topic_id)
     seen = hot.offsets(partitions, topic_id=topic.topic_id)
     return RestoredTopic(

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from ..cold.change import Change
 from ..cold.registers import LogStart
 from ..cold.reserve import reserving
 from ..cold.table import ColdTable
 from ..errors import (
     ColdTierError,
-    ColdTierUnavailableError,
     CommitConflictError,
     ContradictionError,
     ForeignTableError,
-    LakelogError,
+    HotTierUnavailableError,
     PolicyViolationError,
     RecoveryNeededError,
 )
-from ..hot.archived_into import ArchivedInto
 from ..hot.hot_log import HotLog
 from ..offsets import check_offset
 from ..record import TopicPartition
@@ -47,6 +47,7 @@ class UnifiedLog(TopicLog):
         Raises:
             OffsetOutOfRangeError: past the log end, or negative other than -1.
             PolicyViolationError: the topic is compacted without ``delete``.
+            ArchivedElsewhereError: another table is the topic's, and may be away; nothing changed.
             CommitConflictError: others kept committing to the cold tier; repeat the call.
         """
         topic_partition = self.topic.partition(partition)
@@ -54,7 +55,10 @@ class UnifiedLog(TopicLog):
             topic = self._deletable()
             look, start = self._raised_log_start(topic_partition, offset)
             # Register first: records that are no longer hot must by then be known as deleted.
-            if self._tiers.table is None or look.cold.log_start(partition) >= start:
+            if self._tiers.table is None:
+                break
+            self.hot.archived_into().settle(topic, self._tiers.table)
+            if look.cold.log_start(partition) >= start:
                 break
             change = Change(
                 registers={LogStart(partition): start}, config_version=topic.config_version
@@ -98,13 +102,13 @@ class UnifiedLog(TopicLog):
             self.hot.recover(topic_partition, at_least, topic_id=self.topic.topic_id)
             return
         try:
-            self._check_is_archived_into(table)
+            self._settle(self.topic, table)
             cold = self._tiers.cold()
             known = max(at_least, cold.archived_end(partition), cold.log_start(partition))
             self.hot.recover(
                 topic_partition,
                 known,
-                reserving(self.topic, table),
+                reserving(self.topic, table, self._settle),
                 topic_id=self.topic.topic_id,
             )
         except (ContradictionError, ForeignTableError):
@@ -119,29 +123,16 @@ class UnifiedLog(TopicLog):
 
     # -- how -------------------------------------------------------------------------------------
 
-    def _check_is_archived_into(self, table: ColdTable) -> None:
-        """Offsets that were reserved in another table could be given out again by the topic's own.
+    def _settle(self, topic: Topic, table: ColdTable) -> None:
+        """Offsets that another table reserved could be given out again by the topic's own.
 
         Raises:
-            ColdTierUnavailableError: Redis knows another table as the topic's.
+            ArchivedElsewhereError: another one is the topic's.
         """
-        first = self.topic.partition(0)
-        try:
-            text = self.hot.segments([first], oldest=1)[first].archived_into
-        except LakelogError:
-            return  # another server's, which cannot be asked now; archivers ask, too
-        if text is None:
-            return
-        said, found, where = ArchivedInto.of_text(text), table.table_id(), table.where
-        # As for archivers: one that was dropped from a catalog is made again there.
-        if said.table_id == found or (found is None and said.where == where and not table.is_local):
-            return
-        raise ColdTierUnavailableError(
-            f"topic {self.topic.name!r} is archived into the table at {said.where}, and at {where} "
-            f"lies {'none' if found is None else 'another one'}. Is its disk mounted, or has its "
-            "folder another name? Bring it back, or open the log with the first one's cold root",
-            path=where,
-        )
+        # Another server may know, and not answer now. None is made then (see `making`), and
+        # archivers ask, too.
+        with suppress(HotTierUnavailableError):
+            self.hot.archived_into().settle(topic, table)
 
     def _deletable(self) -> Topic:
         """The topic as it is now, not as it was when this log was opened.

@@ -60,6 +60,7 @@ from ..committing import (
     tell_purge,
 )
 from ..leftovers import Discarded, Leftovers
+from ..making import Making, anybody
 from ..mirror import AddColumns, Alteration, SetComment, SetProperties, next_alteration
 from ..ordered_rows import Spacing
 from ..planned import check_plan
@@ -149,6 +150,7 @@ class NamedTable(TimestampLookup[EitherView]):
         rows_of: how hot ranges are read, on executors.
         newest_config: as for `PathTable`.
         naming: held while the table is made, so that nobody else makes it at that time.
+        making: as for `PathTable`.
     """
 
     def __init__(
@@ -161,10 +163,12 @@ class NamedTable(TimestampLookup[EitherView]):
         *,
         location: Location | None = None,
         naming: Callable[[], AbstractContextManager[None]] = nullcontext,
+        making: Making = anybody,
     ) -> None:
         self.name = name
         self._newest_config = newest_config
         self._naming = naming
+        self._making = making
         self._topic = topic
         self._spark = spark
         self._rows_of = rows_of
@@ -457,7 +461,7 @@ class NamedTable(TimestampLookup[EitherView]):
         """Make the table, unless it is there. A process without Redis may make it meanwhile."""
         tries = Tries(f"creating the table {self.name}", CREATE_BACK_OFF)
         while True:
-            with self._naming(), naming(self.name):
+            with self._making(self), self._naming(), naming(self.name):
                 try:
                     create_table(self.spark, self.name, self._topic)
                     return

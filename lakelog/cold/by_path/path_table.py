@@ -44,6 +44,7 @@ from ..committing import (
     tell_purge,
 )
 from ..leftovers import Discarded, Leftovers
+from ..making import Making, anybody
 from ..ordered_rows import Spacing
 from ..parquet.file_scan import offsets_of, scan_file
 from ..parquet.segment_reader import SegmentReader
@@ -110,6 +111,7 @@ class PathTable(TimestampLookup[SegmentReader]):
         rows_of: how hot ranges are read there.
         newest_config: gives the topic's config version from where it is decided. Called right
             before a commit that follows from a policy; default: the table's properties alone tell.
+        making: held while the table is made; it refuses where it must not be.
         store_clock: for tests; tells the age of files. Default: the store's own clock.
     """
 
@@ -121,12 +123,14 @@ class PathTable(TimestampLookup[SegmentReader]):
         rows_of: RowsOf,
         *,
         newest_config: Callable[[], int] | None = None,
+        making: Making = anybody,
         store_clock: Clock | None = None,
     ) -> None:
         self._topic = topic
         self._engine = engine
         self.storage = storage
         self._newest_config = newest_config
+        self._making = making
         self._rows_of = rows_of
         self._log = DeltaLog(storage, topic)
         self._reader = SegmentReader(storage, self._log.path)
@@ -204,7 +208,8 @@ class PathTable(TimestampLookup[SegmentReader]):
                 if purging.is_marked(self.storage, self.path):
                     raise deleted_topic(self._topic)
                 properties = table_properties(self._topic) | READABLE_BY_ALL
-                self._log.create(properties, value_columns(self._topic))
+                with self._making(self):
+                    self._log.create(properties, value_columns(self._topic))
                 self._write_settings()  # another process may have made it with older settings
                 snapshot = self.snapshot()
             # The table gets columns before the files that have them, and no columns but those.

@@ -339,7 +339,7 @@ class Importer:
                 number: _reserved(one.log_end)
                 for number, one in enumerate(begun.exported.partitions)
             }
-            later = reserving(topic, begun.table)
+            later = reserving(topic, begun.table, self._hot.archived_into().settle)
 
             def reserve(at_least: Mapping[TopicPartition, int]) -> dict[TopicPartition, Reserved]:
                 first = {

@@ -14,6 +14,7 @@ from msgspec import Struct
 from ...cold.by_name.names import TableName, parse_schema
 from ...cold.by_path.path_table import PathTable
 from ...cold.change import RowsOf, nothing_hot
+from ...cold.making import Making, anybody
 from ...cold.store.storage import Storage
 from ...cold.store.vended_credentials import Vended
 from ...cold.table import ColdTable
@@ -122,9 +123,12 @@ class PathRoot(Struct, frozen=True):
         engine: Engine = InlineEngine(),  # noqa: B008, it has no state
         newest_config: Callable[[], int] | None = None,
         naming: Callable[[], AbstractContextManager[None]] = nullcontext,
+        making: Making = anybody,
     ) -> PathTable:
         """See `ColdRoot.table`. Of two first commits, the store refuses one."""
-        return PathTable(topic, self._of(topic), engine, rows_of, newest_config=newest_config)
+        return PathTable(
+            topic, self._of(topic), engine, rows_of, newest_config=newest_config, making=making
+        )
 
     def forget(self, topic: Topic) -> None:
         """See `ColdRoot.forget`."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
 from ...cold.change import RowsOf, nothing_hot
+from ...cold.making import Making, anybody
 from ...cold.table import ColdTable
 from ...engines.engine import Engine, InlineEngine
 from ...topic import Topic
@@ -113,13 +114,14 @@ class ColdRoot(Protocol):
         engine: Engine = InlineEngine(),  # noqa: B008, it has no state
         newest_config: Callable[[], int] | None = None,
         naming: Callable[[], AbstractContextManager[None]] = nullcontext,
+        making: Making = anybody,
     ) -> ColdTable:
         """A topic's table, opened anew.
 
         Args:
             rows_of: left out by those who archive nothing.
             engine: where files at paths are read and written.
-            newest_config: see the tables.
+            newest_config, making: see the tables.
             naming: held while a catalog makes the table, so that nobody else does at that time.
         """
         ...

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 
 from ...clock import Clock
 from ...cold.change import nothing_hot
+from ...cold.making import anybody
 from ...cold.table import ColdTable
 from ...engines.engine import Engine, InlineEngine
 from ...errors import HotTierUnavailableError, InvalidArgumentError
@@ -142,7 +144,11 @@ class LogPlace(Struct, frozen=True):
             engine=engine,
             newest_config=newest_config,
             naming=nullcontext if self.hot is None else lambda: self.open_hot().naming(topic),
+            making=anybody if self.hot is None else partial(self._making, topic),
         )
+
+    def _making(self, topic: Topic, table: ColdTable) -> AbstractContextManager[None]:
+        return self.open_hot().archived_into().making(topic, table)
 
     @contextmanager
     def naming_status(self) -> Iterator[None]:
