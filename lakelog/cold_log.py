@@ -398,6 +398,7 @@ class ColdLog:
             InvalidArgumentError: `to` is in the cold root, or holds something else; or a topic is
                 archived into a table by name.
             MissingFileError, CorruptRecordError: a table's file is gone or damaged.
+            ArchivedElsewhereError: a topic's table is away, or another one is the topic's.
             ColdTierError: a table cannot be read, or the export cannot be written.
         """
         from . import __version__
@@ -415,10 +416,11 @@ class ColdLog:
         )
         exported_ms = self._clock.now_ms()
         with closing(writer):
+            sources = self._export_sources(found)
             if path_root is not None:
                 KnownExports(path_root.storage).note(writer.where, found, exported_ms)
             return export(
-                self._export_sources(found),
+                sources,
                 writer,
                 exported_ms=exported_ms,
                 version=__version__,

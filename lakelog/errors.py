@@ -707,7 +707,9 @@ class ForeignTableError(ColdTierError):
 
 
 class ArchivedElsewhereError(ColdTierError):
-    """The topic is archived into another table: a topic has one. Nothing was archived here."""
+    """The topic is archived into another table, which may be away: a topic has one. Nothing was
+    changed here.
+    """
 
     topic: str | None = None
     where: str | None = None  # the other one

@@ -489,6 +489,7 @@ class Lakelog(ColdLog):
             self.hot,
             self._cold_table(found),
             current_topic=lambda: self.topics.renewed(found),
+            may_make=self._place.check_may_make,
         )
 
     def cleanup(
@@ -790,6 +791,7 @@ class Lakelog(ColdLog):
             TopicExistsError: another topic has the name, or got it meanwhile.
             QuotaExceededError: there would be more topics than the keyspace may have.
             InvalidArgumentError: no cold root at a path was given, or a topic is untiered.
+            ArchivedElsewhereError: the folder of the cold root is away, as the log's topics tell.
             ColdTierError: the export cannot be read, or the cold root not be written.
         """
         from .operate.transfer.importing import Importer
@@ -806,6 +808,7 @@ class Lakelog(ColdLog):
             self._place.source.keyspace,
         )
         names = [topics] if isinstance(topics, str) else topics
+        self._place.check_is_there()
         with closing(open_reader(source, storage_options)) as reader:
             return importer.run(reader, names, name, config or {}, progress)
 
@@ -963,9 +966,13 @@ class Lakelog(ColdLog):
 
         groups = self._group_records.read().offsets  # before any topic is looked at
         rows_of = HotRows(self._place.source)
-        return [
-            ExportSource(topic, self._table(topic), self.hot, rows_of, groups) for topic in topics
-        ]
+        sources = []
+        for topic in topics:
+            table = self._table(topic)
+            if table is not None:
+                self.hot.check_own(topic, table)
+            sources.append(ExportSource(topic, table, self.hot, rows_of, groups))
+        return sources
 
     def _recorder_of(self, records: GroupRecords, root: ColdRoot) -> GroupRecorder:
         from .operate.recorded_groups.recorder import GroupRecorder
@@ -1010,16 +1017,19 @@ class Lakelog(ColdLog):
     def _cleaner(self, topic: Topic) -> Cleanup:
         from .cleanup.cleanup import Cleanup
 
+        table = self._cold_table(topic)
+
         def hot() -> dict[int, HotSegments]:
             seen = self.hot.segments(topic.topic_partitions(), topic_id=topic.topic_id)
             return {tp.partition: offsets for tp, offsets in seen.items()}
 
         return Cleanup(
             topic,
-            self._cold_table(topic),
+            table,
             self._clock,
             hot=hot,
             current_topic=lambda: self.topics.renewed(topic),
+            check_own=lambda: self.hot.check_own(topic, table),
         )
 
     def _forget(self, topic: Topic, report: CleanupReport) -> dict[int, OffsetRange]:

@@ -239,6 +239,8 @@ class HotOffsets(Struct, frozen=True, gc=False):
     #: The last calls of producers with checksums, if they were asked for; see `producer_calls`.
     calls: tuple[ProducerCall, ...] = ()
     segment_count: int = 1  # with the open one
+    #: Of a topic's first partition: see `hot.archived_into`.
+    archived_into: str | None = None
 
     @property
     def needs_room(self) -> bool:
@@ -258,8 +260,6 @@ class HotSegments(HotOffsets, frozen=True, gc=False):
     segments: tuple[HotSegment, ...] = ()
     #: The offsets of segments that are there and were not asked for; empty: none.
     unseen: OffsetRange = NO_OFFSETS
-    #: Of a topic's first partition: see `hot.archived_into`.
-    archived_into: str | None = None
 
     @property
     def held_bytes(self) -> int:

@@ -441,6 +441,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "HotLog.raise_log_start": lambda w: w.hot.raise_log_start(TP, 1),
     "HotLog.read": lambda w: drained(w.hot.read(TopicPartition("local", 0), 0)),
     "HotLog.recover": lambda w: w.hot.recover(TP, 0),
+    "HotLog.check_own": lambda w: w.hot.check_own(w.topic, w.table),
     "HotLog.naming": lambda w: held(w.hot.naming(w.topic)),
     "HotLog.naming_status": lambda w: held(w.hot.naming_status()),
     "HotLog.recover_all": lambda w: w.hot.recover_all({TP: 0}),

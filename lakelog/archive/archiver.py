@@ -120,6 +120,7 @@ class Archiver:
         table: the topic's cold tier; its executors read the same hot tier.
         current_topic: looks the topic up again. Asked before each look and before each trim, so
             that added partitions and changed settings count at once.
+        may_make: refuses where the topic's first table must not be made now; asked before.
 
     Raises:
         InvalidArgumentError: the topic has no cold tier.
@@ -132,11 +133,13 @@ class Archiver:
         table: ColdTable,
         *,
         current_topic: Callable[[], Topic] | None = None,
+        may_make: Callable[[Topic], None] = lambda topic: None,
     ) -> None:
         self._topic = _tiered(topic)
         self._hot = hot
         self._table = table
         self._current_topic = current_topic
+        self._may_make = may_make
         self._cold: ColdSnapshot | None = None  # the newest seen; others may be ahead of it
         self._is_known = False  # whether Redis knows the table as the topic's
         self._was_full = False  # whether it gave room at the last look
@@ -284,6 +287,8 @@ class Archiver:
         # terminates.
         while (change := plan(self._topic, look.hot, look.cold, limit, look.now_ms)).partitions:
             failpoint("archive.after_plan")
+            if not self._is_known:
+                self._may_make(self._topic)
             try:
                 self._hot.cold_quota().check(self._topic, look.cold.files.size_bytes)
             except QuotaExceededError as error:

@@ -66,6 +66,7 @@ class Cleanup:
             does ``retention.bytes`` count what is not archived.
         current_topic: looks the topic up again, at each plan; a commit that a policy asks for is
             refused once the settings have changed. Default: the table's properties tell.
+        check_own: refuses if another table is the topic's; asked before anything is planned.
     """
 
     def __init__(
@@ -76,8 +77,10 @@ class Cleanup:
         *,
         hot: Callable[[], Mapping[int, HotSegments]] | None = None,
         current_topic: Callable[[], Topic] | None = None,
+        check_own: Callable[[], None] = lambda: None,
     ) -> None:
         self._subject = _Subject(topic, table, clock or SystemClock(), hot, current_topic)
+        self._check_own = check_own
 
     @property
     def topic(self) -> Topic:
@@ -93,6 +96,7 @@ class Cleanup:
         Raises:
             InvalidConfigError: the settings are not legal.
         """
+        self._check_own()
         subject = self._subject
         current = subject.reload_topic()
         hot, cold = subject.hot_and_snapshot()
@@ -112,6 +116,7 @@ class Cleanup:
         Raises:
             InvalidArgumentError: not a step.
             ContradictionError, ForeignTableError: the table must not be touched.
+            ArchivedElsewhereError: another one is the topic's, and may be away.
         """
         unknown = set(steps) - set(STEPS)
         if unknown:
@@ -119,6 +124,7 @@ class Cleanup:
                 f"{sorted(unknown)[0]!r} is not a step of cleanup; they are {', '.join(STEPS)}"
             )
         started_s = time.monotonic()
+        self._check_own()
         self._subject.reload_topic()
         run = _Run(self._subject)
         choices = Choices()

@@ -82,6 +82,31 @@ def standing(said: ArchivedInto | None, table_id: str | None, where: str) -> Sta
     return Standing.OWN if said.where == where else Standing.FREE
 
 
+def check_own(topic: Topic, table: OpenedTable, text: str | None) -> None:
+    """Refuses a table that is not the topic's own. Changes nothing.
+
+    Args:
+        text: which table Redis remembers as the topic's, as `HotOffsets` have it; None: none.
+
+    Raises:
+        ArchivedElsewhereError: another one is.
+        ColdTierError: from the table.
+    """
+    said = None if text is None else ArchivedInto.of_text(text)
+    if said is None or _is_trusted(said, table):
+        return
+    table_id = table.table_id()
+    if standing(said, table_id, table.where) is Standing.OTHER:
+        raise archived_elsewhere(topic, said, table.where, is_there=table_id is not None)
+
+
+def _is_trusted(said: ArchivedInto, table: OpenedTable) -> bool:
+    """A folder may be one to which nothing is mounted now, and its look costs no round trip. What a
+    catalog or an object store has no more was dropped there, and is made again.
+    """
+    return said.where == table.where and not table.is_local
+
+
 def archived_elsewhere(
     topic: Topic, said: ArchivedInto, where: str, *, is_there: bool
 ) -> ArchivedElsewhereError:
@@ -135,12 +160,9 @@ class ArchivedIntoRegister:
 
     def settle_said(self, topic: Topic, table: OpenedTable, said: ArchivedInto | None) -> Standing:
         """As `settle`, if it is known what Redis remembers."""
-        where = table.where
-        # A folder may be one to which nothing is mounted now. Its look costs no round trip. What a
-        # catalog or an object store has no more was dropped there, and is made again.
-        if said is not None and said.where == where and not table.is_local:
+        if said is not None and _is_trusted(said, table):
             return Standing.OWN
-        table_id = table.table_id()
+        table_id, where = table.table_id(), table.where
         found = standing(said, table_id, where)
         if table_id is not None and found is Standing.FREE:
             said = self.say(topic, ArchivedInto(table_id, where), over=said is not None)

@@ -37,7 +37,7 @@ from .append import (
     read_answer,
 )
 from .append_looks import AppendLooks
-from .archived_into import ArchivedIntoRegister
+from .archived_into import ArchivedIntoRegister, OpenedTable, check_own
 from .arrivals import Arrivals
 from .beats import Beats
 from .clock_skew import time_ms
@@ -378,6 +378,18 @@ class HotLog:
     def archived_into(self) -> ArchivedIntoRegister:
         """Which tables topics are archived into."""
         return ArchivedIntoRegister(self._servers, self._keys)
+
+    def check_own(self, topic: Topic, table: OpenedTable) -> None:
+        """Refuses a table that is not the topic's own. Changes nothing.
+
+        Raises:
+            ArchivedElsewhereError: the topic is archived into another one.
+            UnknownTopicIdError, UnknownTopicOrPartitionError: the topic was dropped.
+            ColdTierError: from the table.
+        """
+        first = topic.partition(0)
+        seen = self.offsets([first], topic_id=topic.topic_id)[first]
+        check_own(topic, table, seen.archived_into)
 
     def cold_quota(self) -> ColdQuota:
         """What the tables of the topics take together, and may take."""

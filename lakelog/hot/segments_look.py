@@ -176,6 +176,7 @@ class _Reply(Struct, frozen=True, gc=False):
             "appended_bytes": appended_bytes,
             "calls": self.calls() if self.producers else (),
             "segment_count": self.count + 1,
+            "archived_into": None if state[18] is None else state[18].decode(),
         }
 
     def calls(self) -> tuple[ProducerCall, ...]:
@@ -226,13 +227,7 @@ class _Pages(Struct, gc=False):
         closed, unseen = self._joined(last.oldest, last.count)
         segments = declared.segments(closed, open_segment.base_offset)
         segments.append(open_segment)
-        into = last.state[18]
-        return HotSegments(
-            **figures,
-            segments=tuple(segments),
-            unseen=unseen,
-            archived_into=None if into is None else into.decode(),
-        )
+        return HotSegments(**figures, segments=tuple(segments), unseen=unseen)
 
     def _forget_trimmed(self, local_log_start: int) -> None:
         """As ``trimming`` in common.lua does."""

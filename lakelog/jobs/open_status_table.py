@@ -36,10 +36,10 @@ def open_status_table(
     assert isinstance(root, PathRoot)  # there are no others
     schema = root.schema
     if schema is None:
-        return PathStatusTable(root.storage)
+        return PathStatusTable(root.storage, making=naming)
 
     def register(path: str) -> None:
         with naming():
             register_status(session(), schema, path)
 
-    return PathStatusTable(root.storage, after_create=register)
+    return PathStatusTable(root.storage, after_create=register, making=naming)

@@ -6,6 +6,7 @@ import json
 import logging
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta, timezone
 from typing import Any
 from uuid import uuid4
@@ -53,13 +54,18 @@ class PathStatusTable:
 
     Args:
         after_create: called once, with the table's path, before this object's first commit.
+        making: held while it is made.
     """
 
     def __init__(
-        self, storage: Storage, *, after_create: Callable[[str], None] | None = None
+        self,
+        storage: Storage,
+        *,
+        after_create: Callable[[str], None] | None = None,
+        making: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._after_create = after_create
-        self._table = RootTable(storage, DEFINITION, self._check)
+        self._table = RootTable(storage, DEFINITION, self._check, making)
         self.path = self._table.path
 
     def done_rows(self, key: RunKey) -> pa.Table:

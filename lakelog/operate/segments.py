@@ -15,6 +15,7 @@ from ..cold.table import ColdSnapshot
 from ..errors import InvalidArgumentError
 from ..hot.inspection import HotLook, Inspection, StoredEntry
 from ..producer_calls import ProducerCall
+from ..read.tiers import check_is_there
 from ..read.topic_log import TopicLog
 from ..read.unified_log import UnifiedLog
 from ..record import MAX_OFFSET, OffsetRange, Record, RecordRows, TopicPartition
@@ -78,6 +79,7 @@ def segments(
 
     Raises:
         InvalidArgumentError: the hot tier is asked for, but the log has none.
+        ArchivedElsewhereError: the cold tier is asked for, and its table is away.
     """
     tiers = tiers_of(log) if tiers is None else tiers
     numbers = list(range(log.topic.partitions) if partitions is None else partitions)
@@ -86,7 +88,10 @@ def segments(
     if HOT in tiers:
         inspection = inspection_of(log)
         looks = {tp: inspection.look(tp, log.topic.topic_id) for tp in asked}
-    cold = log.table.unchecked() if log.table is not None and COLD in tiers else None
+    cold = None
+    if log.table is not None and COLD in tiers:
+        cold = log.table.unchecked()
+        check_is_there(log.topic, log.hot, log.table, cold)
     rows: list[SegmentRow] = []
     for tp in asked:
         if cold is not None:

@@ -28,6 +28,7 @@ from ..errors import (
 )
 from ..hot.hot_log import HotLog
 from ..hot.inspection import HotLook
+from ..read.tiers import check_is_there
 from ..read.topic_log import TopicLog
 from ..read.unified_log import UnifiedLog
 from ..record import MAX_OFFSET, RECORDS, OffsetRange, TopicPartition
@@ -218,7 +219,9 @@ class _Once(Struct):
     def _cold(self, findings: list[Finding]) -> ColdSnapshot | None:
         assert self.log.table is not None
         try:
-            return self.log.table.unchecked()
+            cold = self.log.table.unchecked()
+            check_is_there(self.log.topic, self.log.hot, self.log.table, cold)
+            return cold
         except _NOT_DAMAGE:
             raise
         except LakelogError as error:

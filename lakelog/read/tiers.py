@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import NoReturn
 
 import pyarrow as pa
@@ -12,8 +13,9 @@ from msgspec.structs import replace
 from .. import compute as pc
 from ..cold.committing import deleted_topic
 from ..cold.offset_ranges import merged
-from ..cold.table import ColdRows, ColdSnapshot, ColdTable
+from ..cold.table import NO_TABLE, ColdRows, ColdSnapshot, ColdTable
 from ..errors import OffsetOutOfRangeError, RecoveryNeededError
+from ..hot.archived_into import check_own
 from ..offsets import HotOffsets, HotSegments, LogOffsets
 from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
@@ -101,6 +103,8 @@ class Tiers:
         """What the partitions are across both tiers, and the cold one, which is looked at now."""
         self._follow(hot.values())
         cold = self.cold()
+        if self.table is not None:
+            check_is_there(self.topic, self.hot, self.table, cold, hot)
         ahead = [tp for tp in asked if _cold_end(cold, tp.partition) > hot[tp].log_end]
         # Either it was appended and archived between the two looks, or the server lost its tail. A
         # log end read after the snapshot tells: it must have reached what the snapshot holds.
@@ -163,6 +167,30 @@ class Tiers:
     def trimmed(self, topic_partition: TopicPartition, local_log_start: int) -> None:
         """Take note of where the hot records begin."""
         self._local_log_starts[topic_partition.partition] = local_log_start
+
+
+def check_is_there(
+    topic: Topic,
+    hot: HotTier,
+    table: ColdTable,
+    cold: ColdSnapshot,
+    seen: Mapping[TopicPartition, HotOffsets] = MappingProxyType({}),
+) -> None:
+    """Refuses that there is no table where the topic is archived into one, which may be away: what
+    it holds would look as if it were no more.
+
+    Args:
+        cold: the newest snapshot of the table.
+        seen: what the hot tier said just before, of some partitions.
+
+    Raises:
+        ArchivedElsewhereError: so it is.
+    """
+    if cold.version != NO_TABLE:
+        return
+    first = topic.partition(0)
+    one = seen.get(first) or hot.offsets([first], topic_id=topic.topic_id)[first]
+    check_own(topic, table, one.archived_into)
 
 
 def join(hot: HotOffsets, cold: ColdSnapshot, partition: int) -> LogOffsets:

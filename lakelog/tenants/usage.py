@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ..cold.table import ColdTable
+from ..cold.table import NO_TABLE, ColdTable
 from ..config import (
     KEYSPACE_SETTINGS,
     QUOTA_BYTE_RATE,
@@ -68,7 +68,10 @@ def _cold_bytes(
         try:
             table = table_of(topic)
             if table is not None:
-                sizes[topic] = table.snapshot().files.size_bytes
+                cold = table.snapshot()
+                if cold.version == NO_TABLE and topic.deleted_ms is None:
+                    hot.check_own(topic, table)  # it may be away
+                sizes[topic] = cold.files.size_bytes
         except LakelogError:
             return None
     quota.retain(topic.topic_id for topic in sizes)

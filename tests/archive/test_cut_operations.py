@@ -138,7 +138,8 @@ def test_a_file_cut_within_it_loses_no_record_and_uses_no_offset_twice(
         assert may_read(values_of(log, 0, start), expected, operation, start), place
         for _ in range(2):
             tiers.producer_id, tiers.sequences = tiers.producer_id + 1, {}
-            reserve = reserving(tiers.topic, tiers.table()) if operation.tiered else None
+            settle = tiers.hot.archived_into().settle
+            reserve = reserving(tiers.topic, tiers.table(), settle) if operation.tiered else None
             end = tiers.hot.recover(tp(tiers), 0, reserve).log_end
             assert end not in expected, place
             tiers._append(0, [b"after %d" % end])

@@ -10,12 +10,16 @@ from pathlib import Path
 import pytest
 
 from lakelog import Lakelog
+from lakelog import compute as pc
+from lakelog.cli.main import main
 from lakelog.cold.by_path.delta_log import DeltaLog
 from lakelog.cold.reserve import reserve
 from lakelog.cold.schema import table_properties
 from lakelog.cold.store.storage import Storage
 from lakelog.errors import ArchivedElsewhereError, LakelogError, RestoreFailedError
 from lakelog.hot.archived_into import ArchivedInto
+from lakelog.operate.finding import Kind
+from lakelog.operate.segments import segments
 
 SETTINGS = {"retention.ms": -1, "local.retention.ms": -1}
 
@@ -69,6 +73,10 @@ def away(root: Path) -> Iterator[Path]:
         elsewhere.rename(root)
 
 
+def folder(lake: Lakelog) -> Path:
+    return Path(str(lake.place.cold))
+
+
 def hot(lake: Lakelog) -> object:
     return lake.hot.segments(lake.topics.get("orders").topic_partitions())
 
@@ -89,6 +97,103 @@ def test_what_changes_records_is_refused(connect: Connect, root: Path, change: s
     assert hot(connect()) == before
     assert connect().archive("orders")[0].records == 5
     assert values(connect()) == [b"v%d" % n for n in range(15)]
+
+
+LOOKS: dict[str, Callable[[Lakelog], object]] = {
+    "read": lambda lake: lake.log("orders").read(0, 12).to_arrow(),
+    "seek": lambda lake: lake.log("orders").seek(0, "2001-01-01T00:00:00Z"),
+    "offsets": lambda lake: lake.log("orders").offsets(),
+    "segments": lambda lake: segments(lake.log("orders")),
+    "erase": lambda lake: lake.erase("orders", "k1", dry_run=True),
+    "cleanup plan": lambda lake: lake.cleanup_plan(),
+    "export": lambda lake: lake.export(folder(lake).with_name("export")),
+    "groups": lambda lake: lake.record_groups(),
+    "import": lambda lake: lake.import_topics(folder(lake).with_name("exported")),
+}
+
+
+@pytest.mark.parametrize("local_retention_ms", [-1, 0])
+@pytest.mark.parametrize("look", LOOKS)
+def test_what_goes_by_the_table_says_that_it_is_away(
+    connect: Connect, root: Path, look: str, local_retention_ms: int
+) -> None:
+    """Else what it holds would look as if it had never been, or were no more."""
+    lake = connect()
+    lake.topics.alter("orders", {"local.retention.ms": local_retention_ms})
+    lake.archive("orders", until=12)
+    with lake.consumer("orders", group_id="readers") as consumer:
+        consumer.poll(timeout_ms=1_000)
+        consumer.commit()
+    lake.export(root.with_name("exported"))
+    with away(root), pytest.raises(ArchivedElsewhereError, match="it is not there now"):
+        LOOKS[look](connect())
+    assert values(connect()) == [b"v%d" % n for n in range(15)]
+
+
+def test_what_tells_of_many_topics_tells_of_it_and_the_others(connect: Connect, root: Path) -> None:
+    connect().topics.create("hot", 1, {"remote.storage.enable": False})
+    connect().topics.create("sales", 1)
+    with away(root):
+        lake = connect()
+        seen = lake.status()
+        assert {one.topic_partition.topic for one in seen.partitions} == {"hot", "sales"}
+        assert [type(one.error) for one in seen.failures] == [ArchivedElsewhereError]
+        found = lake.check()
+        assert {(one.topic, one.kind) for one in found.findings} == {("orders", Kind.TABLE)}
+        assert all("it is not there now" in one.what for one in found.findings)
+        assert lake.check("sales").findings == ()
+        failed = lake.metrics().filter(pc.equal(lake.metrics()["metric"], "lakelog_topic_failed"))
+        assert failed.num_rows == 1
+        cold_bytes = [one for one in lake.quotas() if one.quota == "lakelog.quota.cold.bytes"]
+        assert [one.used for one in cold_bytes] == [None]
+
+
+def test_cleanup_changes_no_other_table_and_says_so(
+    connect: Connect, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = connect()
+    lake.topics.create("sales", 1)
+    source = lake.place.source.url
+    given = ["--redis", source, "--cold", str(root), "--engine", "inline"]
+    with away(root):
+        for command in (["cleanup", "run"], ["cleanup", "plan"], ["archive"], ["status"]):
+            assert main([*given, *command]) == 1
+            assert "it is not there now" in capsys.readouterr().err
+        for command in (["cleanup", "run", "sales"], ["archive", "sales"], ["check", "sales"]):
+            assert main([*given, *command]) == 0
+        assert main([*given, "segments", "list", "orders"]) == 1
+        assert "it is not there now" in capsys.readouterr().err
+        assert main([*given, "segments", "list", "orders", "--tier", "hot"]) == 0
+
+
+def test_another_topics_first_table_is_not_made_in_an_empty_mount_point(
+    connect: Connect, root: Path
+) -> None:
+    """Once the disk is back, it would be hidden, with all that was trimmed for it."""
+    lake = connect()
+    lake.topics.create("sales", 1, {"local.retention.ms": 0})
+    with lake.producer() as producer:
+        producer.send("sales", "a").result()
+    with (
+        away(root),
+        pytest.raises(ArchivedElsewhereError, match="'sales' has no table yet, and none is"),
+    ):
+        connect().archive("sales")
+    assert connect().archive("sales")[0].records == 1
+
+
+def test_all_that_is_gone_for_good_is_adopted_topic_by_topic(connect: Connect, root: Path) -> None:
+    lake = connect()
+    lake.topics.create("sales", 1, SETTINGS)
+    with lake.producer() as producer:
+        producer.send("sales", "a").result()
+    lake.archive()
+    shutil.rmtree(root)
+    lake = connect()
+    with pytest.raises(ArchivedElsewhereError, match="lakelog archive sales --adopt"):
+        lake.archive("orders", adopt=True)
+    assert lake.archive("sales", adopt=True)[0].records == 1
+    assert lake.archive("orders")[0].records == 15
 
 
 def test_an_entry_stays_in_quarantine_that_the_archive_has_gone_past(

@@ -129,9 +129,10 @@ def test_a_recovery_that_slept_through_another_restart_starts_anew(lossy):
     it = lossy()
     it.lose(0)
     sleeper, given = it.log(), []
+    reserve = reserving(sleeper.topic, sleeper.table, sleeper.hot.archived_into().settle)
 
     def oversleep(at_least: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, Reserved]:
-        reserved = reserving(sleeper.topic, sleeper.table)(at_least)
+        reserved = reserve(at_least)
         if not given:
             given.append(reserved[sleeper.topic.partition(0)].offsets.start)
             given.append(it.produce())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
@@ -19,6 +19,7 @@ class RootTable:
 
     Args:
         check: refuses a table that is there and is another one, by raising.
+        making: held while it is made; it refuses where it must not be.
     """
 
     def __init__(
@@ -26,9 +27,11 @@ class RootTable:
         storage: Storage,
         definition: RootTableDefinition,
         check: Callable[[DeltaTable], None],
+        making: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._definition = definition
         self._check = check
+        self._making = making
         self.path = f"{storage.root.rstrip('/')}/{definition.name}"
         self.storage = storage.keyed_for(self.path)
 
@@ -71,6 +74,13 @@ class RootTable:
                 "there. Move it away",
                 path=self.path,
             )
+        with self._making():
+            self._make()
+        table = self.open()
+        assert table is not None  # it was just made
+        return table
+
+    def _make(self) -> None:
         self.storage.make_folder(self.path)
         try:
             DeltaTable.create(
@@ -85,17 +95,13 @@ class RootTable:
                 raise_if_key_not_exists=False,
                 storage_options=self.storage.delta_options(),
             )
-        except (DeltaError, OSError) as error:  # somebody else may have been faster
-            table = self.open()
-            if table is None:
+        except (DeltaError, OSError) as error:
+            if self.open() is None:  # nobody else was faster
                 raise error_class(one_line(error))(
                     f"no Delta table could be made at {self.path}: {one_line(error)}. "
                     f"{self.storage.advice()}",
                     path=self.path,
                 ) from error
-        table = table or self.open()
-        assert table is not None  # it was just made
-        return table
 
     @contextmanager
     def reading(self) -> Iterator[None]:

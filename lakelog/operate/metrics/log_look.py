@@ -10,11 +10,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from ...archive.trouble import reported
-from ...cold.table import ColdSnapshot, ColdTable
+from ...cold.table import NO_TABLE, ColdSnapshot, ColdTable
 from ...errors import LakelogError
 from ...groups.group_records import GroupRecords
 from ...groups.recorded_offset import SeenGroups
 from ...hot import HotLog
+from ...hot.archived_into import check_own
 from ...metrics import of_log as m
 from ...metrics.metric import Measured, Metric, Sample
 from ...offsets import HotSegments, LogOffsets
@@ -49,6 +50,7 @@ class LogLook:
         self._hot = hot
         self._groups = groups
         self._now_ms = now_ms
+        self._table_of = table_of
         self._tables = ColdLooks(table_of)
         self._figures = KnownFigures()
         #: How far partitions were archived at the last look: segments below are not asked for.
@@ -77,7 +79,8 @@ class LogLook:
         self._figures.keep_only({topic.topic_id for topic in topics})
         logs: dict[TopicPartition, LogOffsets] = {}
         for topic in topics:
-            logs |= self._topic(topic, hot, cold.get(topic.topic_id), now_ms, found)
+            seen = self._not_away(topic, hot, cold.get(topic.topic_id))
+            logs |= self._topic(topic, hot, seen, now_ms, found)
         if self._hot is not None:
             _servers(self._hot, topics, found)
             _archivers(self._hot, {topic.name for topic in topics}, now_ms, found)
@@ -107,6 +110,24 @@ class LogLook:
             except LakelogError as error:
                 found.add(m.TOPIC_FAILED, (topic.name, type(error).__name__), 1)
         return seen
+
+    def _not_away(
+        self,
+        topic: Topic,
+        hot: Mapping[TopicPartition, HotSegments] | None,
+        cold: Found | None,
+    ) -> Found | None:
+        """What was found of a topic, or why that is not its own table."""
+        first = None if hot is None else hot.get(topic.partition(0))
+        if not isinstance(cold, ColdSnapshot) or cold.version != NO_TABLE or first is None:
+            return cold
+        try:
+            table = self._table_of(topic)
+            if table is not None:
+                check_own(topic, table, first.archived_into)
+        except LakelogError as error:
+            return error
+        return cold
 
     def _topic(
         self,

@@ -18,9 +18,9 @@ def open_groups_table(
     """The table of groups of a cold root.
 
     Args:
-        naming: held while a catalog makes the table, so that nobody else does at that time.
+        naming: held while the table is made; see `LogPlace.naming_status`.
     """
     if isinstance(root, NamedRoot):
         return NamedGroupsTable(root.schema, root.spark, naming)
     assert isinstance(root, PathRoot)  # there are no others
-    return PathGroupsTable(root.storage)
+    return PathGroupsTable(root.storage, naming)

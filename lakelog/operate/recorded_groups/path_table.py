@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from uuid import UUID
 
 from deltalake import CommitProperties, DeltaTable, write_deltalake
@@ -25,10 +27,16 @@ logger = logging.getLogger(__name__)
 
 
 class PathGroupsTable:
-    """The table at a path, by delta-rs, without Spark."""
+    """The table at a path, by delta-rs, without Spark.
 
-    def __init__(self, storage: Storage) -> None:
-        self._table = RootTable(storage, DEFINITION, self._check)
+    Args:
+        making: held while it is made.
+    """
+
+    def __init__(
+        self, storage: Storage, making: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> None:
+        self._table = RootTable(storage, DEFINITION, self._check, making)
         self.path = self._table.path
 
     def read(self, keyspace_id: UUID) -> Recording | None:

@@ -18,7 +18,15 @@ from ...cold.change import nothing_hot
 from ...cold.making import anybody
 from ...cold.table import ColdTable
 from ...engines.engine import Engine, InlineEngine
-from ...errors import HotTierUnavailableError, InvalidArgumentError
+from ...errors import (
+    ArchivedElsewhereError,
+    ColdTierError,
+    HotTierAccessError,
+    HotTierUnavailableError,
+    InvalidArgumentError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
 from ...hot.hot_log import HotLog, HotSource
 from ...hot.keys import DEFAULT_KEYSPACE
 from ...once_a_process import OnceAProcess
@@ -147,18 +155,61 @@ class LogPlace(Struct, frozen=True):
             making=anybody if self.hot is None else partial(self._making, topic),
         )
 
+    def check_is_there(self) -> None:
+        """Refuses a local folder under which no topic's table lies any more: its disk may not be
+        mounted, and what is made there now would be hidden once it is.
+
+        Raises:
+            ArchivedElsewhereError: there are tables of topics, as Redis remembers, and none is
+                there.
+            HotTierUnavailableError, HotTierAccessError: Redis does not answer, or refuses us.
+        """
+        if self.hot is None or self.cold is None:
+            return
+        hot = self.open_hot()
+        topics = [topic for topic in hot.topics().list() if topic.config.tiered]
+        tables = [(topic, self.table(topic)) for topic in topics]
+        # The folder first: not everybody may ask Redis about every topic.
+        if any(not table.is_local or _is_there(table) for _, table in tables):
+            return
+        for topic, table in tables:
+            try:
+                hot.check_own(topic, table)
+            except ArchivedElsewhereError as error:
+                if error.where == table.where:
+                    raise
+            except (HotTierAccessError, UnknownTopicIdError, UnknownTopicOrPartitionError):
+                continue  # another's, deleted meanwhile, or lost
+
+    def check_may_make(self, topic: Topic) -> None:
+        """As `check_is_there`, for who would make a topic's first table."""
+        try:
+            self.check_is_there()
+        except ArchivedElsewhereError as error:
+            raise error.changed(
+                message=f"topic {topic.name!r} has no table yet, and none is made in {self.cold} "
+                f"now: {error.message}",
+                topic=topic.name,
+            ) from error
+
     def _making(self, topic: Topic, table: ColdTable) -> AbstractContextManager[None]:
         return self.open_hot().archived_into().making(topic, table)
 
     @contextmanager
     def naming_status(self) -> Iterator[None]:
-        """Held while a catalog makes the table of job runs, so that nobody else does at that time;
-        nobody is kept away while no Redis answers.
+        """Held while a table of the log's own is made, such as that of job runs: none is while the
+        folder is away, and in a catalog nobody else does at that time; nobody is kept away while no
+        Redis answers.
+
+        Raises:
+            ArchivedElsewhereError: see `check_is_there`.
         """
         with ExitStack() as held:
-            if self.hot is not None:
+            if self.hot is not None and self.cold is not None:
                 with suppress(HotTierUnavailableError):
-                    held.enter_context(self.open_hot().naming_status())
+                    self.check_is_there()
+                    if self.cold.schema is not None:
+                        held.enter_context(self.open_hot().naming_status())
             yield
 
     def tiers(self, topic: Topic, *, stored_values: bool = False) -> Tiers:
@@ -334,3 +385,13 @@ class _RedisClock(Struct, frozen=True):
 
     def now_ms(self) -> int:
         return self.source.open().now_ms()
+
+
+def _is_there(table: ColdTable) -> bool:
+    """Whether something lies there, be it damaged."""
+    try:
+        return table.table_id() is not None
+    except ColdTierError:
+        return True
+    except UnknownTopicIdError:  # it is being removed
+        return True
