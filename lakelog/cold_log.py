@@ -521,7 +521,9 @@ class ColdLog:
         """
         return list(self._archived.catalogue().deleted)
 
-    def purge(self, name: str, topic_id: str | UUID | None = None) -> PurgedTopic:
+    def purge(
+        self, name: str, topic_id: str | UUID | None = None, *, gone: bool = False
+    ) -> PurgedTopic:
         """Removes what is kept of a deleted topic, now and for good, and lists what is left.
 
         Readers and archivers that still use it end in an error. A call that was cut short is
@@ -530,13 +532,15 @@ class ColdLog:
 
         Args:
             topic_id: which, of several deleted ones of that name; None for the last.
+            gone: its table is gone for good, so that what Redis kept is all there is to remove.
 
         Raises:
             UnknownTopicOrPartitionError: no deleted topic of that name is kept.
             TopicPurgedError: it came back meanwhile; nothing was removed.
+            ArchivedElsewhereError: its table is not there; see `gone`. Nothing was removed.
             ColdTierError: some of it could not be removed; doing it again goes on.
         """
-        return self._purge(self._deleted_one(name, topic_id))
+        return self._purge(self._deleted_one(name, topic_id), gone=gone)
 
     def erase(
         self,
@@ -748,7 +752,7 @@ class ColdLog:
         found = [topic for topic in self.deleted() if topic.name == name]
         return chosen(name, None if topic_id is None else str(topic_id), found)
 
-    def _purge(self, deleted: Topic) -> PurgedTopic:
+    def _purge(self, deleted: Topic, *, gone: bool = False) -> PurgedTopic:
         from .operate.deletion import purge
 
         return purge(deleted, None, self._opened(deleted), self._place.cold)

@@ -26,6 +26,7 @@ from .cold_mirror import ColdMirror, may_have_table
 from .config import QUOTA_COLD_BYTES
 from .engines.engine import TASKS_AT_ONCE, Engine, InlineEngine
 from .errors import (
+    ArchivedElsewhereError,
     HotTierAccessError,
     HotTierUnavailableError,
     InvalidArgumentError,
@@ -826,7 +827,9 @@ class Lakelog(ColdLog):
             found += self._cold_beside(found).deleted
         return sorted(found, key=lambda topic: topic.deleted_ms or 0)
 
-    def undelete(self, name: str, topic_id: str | UUID | None = None) -> RestoredTopic:
+    def undelete(
+        self, name: str, topic_id: str | UUID | None = None, *, gone: bool = False
+    ) -> RestoredTopic:
         """Brings back a deleted topic: id, settings, all records, producers.
 
         After ``file.delete.delay.ms`` only what is archived comes back, until cleanup removes that
@@ -834,10 +837,12 @@ class Lakelog(ColdLog):
 
         Args:
             topic_id: which, of several deleted ones of that name; None for the last.
+            gone: its table is gone for good, so that what Redis kept comes back alone.
 
         Raises:
             UnknownTopicOrPartitionError: no deleted topic of that name is kept.
             TopicExistsError: there is another topic of that name.
+            ArchivedElsewhereError: its table is not there; see `gone`. Nothing was changed.
             TopicPurgedError: nothing of it is left, or it is being removed for good.
             ColdTierError: its table cannot be read or committed to; nothing was changed.
         """
@@ -846,7 +851,8 @@ class Lakelog(ColdLog):
         topic = self._to_undelete(name, topic_id)
         root = self._place.cold
         is_cold = topic.config.tiered or (root is not None and may_have_table(topic, root))
-        return undelete(topic, self.hot, self.topics, self._opened(topic) if is_cold else None)
+        table = self._opened(topic) if is_cold else None
+        return undelete(topic, self.hot, self.topics, table, gone=gone)
 
     def quarantine(self, topic: str | Topic, partition: int) -> Quarantine:
         """The entries and files of a partition that were moved aside, and the way to do it.
@@ -1061,19 +1067,31 @@ class Lakelog(ColdLog):
                     return topic
             raise
 
-    def _purge(self, deleted: Topic) -> PurgedTopic:
-        from .operate.deletion import purge
+    def _purge(self, deleted: Topic, *, gone: bool = False) -> PurgedTopic:
+        from .operate.deletion import check_not_away, purge
 
         known = any(one.topic_id == deleted.topic_id for one in self.topics.deleted(deleted.name))
         topics = self.topics if known else None
-        root = self._place.cold
-        if deleted.config.tiered:
-            return purge(deleted, topics, self._opened(deleted), root)
-        if root is not None and may_have_table(deleted, root):
-            table = self._opened(deleted)
-            if table.mirrored() is not None:  # it was archived once
-                return purge(deleted, topics, table, root)
-        return purge(deleted, topics, None)
+        root, tiered = self._place.cold, deleted.config.tiered
+        if not tiered and (root is None or not may_have_table(deleted, root)):
+            return purge(deleted, topics, None)
+        table = self._opened(deleted)
+        if topics is not None and deleted.purged_ms is None and not gone:
+            try:
+                check_not_away(deleted, topics, table, "purge")
+            except ArchivedElsewhereError as error:
+                # Where other tables are, the folder is there, and somebody has removed this one.
+                if error.where != table.where or not self._has_tables():
+                    raise
+        if not tiered and table.mirrored() is None:  # it was never archived
+            return purge(deleted, topics, None)
+        return purge(deleted, topics, table, root)
+
+    def _has_tables(self) -> bool:
+        """Whether any table of this keyspace lies under the cold root."""
+        assert self._place.cold is not None
+        found = self._place.cold.catalogue(self._place.source.keyspace)
+        return any((found.topics, found.deleted, found.purged))
 
     def _removals(self) -> Iterator[Removal]:
         from .cleanup.cleanup import Removal

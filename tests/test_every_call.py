@@ -321,6 +321,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "ColdLog.erase dry": lambda w: w.lake.erase("orders", where='value = "no"', dry_run=True),
     "ColdLog.purge": lambda w: w.lake.purge("dropped"),
     "TopicRegistry.deleted": lambda w: w.lake.topics.deleted(),
+    "TopicRegistry.deleted_into": lambda w: w.lake.topics.deleted_into(w.gone),
     "TopicRegistry.has_kept": lambda w: w.lake.topics.has_kept(w.gone),
     "TopicRegistry.may_return": lambda w: w.lake.topics.may_return(w.gone),
     "TopicRegistry.finish_deletion": lambda w: w.lake.topics.finish_deletion(w.gone),

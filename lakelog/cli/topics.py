@@ -155,6 +155,9 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         added.add_argument(
             "--id", metavar="ID", help="which, of several of that name; default: the last one"
         )
+        added.add_argument(
+            "--gone", action="store_true", help="its table is gone for good, not only away"
+        )
     apply = verb("apply", _apply, "make topics match the files that declare them", _APPLY)
     apply.add_argument("paths", nargs="+", metavar="PATH", help="YAML files, or folders of them")
     apply.add_argument("--dry-run", action="store_true", help="show the changes, make none")
@@ -368,7 +371,7 @@ def _delete(arguments: argparse.Namespace) -> Message:
 
 def _undelete(arguments: argparse.Namespace) -> Message:
     with open_log(arguments) as log:
-        restored = log.undelete(arguments.topic, arguments.id)
+        restored = log.undelete(arguments.topic, arguments.id, gone=arguments.gone)
     topic = restored.topic
     said = f"topic {topic.name} is back"
     if not restored.kept_hot:
@@ -378,7 +381,7 @@ def _undelete(arguments: argparse.Namespace) -> Message:
 
 def _purge(arguments: argparse.Namespace) -> Message:
     with open_archived(arguments) as log:
-        purged = log.purge(arguments.topic, arguments.id)
+        purged = log.purge(arguments.topic, arguments.id, gone=arguments.gone)
     cold = purged.cold
     lines = [str(purged)]
     row: dict[str, Any] = {"topic": purged.topic.name, "topic_id": str(purged.topic.topic_id)}

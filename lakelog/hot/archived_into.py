@@ -82,11 +82,12 @@ def standing(said: ArchivedInto | None, table_id: str | None, where: str) -> Sta
     return Standing.OWN if said.where == where else Standing.FREE
 
 
-def check_own(topic: Topic, table: OpenedTable, text: str | None) -> None:
+def check_own(topic: Topic, table: OpenedTable, text: str | None, gone: str = "") -> None:
     """Refuses a table that is not the topic's own. Changes nothing.
 
     Args:
         text: which table Redis remembers as the topic's, as `HotOffsets` have it; None: none.
+        gone: what to do where it is gone for good; default: to adopt another.
 
     Raises:
         ArchivedElsewhereError: another one is.
@@ -97,7 +98,8 @@ def check_own(topic: Topic, table: OpenedTable, text: str | None) -> None:
         return
     table_id = table.table_id()
     if standing(said, table_id, table.where) is Standing.OTHER:
-        raise archived_elsewhere(topic, said, table.where, is_there=table_id is not None)
+        is_there = table_id is not None
+        raise archived_elsewhere(topic, said, table.where, is_there=is_there, gone=gone)
 
 
 def _is_trusted(said: ArchivedInto, table: OpenedTable) -> bool:
@@ -108,13 +110,14 @@ def _is_trusted(said: ArchivedInto, table: OpenedTable) -> bool:
 
 
 def archived_elsewhere(
-    topic: Topic, said: ArchivedInto, where: str, *, is_there: bool
+    topic: Topic, said: ArchivedInto, where: str, *, is_there: bool, gone: str = ""
 ) -> ArchivedElsewhereError:
     """The error of who would use another table as the topic's.
 
     Args:
         where: the other was opened.
         is_there: whether it is there.
+        gone: see `check_own`.
     """
     if said.where == where:
         now = "another one lies there now" if is_there else "it is not there now"
@@ -126,9 +129,11 @@ def archived_elsewhere(
             "with the first one's cold root, or give this one a keyspace of its own."
         )
         mend = "If the first table is gone for good"
+    if gone:
+        mend = mend.replace(", so that a new one is to be made", "")
     return ArchivedElsewhereError(
         f"topic {topic.name!r} is archived into the table at {said.where}, and {what} {mend}: "
-        f"lakelog archive {topic.name} --adopt, once",
+        + (gone or f"lakelog archive {topic.name} --adopt, once"),
         topic=topic.name,
         where=said.where,
     )

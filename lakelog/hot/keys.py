@@ -27,11 +27,11 @@ A topic's name begins with no ``#``, so ``:topics`` also has: ``#keyspace_id``, 
 keyspace from one of the same name in another Redis; ``#defaults``, the keyspace's defaults as JSON;
 ``#changes`` and ``#deletions``, when these changed last, see ``registry_version.lua``;
 ``#created_us``, see ``registry.lua``; and of each deleted topic ``#deleted:{topic_id}``, its
-definition as it was, ``#deleted_ms:{topic_id}``, and once it is removed for good
-``#purged_ms:{topic_id}``; while its partitions are taken aside, ``#deleting:{topic}``, its id; and
-of each tenant ``#tenant:{name}``, since when there is one, as JSON. Its own keyspace,
-``{keyspace}.{name}``, says the same in ``#tenant``. They are fields, not keys, so that a topic and
-its defaults are read and compared in one step.
+definition as it was, ``#deleted_ms:{topic_id}``, ``#deleted_into:{topic_id}``, its table, if that
+was known, and once it is removed for good ``#purged_ms:{topic_id}``; while its partitions are taken
+aside, ``#deleting:{topic}``, its id; and of each tenant ``#tenant:{name}``, since when there is
+one, as JSON. Its own keyspace, ``{keyspace}.{name}``, says the same in ``#tenant``. They are
+fields, not keys, so that a topic and its defaults are read and compared in one step.
 
 The companions carry the whole key of the stream or group as their hash tag, so they share a cluster
 slot. A group's id may be any text; its braces are written as ``%7B`` and ``%7D``, ``%`` as ``%25``.
@@ -61,6 +61,7 @@ DELETIONS_FIELD = "#deletions"
 KEYSPACE_ID_FIELD = "#keyspace_id"
 DELETED_FIELDS = "#deleted:"
 DELETED_MS_FIELDS = "#deleted_ms:"
+DELETED_INTO_FIELDS = "#deleted_into:"
 DELETING_FIELDS = "#deleting:"
 PURGED_MS_FIELDS = "#purged_ms:"
 TENANT_FIELDS = "#tenant:"

@@ -7,7 +7,8 @@ if redis.call('HEXISTS', topics, '#deleted:' .. ARGV[1]) == 0 then
   return '0'
 end
 if ARGV[2] == 'end' then
-  redis.call('HDEL', topics, '#deleted:' .. ARGV[1], '#deleted_ms:' .. ARGV[1], purged)
+  redis.call('HDEL', topics, '#deleted:' .. ARGV[1], '#deleted_ms:' .. ARGV[1],
+    '#deleted_into:' .. ARGV[1], purged)
   return '0'
 end
 local now = redis.call('TIME')

@@ -21,5 +21,6 @@ end
 local definition = string.gsub(kept, '"config_version": %d+', '"config_version": ' .. ARGV[3], 1)
 note_change(topics, '#changes') -- first: it refuses what is no number
 redis.call('HSET', topics, ARGV[1], definition)
-redis.call('HDEL', topics, '#deleted:' .. ARGV[2], '#deleted_ms:' .. ARGV[2])
+redis.call('HDEL', topics, '#deleted:' .. ARGV[2], '#deleted_ms:' .. ARGV[2],
+  '#deleted_into:' .. ARGV[2])
 return { 'OK' }

@@ -42,6 +42,7 @@ from ..errors import (
     ApplyFailedError,
     ConcurrentConfigChangeError,
     ForeignEntryError,
+    HotTierUnavailableError,
     InvalidConfigError,
     InvalidTopicError,
     KeyspaceInUseError,
@@ -60,12 +61,14 @@ from ..record import TimestampType, TopicPartition
 from ..secret_reference import check_secret_reference
 from ..topic import Topic, catalog_name, check_new_topic_name, check_topic_name
 from .allowance import Allowances
+from .archived_into import ArchivedInto, ArchivedIntoRegister
 from .connection import Servers, call_script
 from .foreign import foreign_if_illegible
 from .keys import (
     CHANGES_FIELD,
     DEFAULTS_FIELD,
     DELETED_FIELDS,
+    DELETED_INTO_FIELDS,
     DELETED_MS_FIELDS,
     DELETING_FIELDS,
     DELETIONS_FIELD,
@@ -469,7 +472,8 @@ class TopicRegistry:
         topic = self.get(name)
         # The definition first: from then on nobody looks the topic up, and each partition goes
         # only if it still belongs to this id.
-        arguments = [name, str(topic.topic_id), self._now_ms()]
+        into = self._archived_into(topic)
+        arguments = [name, str(topic.topic_id), self._now_ms(), into.to_text() if into else ""]
         deleted_ms = int(call_script(self._servers, "undefine", [self._keys.topics], arguments))
         if not deleted_ms:  # somebody else was faster
             found = [one for one in self.deleted(name) if one.topic_id == topic.topic_id]
@@ -488,6 +492,14 @@ class TopicRegistry:
         """
         kept = self._everything()[3]
         return [topic for topic in kept if name is None or topic.name == name]
+
+    def deleted_into(self, topic: Topic) -> str | None:
+        """The table that a deleted topic was archived into, as `HotOffsets` have it; None: none is
+        known.
+        """
+        field = f"{DELETED_INTO_FIELDS}{topic.topic_id}"
+        found = self._server().call(("HGET", self._keys.topics, field))[0]
+        return None if found is None else found.decode()
 
     def finish_deletion(self, topic: Topic) -> None:
         """Does what is left of a deletion that was cut short; nothing otherwise.
@@ -665,6 +677,13 @@ class TopicRegistry:
             self._copies.settled(topic)
 
     # -- how ---------------------------------------------------------------------------------
+
+    def _archived_into(self, topic: Topic) -> ArchivedInto | None:
+        """None: no table is known, or cannot be told of now."""
+        try:
+            return ArchivedIntoRegister(self._servers, self._keys).said(topic)
+        except (HotTierUnavailableError, UnknownTopicIdError, UnknownTopicOrPartitionError):
+            return None
 
     def _now_ms(self) -> int | str:
         """For a script: the time, or "" for the server's own."""

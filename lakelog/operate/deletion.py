@@ -6,8 +6,14 @@ from msgspec.structs import replace
 
 from ..cold.purged import PurgedTopic
 from ..cold.table import ColdTable
-from ..errors import TopicPurgedError, UnknownTopicOrPartitionError
+from ..errors import (
+    ArchivedElsewhereError,
+    LakelogError,
+    TopicPurgedError,
+    UnknownTopicOrPartitionError,
+)
 from ..failpoints import failpoint
+from ..hot.archived_into import check_own
 from ..hot.hot_log import HotLog
 from ..hot.registry import TopicRegistry, purged
 from ..spark.place import ColdRoot
@@ -16,7 +22,12 @@ from .restore import RestoredTopic, brought_back, table_ends
 
 
 def undelete(
-    deleted: Topic, hot: HotLog, topics: TopicRegistry, table: ColdTable | None
+    deleted: Topic,
+    hot: HotLog,
+    topics: TopicRegistry,
+    table: ColdTable | None,
+    *,
+    gone: bool = False,
 ) -> RestoredTopic:
     """Brings back a deleted topic with all that is kept of it.
 
@@ -25,13 +36,17 @@ def undelete(
     Args:
         deleted: one of `TopicRegistry.deleted`.
         table: None for an untiered topic that never had one.
+        gone: what was archived is gone for good, and what Redis kept comes back alone.
 
     Raises:
+        ArchivedElsewhereError: see `check_not_away`; nothing was changed.
         TopicExistsError, TopicPurgedError: see `TopicRegistry.undelete`; or nothing of it is left.
         ColdTierError: the table cannot be read, or not be committed to; nothing was changed.
     """
     if not topics.may_return(deleted):
         raise purged(deleted)
+    if table is not None and not gone:
+        check_not_away(deleted, topics, table, "undelete")
     kept = topics.has_kept(deleted)
     held = None if table is None else table.mirrored()
     tiered = deleted.config.tiered
@@ -53,7 +68,30 @@ def undelete(
     if not tiered:
         table = None  # it says what Redis says, but holds nothing
     ends = {} if table is None else table_ends(deleted, table.snapshot())
-    return replace(brought_back(topics.undelete(returned, ends), hot, table), kept_hot=kept)
+    topic = topics.undelete(returned, ends)
+    if table is not None and gone:
+        hot.archived_into().adopt(topic, table)
+    return replace(brought_back(topic, hot, table), kept_hot=kept)
+
+
+def check_not_away(deleted: Topic, topics: TopicRegistry, table: ColdTable, verb: str) -> None:
+    """Refuses to go by a table that is not there while Redis knows that the topic had one: it would
+    miss what is done now, and tell of the topic as it was once it is back.
+
+    Args:
+        verb: what to do with the topic, as ``lakelog topics`` has it.
+
+    Raises:
+        ArchivedElsewhereError: so it is.
+    """
+    gone = f"lakelog topics {verb} {deleted.name} --gone"
+    into = topics.deleted_into(deleted)
+    try:
+        check_own(deleted, table, into, gone)
+    except ArchivedElsewhereError:
+        raise
+    except LakelogError:
+        return  # it is damaged, being removed, or does not answer: what follows says so
 
 
 def purge(

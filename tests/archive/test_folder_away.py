@@ -196,6 +196,66 @@ def test_all_that_is_gone_for_good_is_adopted_topic_by_topic(connect: Connect, r
     assert lake.archive("orders")[0].records == 15
 
 
+def test_a_deleted_topic_is_kept_until_its_table_is_there(connect: Connect, root: Path) -> None:
+    """Its table would be a lost topic's, which a restore brings back."""
+    lake = connect()
+    lake.topics.delete("orders")
+    topic = lake.deleted()[0]
+    for key in lake.hot.connections.all()[0].call(("KEYS", "*deleted*"))[0]:
+        lake.hot.connections.all()[0].call(("UNLINK", key))  # file.delete.delay.ms is over
+    with away(root):
+        for act in (connect().purge, connect().undelete):
+            with pytest.raises(ArchivedElsewhereError, match=r"If it is gone for good: .* --gone"):
+                act("orders")
+        assert [one.topic_id for one in connect().deleted()] == [topic.topic_id]
+    purged = connect().purge("orders")
+    assert purged.cold is not None
+    assert purged.cold.left == ()
+    assert connect().deleted() == connect().restorable() == []
+
+
+def test_a_table_that_was_removed_beside_others_is_not_waited_for(
+    connect: Connect, root: Path
+) -> None:
+    """A purge without Redis leaves a mark for a day alone."""
+    lake = connect()
+    lake.topics.create("sales", 1)
+    with lake.producer() as producer:
+        producer.send("sales", "a").result()
+    lake.archive("sales")
+    lake.topics.delete("orders")
+    shutil.rmtree(root / "orders")
+    connect().purge("orders")
+    assert connect().deleted() == []
+
+
+def test_what_came_back_is_not_kept_as_deleted_by_its_table(connect: Connect, root: Path) -> None:
+    """A cleanup without Redis goes by what the table says."""
+    connect().topics.delete("orders")
+    with away(root), pytest.raises(ArchivedElsewhereError, match="it is not there now"):
+        connect().undelete("orders")
+    assert connect().undelete("orders").kept_hot
+    assert connect().archived.deleted() == []
+    assert values(connect()) == [b"v%d" % n for n in range(15)]
+
+
+def test_what_is_kept_of_a_topic_whose_table_is_gone_comes_back_or_goes(
+    connect: Connect, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = connect()
+    lake.topics.delete("orders")
+    shutil.rmtree(root)
+    assert connect().undelete("orders", gone=True).kept_hot
+    assert connect().archive("orders")[0].records == 15
+    connect().topics.delete("orders")
+    shutil.rmtree(root)
+    given = ["--redis", lake.place.source.url, "--cold", str(root), "topics", "purge", "orders"]
+    assert main(given) == 1
+    assert "lakelog topics purge orders --gone" in capsys.readouterr().err
+    assert main([*given, "--gone"]) == 0
+    assert connect().deleted() == []
+
+
 def test_an_entry_stays_in_quarantine_that_the_archive_has_gone_past(
     connect: Connect, root: Path
 ) -> None:

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from lakelog.clock import ManualClock
 from lakelog.config import DAY_MS, HOUR_MS
-from lakelog.errors import ContradictionError, InvalidArgumentError
+from lakelog.errors import ArchivedElsewhereError, ContradictionError, InvalidArgumentError
 from lakelog.lakelog import Lakelog
 from lakelog.operate.status import PartitionWarning, status
 from lakelog.record import TopicPartition
@@ -159,13 +159,16 @@ def test_redis_is_asked_once_a_topic(log, append):
     assert asked == [topic.topic_partitions()]
 
 
-def test_a_wrong_cold_root_is_warned_about(log, append, redis_url, tmp_path, clock):
+def test_a_wrong_cold_root_is_told_and_warned_about(log, append, redis_url, tmp_path, clock):
     log.topics.create("t", 1, {"local.retention.ms": 0})
     append(0, 0, 0)
     log.archive()
     append(0)
     assert log.status().warnings == ()
     with Lakelog.connect(redis_url, tmp_path / "other", engine="inline", clock=clock) as wrong:
+        (failure,) = wrong.status().failures
+        assert isinstance(failure.error, ArchivedElsewhereError)
+        wrong.archiver("t").adopt()
         (warning,) = wrong.status().warnings
     assert warning.topic_partition == T_0
     assert warning.text.startswith("the cold tier of t-0 ends at 0, but Redis holds records only")
