@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from uuid import UUID
 
 from msgspec.structs import replace
@@ -14,6 +15,8 @@ from .errors import (
     LakelogError,
     MissingExtraError,
     SparkUnavailableError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
 )
 from .hot.hot_log import HotLog
 from .keyspace_defaults import KeyspaceDefaults
@@ -68,7 +71,12 @@ class ColdMirror:
         if self._root is None or not topic.config.tiered:
             return None
         try:
-            return self._table(topic).mirrored()
+            table = self._table(topic)
+            held = table.mirrored()
+            if held is None:
+                with suppress(UnknownTopicIdError, UnknownTopicOrPartitionError):  # all is lost
+                    self._hot.check_own(topic, table)
+            return held
         except (MissingExtraError, SparkUnavailableError) as error:
             raise error.changed(
                 message=f"the settings of topic {topic.name!r} were not changed: its table may "

@@ -14,7 +14,7 @@ from .. import compute as pc
 from ..cold.committing import deleted_topic
 from ..cold.offset_ranges import merged
 from ..cold.table import NO_TABLE, ColdRows, ColdSnapshot, ColdTable
-from ..errors import OffsetOutOfRangeError, RecoveryNeededError
+from ..errors import HotTierUnavailableError, OffsetOutOfRangeError, RecoveryNeededError
 from ..hot.archived_into import check_own
 from ..offsets import HotOffsets, HotSegments, LogOffsets
 from ..record import OffsetRange, TopicPartition
@@ -189,7 +189,10 @@ def check_is_there(
     if cold.version != NO_TABLE:
         return
     first = topic.partition(0)
-    one = seen.get(first) or hot.offsets([first], topic_id=topic.topic_id)[first]
+    try:
+        one = seen.get(first) or hot.offsets([first], topic_id=topic.topic_id)[first]
+    except HotTierUnavailableError:
+        return  # another server knows, and does not answer now
     check_own(topic, table, one.archived_into)
 
 

@@ -73,6 +73,7 @@ class Tenants:
             TopicExistsError: a topic of the log has the name.
             InvalidArgumentError: not a name that a tenant can have.
             InvalidConfigError: not a quota or a default, or not legal; nothing was created.
+            ArchivedElsewhereError: the folder of the cold root is away; nothing was created.
             ColdTierError, SparkUnavailableError: its place cannot be made; nothing was created.
         """
         check_tenant_name(name)
@@ -82,6 +83,7 @@ class Tenants:
                 f"there is a tenant {name!r} already; use it, change its quotas, or delete it",
                 tenant=name,
             )
+        self._place.check_is_there()
         return self._created(name, settings)
 
     def get(self, name: str) -> Tenant:

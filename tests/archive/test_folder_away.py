@@ -256,6 +256,29 @@ def test_what_is_kept_of_a_topic_whose_table_is_gone_comes_back_or_goes(
     assert connect().deleted() == []
 
 
+def test_no_key_is_made_while_the_table_may_have_one_that_redis_lost(
+    connect: Connect, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two keys of one number would be the end of what the first has encrypted."""
+    monkeypatch.setenv("LAKE_KEY", "33" * 32)
+    lake = connect()
+    sealed = lake.topics.create("sealed", 1, {"lakelog.encryption.key": "env:LAKE_KEY"})
+    with lake.producer() as producer:
+        producer.send("sealed", "a").result()
+    lake.archive("sealed")
+    with away(root), pytest.raises(ArchivedElsewhereError, match="it is not there now"):
+        connect().topics.rotate_key("sealed")
+    assert connect().topics.get("sealed") == sealed
+    assert connect().topics.rotate_key("sealed").config_version > sealed.config_version
+
+
+def test_no_tenant_is_made_in_an_empty_mount_point(connect: Connect, root: Path) -> None:
+    with away(root), pytest.raises(ArchivedElsewhereError, match="it is not there now"):
+        connect().tenants.create("acme")
+    assert connect().tenants.list() == []
+    assert connect().tenants.create("acme").name == "acme"
+
+
 def test_an_entry_stays_in_quarantine_that_the_archive_has_gone_past(
     connect: Connect, root: Path
 ) -> None:
