@@ -138,7 +138,7 @@ class Fetched(Struct, frozen=True):
     start_offset: int
     next_offset: int  # where to go on; equal to start_offset only at the log end
     gaps: tuple[OffsetRange, ...] = ()  # skipped after an unclean stop, never to be used
-    at_log_end: bool = False  # the hot tier had nothing behind it when it was read
+    at_log_end: bool = False  # the log, not just what a server has left of it, ended there then
 
 
 class FetchedTogether(Struct, frozen=True, eq=False):

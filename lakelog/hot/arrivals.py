@@ -11,9 +11,12 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from ..errors import LakelogError
 from ..record import TopicPartition
-from .connection import BlockedCommand, Servers, moved, translate
+from .connection import BlockedCommand, Command, Servers, moved, translate
+from .first_steps import FIRST_COUNT, STATE
 from .keys import Keys
 from .waker import Waker
 
@@ -27,8 +30,20 @@ MAX_READS = 64
 #: An idle server answers what is over up to 100 ms late (its hz). One that has not by then hangs.
 LATE_S = 1.0
 
+#: The states of up to so many partitions come along with what arrives.
+MAX_STATES = 8
+
 #: The streams of one blocking read, each with the id behind which something is news.
 _Streams = tuple[tuple[str, str], ...]
+
+
+class Arrival(Struct, frozen=True):
+    """The first entries from a position on, and the partition's state that was read after them."""
+
+    position: int
+    entries: Sequence[Any]  # as Redis tells them
+    state: Sequence[Any]  # `STATE`
+    run_id: str  # of the server that told both
 
 
 class Arrivals:
@@ -61,14 +76,17 @@ class Arrivals:
         positions: Mapping[TopicPartition, int],
         timeout_ms: int,
         waker: Waker | None = None,
+        arrived: dict[TopicPartition, Arrival] | None = None,
     ) -> set[TopicPartition]:
         """See `HotLog.wait`."""
         deadline_s = time.monotonic() + timeout_ms / 1000
         while positions and not (waker is not None and waker.is_set):
             left_ms = max(0, int((deadline_s - time.monotonic()) * 1000))
             groups = self._groups(positions)
+            if arrived is not None:
+                arrived.clear()  # what came before the others is old by now
             if len(groups) == 1 or (left_ms and len(groups) <= MAX_READS):
-                ready = self._first(groups, min(left_ms, MAX_BLOCK_MS), waker)
+                ready = self._first(groups, min(left_ms, MAX_BLOCK_MS), waker, arrived)
                 if waker is not None and waker.is_set:
                     return ready
                 if not ready and left_ms:  # what was appended may have been trimmed at once
@@ -87,15 +105,20 @@ class Arrivals:
         by_slot: dict[int, _Group] = {}
         for tp, position in positions.items():
             stream = self._keys.partition(tp).stream
-            group = by_slot.setdefault(self._servers.slot(stream), _Group({}, []))
+            group = by_slot.setdefault(self._servers.slot(stream), _Group({}, [], []))
             group.partitions[stream] = tp
+            group.positions.append(position)
             # Behind the largest id that ends below the position; 0-0 is before every id.
             after = f"{position - 1}-{2**64 - 1}" if position else "0-0"
             group.streams.append((stream, after))
         return list(by_slot.values())
 
     def _first(
-        self, groups: Sequence[_Group], block_ms: int, waker: Waker | None
+        self,
+        groups: Sequence[_Group],
+        block_ms: int,
+        waker: Waker | None,
+        arrived: dict[TopicPartition, Arrival] | None,
     ) -> set[TopicPartition]:
         """The partitions that have news first; none if there is no news in that time."""
         self._let_go_of_old_ones()
@@ -108,52 +131,80 @@ class Arrivals:
                 streams = tuple(group.streams)
                 # Its answer is waited for, so it is none that blocks for longer than was asked.
                 # Those that are kept may as well block for as long as they can.
-                read = self._begun(streams, block_ms) if is_one else self._kept_or_begun(streams)
+                kept = None if is_one else self._take_kept(streams)
+                read = kept or self._begun(group, block_ms if is_one else MAX_BLOCK_MS, arrived)
                 open_reads.append((read, group))
             if is_one:
-                return self._news(*open_reads[0], open_reads)
+                return self._news(*open_reads[0], open_reads, arrived)
             reads = [read for read, _ in open_reads]
             for read in _answered(reads, end_s - time.monotonic(), waker):
                 group = next(group for one, group in open_reads if one is read)
-                found |= self._news(read, group, open_reads)
+                found |= self._news(read, group, open_reads, arrived)
         finally:
             self._keep([read for read, _ in open_reads])
         return found
 
     def _news(
-        self, read: _Read, group: _Group, open_reads: list[tuple[_Read, _Group]]
+        self,
+        read: _Read,
+        group: _Group,
+        open_reads: list[tuple[_Read, _Group]],
+        arrived: dict[TopicPartition, Arrival] | None,
     ) -> set[TopicPartition]:
         open_reads.remove((read, group))
-        reply = read.answer()
+        reply, *states = read.answer()
         if moved(reply):
             self._servers.refresh()
             return set()
         if isinstance(reply, Exception):
             raise translate(reply, read.where, group.streams[0][0]) from reply
-        streams = reply if isinstance(reply, dict) else [pair[0] for pair in reply or ()]
-        return {group.partitions[stream.decode()] for stream in streams}
+        streams = reply if isinstance(reply, dict) else dict(reply or ())
+        found = {group.partitions[stream.decode()]: raw for stream, raw in streams.items()}
+        # Not of a read that was kept: what it tells may be old by now.
+        if arrived is not None and not read.is_kept:
+            for tp, at, state in zip(
+                group.partitions.values(), group.positions, states, strict=False
+            ):
+                if tp in found and not isinstance(state, Exception):
+                    arrived[tp] = Arrival(at, found[tp], state, read.run_id)
+        return set(found)
 
     # -- reads under way -----------------------------------------------------------------------
 
-    def _kept_or_begun(self, streams: _Streams) -> _Read:
+    def _take_kept(self, streams: _Streams) -> _Read | None:
         now_s = time.monotonic()
         with self._lock:
             for number, read in enumerate(self._kept.get(streams, ())):
                 if read.ends_s > now_s:
                     return self._kept[streams].pop(number)
-        return self._begun(streams, MAX_BLOCK_MS)
+        return None
 
-    def _begun(self, streams: _Streams, block_ms: int) -> _Read:
+    def _begun(
+        self, group: _Group, block_ms: int, arrived: dict[TopicPartition, Arrival] | None
+    ) -> _Read:
+        streams = tuple(group.streams)
         server = self._servers.for_key(streams[0][0])
         names, after = zip(*streams, strict=True)
         asked_ms = server.block_ms(block_ms)
         block: Sequence[Any] = ("BLOCK", asked_ms) if block_ms else ()
-        command = ("XREAD", "COUNT", 1, *block, "STREAMS", *names, *after)
-        return _Read(streams, server.begin(command), server.name, time.monotonic() + asked_ms / 1e3)
+        count = 1
+        states: list[Command] = []
+        if arrived is not None and len(streams) <= MAX_STATES:
+            # Redis runs what follows a blocking read once that is over: the state is read after
+            # the entries, as by whoever reads both.
+            count = FIRST_COUNT
+            states = [
+                ("HMGET", self._keys.partition(tp).state, *STATE)
+                for tp in group.partitions.values()
+            ]
+        command = ("XREAD", "COUNT", count, *block, "STREAMS", *names, *after)
+        ends_s = time.monotonic() + asked_ms / 1e3
+        return _Read(streams, server.begin(command, *states), server.name, ends_s)
 
     def _keep(self, reads: Sequence[_Read]) -> None:
         with self._lock:
             for read in reads:
+                read.is_kept = True
                 self._kept[read.streams].append(read)
 
     def _let_go_of_old_ones(self) -> None:
@@ -196,10 +247,14 @@ class _Group:
     """Streams of one slot, and whose they are."""
 
     def __init__(
-        self, partitions: dict[str, TopicPartition], streams: list[tuple[str, str]]
+        self,
+        partitions: dict[str, TopicPartition],
+        streams: list[tuple[str, str]],
+        positions: list[int],
     ) -> None:
-        self.partitions = partitions
+        self.partitions = partitions  # in the order of the others
         self.streams = streams
+        self.positions = positions
 
 
 class _Read:
@@ -211,12 +266,17 @@ class _Read:
         self.streams = streams
         self.where = where
         self.ends_s = ends_s  # answered by then, monotonic
+        self.is_kept = False  # it was begun by an earlier wait
         self._command = command
 
     def fileno(self) -> int:
         return self._command.fileno()
 
-    def answer(self) -> Any:
+    @property
+    def run_id(self) -> str:
+        return self._command.run_id
+
+    def answer(self) -> list[Any]:
         return self._command.answer()
 
     def drop(self) -> None:

@@ -214,20 +214,20 @@ class Wire:
             raise
         return replies
 
-    def begin(self, command: Command) -> None:
-        """Sends a command; `finish` returns its reply.
+    def begin(self, commands: Sequence[Command]) -> None:
+        """Sends commands; `finish` returns their replies.
 
         Raises:
             HotTierUnavailableError: as `exchange`.
         """
         try:
-            self._connection.send_packed_command(_writes([command]))
+            self._connection.send_packed_command(_writes(commands))
         except BaseException as error:
             self._failed(error, is_first=True)
             raise
 
     def finish(self) -> Any:
-        """The reply to what was begun, an error as a value; waits for it.
+        """The next reply to what was begun, an error as a value; waits for it.
 
         Raises:
             HotTierUnavailableError: as `exchange`.
@@ -405,13 +405,14 @@ class Server:
             raise translate(reply, self.name, stream) from reply
         return bool(reply)
 
-    def begin(self, command: Command) -> BlockedCommand:
-        """Sends a command that blocks, on a connection that it holds until its answer is taken.
+    def begin(self, *commands: Command) -> BlockedCommand:
+        """Sends a command that blocks, and others that follow it at once, on a connection that is
+        held until the answer is taken.
 
         Raises:
             LakelogError: see `wire`.
         """
-        return BlockedCommand(self.wire(self._waiting), command)
+        return BlockedCommand(self.wire(self._waiting), commands)
 
     def run_scripts(
         self,
@@ -441,30 +442,36 @@ class Server:
 
 
 class BlockedCommand:
-    """A command under way on a connection of its own.
+    """A command under way on a connection of its own, and those that follow it.
 
     Args:
         wire: opens the connection.
     """
 
-    def __init__(self, wire: AbstractContextManager[Wire], command: Command) -> None:
+    def __init__(self, wire: AbstractContextManager[Wire], commands: Sequence[Command]) -> None:
+        self._count = len(commands)
         with ExitStack() as opened:
             self._wire = opened.enter_context(wire)
-            self._wire.begin(command)
+            self._wire.begin(commands)
             self._held = opened.pop_all()
 
     def fileno(self) -> int:
         """Readable once there is an answer."""
         return self._wire.fileno()
 
-    def answer(self) -> Any:
-        """The reply, an error as a value; waits for it. The connection is free again.
+    @property
+    def run_id(self) -> str:
+        """The run of the server that answers."""
+        return self._wire.run_id
+
+    def answer(self) -> list[Any]:
+        """The replies, errors in place; waits for them. The connection is free again.
 
         Raises:
             HotTierUnavailableError: see `Wire.exchange`.
         """
         with self._held:
-            return self._wire.finish()
+            return [self._wire.finish() for _ in range(self._count)]
 
     def drop(self) -> None:
         """Gives it up, with its connection."""

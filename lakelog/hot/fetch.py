@@ -25,6 +25,7 @@ from ..errors import (
     UnknownTopicOrPartitionError,
 )
 from ..record import Fetched, TopicPartition, empty_records
+from .arrivals import Arrival
 from .connection import Command, Servers, moved, translate
 from .declared import Declared, RawEntry, cover, hole, move_aside, parse_gaps
 from .first_steps import MAX_STEP_BYTES, STATE, first_count, next_count
@@ -43,6 +44,7 @@ class EntriesStep(Struct, frozen=True):
     local_log_start: int
     declared: Declared
     largest_entry_bytes: int  # of all that were ever appended
+    recovered: bool  # the server cannot have lost anything since it was last written
 
 
 class Fetcher:
@@ -63,6 +65,7 @@ class Fetcher:
         lead_bytes: int | None,
         topic_id: UUID | None,
         before_large: Callable[[], None],
+        arrival: Arrival | None = None,
     ) -> Iterator[Fetched]:
         """Steps from ``start_offset`` to ``end_offset`` or the log end, whichever comes first.
 
@@ -72,7 +75,18 @@ class Fetcher:
         count = first_count(max_bytes)  # one entry for a reader that wants one
         offset = start_offset
         while end_offset is None or offset < end_offset:
-            step = self.entries(topic_partition, offset, end_offset, count, topic_id)
+            if arrival is not None and arrival.position == offset:
+                step = self._step(
+                    topic_partition,
+                    arrival.entries,
+                    arrival.state,
+                    arrival.run_id,
+                    end_offset,
+                    topic_id,
+                )
+            else:
+                step = self.entries(topic_partition, offset, end_offset, count, topic_id)
+            arrival = None
             if offset < step.local_log_start:
                 raise trimmed(topic_partition, offset, step.local_log_start)
             if offset >= step.declared.log_end:
@@ -94,7 +108,7 @@ class Fetcher:
                     topic_partition, entries, offset, end_offset, step.declared
                 )
                 self._warn_of(topic_partition, skipped)
-                if fetched.next_offset >= step.declared.log_end:
+                if fetched.next_offset >= step.declared.log_end and step.recovered:
                     fetched = replace(fetched, at_log_end=True)
                 yield fetched
                 offset = fetched.next_offset
@@ -120,6 +134,7 @@ class Fetcher:
             server = self._servers.for_key(keys.stream)
             with server.wire() as wire:
                 raw, state = wire.exchange(commands)
+                run_id = wire.run_id
             if moved(raw) and attempt < 2:
                 self._servers.refresh()
                 continue
@@ -127,10 +142,22 @@ class Fetcher:
         for reply in (raw, state):
             if isinstance(reply, Exception):
                 raise translate(reply, server.name, keys.stream) from reply
+        return self._step(topic_partition, raw, state, run_id, end_offset, topic_id)
+
+    def _step(
+        self,
+        topic_partition: TopicPartition,
+        raw: Sequence[Any],
+        state: Sequence[Any],
+        run_id: str,
+        end_offset: int | None,
+        topic_id: UUID | None,
+    ) -> EntriesStep:
+        """Entries, and the state that was read after them, as Redis told both."""
         check_topic_id(topic_partition, state[0], topic_id)
         try:
             local_log_start, largest_entry_bytes = int(state[1]), int(state[3] or 0)
-            declared = Declared(int(state[2]), parse_gaps(state[4], state[5]))
+            declared = Declared(int(state[2]), parse_gaps(state[5], state[6]))
         except ILLEGIBLE as error:
             raise illegible(state, f"state of {topic_partition}", error) from error
         entries, beyond = _parse(topic_partition, raw, end_offset, declared)
@@ -140,6 +167,7 @@ class Fetcher:
             local_log_start=local_log_start,
             declared=declared,
             largest_entry_bytes=largest_entry_bytes,
+            recovered=state[4] == run_id.encode(),
         )
 
     def _warn_of(self, topic_partition: TopicPartition, skipped: Sequence[EntryId | str]) -> None:

@@ -25,19 +25,19 @@ from .declared import RawEntry
 from .foreign import ILLEGIBLE
 from .keys import Keys
 
-_FIRST_COUNT = 4  # entries asked for before their size is known
+FIRST_COUNT = 4  # entries asked for before their size is known
 _FIRST_STEP_BYTES = 16 * 1024
 _MAX_COUNT = 16_384
 #: How much a step may bring when small entries are followed by large ones; XRANGE takes no bytes.
 MAX_STEP_BYTES = 64 * MIB
 
 #: What of a partition's ``:state`` a read goes by.
-STATE = ("topic_id", "local_log_start", "log_end", "largest_entry", "gaps", "quarantined")
+STATE = ("topic_id", "local_log_start", "log_end", "largest_entry", "run_id", "gaps", "quarantined")
 
 
 def first_count(max_bytes: int) -> int:
     """How many entries a step asks for before their size is known."""
-    return min(_FIRST_COUNT, 1 + max_bytes // _FIRST_STEP_BYTES)
+    return min(FIRST_COUNT, 1 + max_bytes // _FIRST_STEP_BYTES)
 
 
 def next_count(
@@ -144,7 +144,7 @@ def _judged(
     backward: bool,
 ) -> _Step | None:
     """What of the entries is a step, if they are beyond doubt and not large."""
-    found_id, local_log_start, log_end, largest, *gaps = state
+    found_id, local_log_start, log_end, largest, _, *gaps = state
     if not found_id or (topic_id is not None and found_id != topic_id) or any(gaps):
         return None
     start, end = span

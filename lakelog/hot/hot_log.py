@@ -38,7 +38,7 @@ from .append import (
 )
 from .append_looks import AppendLooks
 from .archived_into import ArchivedIntoRegister, OpenedTable, check_own
-from .arrivals import Arrivals
+from .arrivals import Arrival, Arrivals
 from .beats import Beats
 from .clock_skew import time_ms
 from .cold_quota import ColdQuota
@@ -452,6 +452,7 @@ class HotLog:
         lead_bytes: int | None = None,
         topic_id: UUID | None = None,
         before_large: Callable[[], None] = lambda: None,
+        arrival: Arrival | None = None,
     ) -> Iterator[Fetched]:
         """Reads from ``start_offset`` to the log end, or to ``end_offset`` if that comes first.
 
@@ -462,6 +463,7 @@ class HotLog:
                 little, as each is decoded when it is asked for. Default: the same.
             topic_id: refuse to read another creation of the topic.
             before_large: called before an entry is decoded that alone is more than `max_bytes`.
+            arrival: what a wait for `start_offset` has just brought, which is not asked for again.
 
         Yields:
             Steps that follow each other; their records are `RECORDS`.
@@ -480,6 +482,7 @@ class HotLog:
             lead_bytes=lead_bytes,
             topic_id=topic_id,
             before_large=before_large,
+            arrival=arrival,
         )
 
     def first_steps(
@@ -623,16 +626,18 @@ class HotLog:
         positions: Mapping[TopicPartition, int],
         timeout_ms: int,
         waker: Waker | None = None,
+        arrived: dict[TopicPartition, Arrival] | None = None,
     ) -> set[TopicPartition]:
         """Blocks until a partition has something at or above its position, or the time is over.
 
         Args:
             waker: ends the wait as well.
+            arrived: gets what came along with the answer, of some of them, for `read`.
 
         Returns:
             The partitions that have; empty when the time is over.
         """
-        return self._arrivals.wait(positions, timeout_ms, waker)
+        return self._arrivals.wait(positions, timeout_ms, waker, arrived)
 
     def _ahead(self, positions: Mapping[TopicPartition, int]) -> set[TopicPartition]:
         found = self.offsets(positions)

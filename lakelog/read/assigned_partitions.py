@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from ..errors import InvalidArgumentError
+from ..hot.arrivals import Arrival
 from ..hot.waker import Waker
 from ..record import RecordRows, TopicPartition
 from .cursor import Cursor
@@ -138,7 +139,7 @@ class AssignedPartitions:
             polled.setdefault(cursor.topic_partition, []).append(rows)
             if left is not None:
                 left -= len(rows)
-                if not cursor.has_given_all:  # asking for more would only delay what there is
+                if cursor.idle_at is None:
                     turns.append(cursor)
         return polled
 
@@ -153,6 +154,9 @@ class AssignedPartitions:
             waker: ends the wait.
         """
         active = self.active()
+        for cursor in active:
+            cursor.arrival = None  # it came a while ago, and nobody has read it
+        arrived: dict[TopicPartition, Arrival] = {}
         waiting = {
             cursor.topic_partition: cursor.idle_at
             for cursor in active
@@ -165,9 +169,10 @@ class AssignedPartitions:
         elif waiting:
             # Even while others have records, so that a busy partition does not hide the rest.
             all_idle = len(waiting) == len(active)
-            news = active[0].log.hot.wait(waiting, timeout_ms if all_idle else 0, waker)
+            news = active[0].log.hot.wait(waiting, timeout_ms if all_idle else 0, waker, arrived)
             for topic_partition in news:
-                self._cursors[topic_partition].idle_at = None
+                cursor = self._cursors[topic_partition]
+                cursor.idle_at, cursor.arrival = None, arrived.get(topic_partition)
             is_woken = waker is not None and waker.is_set
             if all_idle and not news and not is_woken:
                 _look_where_nothing_came(active)

@@ -6,6 +6,7 @@ import logging
 import time
 
 from ..errors import NoOffsetForPartitionError, OffsetOutOfRangeError, RecoveryNeededError
+from ..hot.arrivals import Arrival
 from ..metrics import of_process as m
 from ..metrics.counts import COUNTS
 from ..offsets import Ago, Position
@@ -40,6 +41,7 @@ class Cursor:
         self.is_assigned = True  # to its consumer, still
         self.position: int | None = None  # of the next record to hand out; None: to be looked up
         self.idle_at: int | None = None  # nothing to read until this offset is there
+        self.arrival: Arrival | None = None  # of that offset, if it came just now
         self._reset = reset
         self._target: Position | None = reset.position  # what to look up
         self._read_ahead = read_ahead
@@ -71,6 +73,7 @@ class Cursor:
         self._steps = self._ahead = None
         self._objects, self._given, self._counted = [], 0, 0
         self._is_last = False
+        self.arrival = None
 
     def move(self, where: int | Position) -> None:
         """Go on somewhere else; what was read ahead is dropped."""
@@ -141,11 +144,6 @@ class Cursor:
             failure, self.failure = self.failure, None
             raise failure
 
-    @property
-    def has_given_all(self) -> bool:
-        """Whether, as far as is known, there is nothing left to hand out."""
-        return self._ahead is None and self._is_last
-
     def at_hand(self, max_records: int | None) -> RecordRows:
         """The next records to hand out, at most so many."""
         assert self._ahead is not None
@@ -196,10 +194,15 @@ class Cursor:
         else:
             self.position = self._ahead_end
             self._ahead = None
+            if self._is_last:  # a look for more would only delay what there is, and the next wait
+                self.close()
+                self.idle_at = self.position
 
     def _step(self, position: int) -> None:
         if self._steps is None:
             self._steps = self._read_ahead.steps(self.log, self.topic_partition, position)
+            self._steps.arrival = self.arrival
+        self.arrival = None
         started_s = time.perf_counter()
         try:
             step = self._steps.next()

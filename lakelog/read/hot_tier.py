@@ -10,6 +10,7 @@ from uuid import UUID
 from ..clock import Clock, SystemClock
 from ..cold.table import ColdTable
 from ..errors import TrimmedError
+from ..hot.arrivals import Arrival
 from ..hot.hot_log import READ_STEP_BYTES
 from ..hot.waker import Waker
 from ..offsets import HotOffsets, HotSegments
@@ -52,6 +53,7 @@ class HotTier(Protocol):
         max_bytes: int = READ_STEP_BYTES,
         lead_bytes: int | None = None,
         topic_id: UUID | None = None,
+        arrival: Arrival | None = None,
     ) -> Iterator[Fetched]:
         """Steps to the log end, or to an offset if that comes first."""
         ...
@@ -101,6 +103,7 @@ class HotTier(Protocol):
         positions: Mapping[TopicPartition, int],
         timeout_ms: int,
         waker: Waker | None = None,
+        arrived: dict[TopicPartition, Arrival] | None = None,
     ) -> set[TopicPartition]:
         """Block until a partition has something at or above its position, or the time is over."""
         ...
@@ -157,6 +160,7 @@ class NothingHot:
         max_bytes: int = READ_STEP_BYTES,
         lead_bytes: int | None = None,
         topic_id: UUID | None = None,
+        arrival: Arrival | None = None,
     ) -> Iterator[Fetched]:
         """See `HotTier.read`.
 
@@ -214,6 +218,7 @@ class NothingHot:
         positions: Mapping[TopicPartition, int],
         timeout_ms: int,
         waker: Waker | None = None,
+        arrived: dict[TopicPartition, Arrival] | None = None,
     ) -> set[TopicPartition]:
         """See `HotTier.wait`: looks at the tables now and then."""
         deadline_s = time.monotonic() + timeout_ms / 1000

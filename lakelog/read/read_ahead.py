@@ -8,6 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 
+from ..hot.arrivals import Arrival
 from ..record import Fetched, TopicPartition
 from .fetch import DEFAULT_MAX_BYTES
 from .topic_log import TopicLog
@@ -206,6 +207,7 @@ class Steps:
         self._at = offset  # where the next one begins that is handed out
         self._is_first = True  # nothing was read yet
         self._fetches: Iterator[Fetched] | None = None
+        self.arrival: Arrival | None = None  # where the next one begins; see `HotLog.read`
 
     def next(self) -> Fetched | None:
         """The next step; None at the log end. After an error it can be called again.
@@ -246,7 +248,9 @@ class Steps:
                 self._at,
                 max_bytes=self._ahead.step_bytes,
                 lead_bytes=LEAD_BYTES,
+                arrival=self.arrival,
             )
+            self.arrival = None
         step = next(self._fetches, None)
         # Behind the log end nothing is read ahead; to ask Arrow takes as long as to read a record.
         self.last_bytes = 0 if step is None or step.at_log_end else step.records.nbytes

@@ -11,6 +11,7 @@ import pyarrow as pa
 from ..clock import Clock, SystemClock
 from ..cold.table import ColdTable
 from ..errors import InvalidArgumentError, MissingFileError
+from ..hot.arrivals import Arrival
 from ..offsets import (
     Ago,
     AtOffset,
@@ -216,6 +217,7 @@ class TopicLog:
         *,
         max_bytes: int = DEFAULT_MAX_BYTES,
         lead_bytes: int | None = None,
+        arrival: Arrival | None = None,
     ) -> Iterator[Fetched]:
         """One `fetch` after another up to the log end, without reading a cold file twice.
 
@@ -225,12 +227,18 @@ class TopicLog:
         Args:
             lead_bytes: the most that the first steps bring of hot records: a reader that may want
                 few of them has the first of them sooner. Default: as the others.
+            arrival: see `HotLog.read`.
         """
         topic_partition = self.topic.partition(partition)
         check_offset(offset)
         _check_max_bytes(max_bytes)
         return fetches(
-            self._tiers, topic_partition, offset, max_bytes=max_bytes, lead_bytes=lead_bytes
+            self._tiers,
+            topic_partition,
+            offset,
+            max_bytes=max_bytes,
+            lead_bytes=lead_bytes,
+            arrival=arrival,
         )
 
     def is_below_hot(self, partition: int, offset: int) -> bool:

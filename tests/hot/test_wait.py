@@ -237,3 +237,98 @@ def test_a_waker_that_is_set_again_and_again_blocks_nobody():
     while waker.is_set:
         waker.clear()
     waker.wait(0.0)
+
+
+# -- what comes along --------------------------------------------------------------------------
+
+
+def steps_of(bench, position, arrival):
+    """What reading from there on gives, and how often Redis was asked for entries."""
+    bench.client.config_resetstat()
+    steps = list(
+        bench.hot.read(bench.tp(), position, topic_id=bench.topic.topic_id, arrival=arrival)
+    )
+    asked = bench.client.info("commandstats").get("cmdstat_xrange", {"calls": 0})["calls"]
+    return steps, asked
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_what_arrives_need_not_be_asked_for(bench, is_late):
+    bench.append(NOW_MS)
+    arrived = {}
+    if is_late:
+        thread = threading.Thread(
+            target=lambda: bench.hot.wait({bench.tp(): 1}, LONG_MS, None, arrived)
+        )
+        thread.start()
+        eventually(lambda: bench.client.info("clients")["blocked_clients"])
+        bench.append(NOW_MS)
+        thread.join()
+    else:
+        bench.append(NOW_MS)
+        assert bench.hot.wait({bench.tp(): 1}, LONG_MS, None, arrived) == {bench.tp()}
+    bench.append(NOW_MS)
+    steps, asked = steps_of(bench, 1, arrived[bench.tp()])
+    assert [step.records["offset"].to_pylist() for step in steps] == [[1], [2]]
+    assert [step.at_log_end for step in steps] == [True, True]  # at that time
+    assert asked == 2  # for what is behind each
+
+
+def test_what_arrived_elsewhere_is_asked_for(bench):
+    bench.append(NOW_MS)
+    bench.append(NOW_MS)
+    arrived = {}
+    assert bench.hot.wait({bench.tp(): 1}, LONG_MS, None, arrived) == {bench.tp()}
+    plain = list(bench.hot.read(bench.tp(), 0))
+    steps, asked = steps_of(bench, 0, arrived[bench.tp()])
+    assert (steps, asked) == (plain, 2)
+
+
+def test_nothing_comes_along_with_a_read_that_was_kept(bench):
+    """What it tells may be as old as the wait before."""
+    waker, arrived = Waker(), {}
+    assert bench.hot.wait({bench.tp(): 0}, 20, waker, arrived) == set()
+    bench.append(NOW_MS)
+    assert bench.hot.wait({bench.tp(): 0}, LONG_MS, waker, arrived) == {bench.tp()}
+    assert arrived == {}
+    bench.append(NOW_MS)
+    assert bench.hot.wait({bench.tp(): 1}, LONG_MS, waker, arrived) == {bench.tp()}
+    assert [*arrived] == [bench.tp()]  # that read was begun anew
+
+
+def test_of_many_partitions_nothing_comes_along(make_bench):
+    bench = make_bench(arrivals.MAX_STATES + 1)
+    bench.append(NOW_MS)
+    positions, arrived = dict.fromkeys(bench.topic.topic_partitions(), 0), {}
+    assert bench.hot.wait(positions, LONG_MS, None, arrived) == {bench.tp()}
+    assert arrived == {}
+    del positions[bench.tp(1)]
+    assert bench.hot.wait(positions, LONG_MS, None, arrived) == {bench.tp()}
+    assert [*arrived] == [bench.tp()]
+
+
+def test_an_entry_past_the_log_end_is_not_handed_out_since_it_came_along(bench):
+    """Half a transaction: the entry is there, and the state does not know of it."""
+    bench.append(NOW_MS)
+    entry_id, fields = bench.client.xrange(bench.keys()[0])[0]
+    assert entry_id == b"0-1"
+    bench.client.xadd(bench.keys()[0], fields, id="1-1")
+    arrived = {}
+    assert bench.hot.wait({bench.tp(): 1}, 0, None, arrived) == {bench.tp()}  # once, then no more
+    assert steps_of(bench, 1, arrived[bench.tp()])[0] == []
+
+
+def test_the_log_end_is_not_known_before_a_server_that_restarted_is_recovered(
+    make_redis, make_bench
+):
+    """Cold may hold more."""
+    server = make_redis()
+    bench = make_bench(url=server.url)
+    bench.append(NOW_MS)
+    assert [step.at_log_end for step in bench.hot.read(bench.tp(), 0)] == [True]
+    server.restart()
+    arrived = {}
+    assert bench.hot.wait({bench.tp(): 0}, LONG_MS, None, arrived) == {bench.tp()}
+    for arrival in (None, arrived[bench.tp()]):
+        (step,) = bench.hot.read(bench.tp(), 0, arrival=arrival)
+        assert (step.records.num_rows, step.at_log_end) == (1, False)

@@ -423,7 +423,7 @@ def test_a_waiting_poll_sleeps_in_redis(bench, tp, reader):
         def __getattr__(self, name):
             return getattr(bench.hot, name)
 
-        def wait(self, positions, timeout_ms, waker=None):
+        def wait(self, positions, timeout_ms, waker=None, arrived=None):
             waits.append((dict(positions), timeout_ms))
             return bench.hot.wait(positions, timeout_ms)
 
@@ -653,3 +653,52 @@ def test_offsets_for_times(bench, tp, reader):
     assert reader.offsets_for_times({}) == {}
     with pytest.raises(InvalidArgumentError, match="negative"):
         reader.offsets_for_times({tp: -1})
+
+
+# -- how often Redis is asked -------------------------------------------------------------------
+
+
+def test_a_consumer_that_keeps_up_asks_once_a_record(make_bench, redis_client):
+    """What it waits for comes with the answer, and it does not look for more before it waits."""
+    bench = make_bench(partitions=3)
+    tp = bench.topic.partition(1)
+    consumer = bench.consumer(auto_offset_reset="latest")
+    consumer.assign(bench.topic.topic_partitions())
+    assert consumer.poll(0) == {}
+    asked = {"xread": 0, "xrange": 0, "evalsha_ro": 0}
+    for number in range(5):
+        bench.append([100], partition=1)
+        redis_client.config_resetstat()
+        assert offsets(consumer.poll(LONG_MS)) == {1: [number]}
+        stats = redis_client.info("commandstats")
+        for name in asked:
+            asked[name] += stats.get(f"cmdstat_{name}", {"calls": 0})["calls"]
+    assert asked == {"xread": 5, "xrange": 0, "evalsha_ro": 0}
+    assert consumer.position(tp) == 5
+
+
+def test_what_follows_the_first_that_arrives_comes_in_the_same_poll(make_bench):
+    bench = make_bench(partitions=2)
+    consumer = bench.consumer(auto_offset_reset="latest")
+    consumer.assign(bench.topic.topic_partitions())
+    assert consumer.poll(0) == {}
+    for _ in range(3):
+        bench.append([100, 101])
+        bench.append([100], partition=1)
+    assert offsets(consumer.poll(LONG_MS)) == {0: [0, 1, 2, 3, 4, 5], 1: [0, 1, 2]}
+
+
+def test_what_arrived_before_a_seek_is_not_handed_out(make_bench):
+    bench = make_bench(partitions=2)
+    bench.append([100])
+    bench.append([100], partition=1)
+    tps = bench.topic.topic_partitions()
+    consumer = bench.consumer(auto_offset_reset="latest")
+    consumer.assign(tps)
+    assert consumer.poll(0) == {}
+    for number in (0, 1):
+        bench.append([100], partition=number)
+    (first,) = offsets(consumer.poll(LONG_MS, max_records=1))  # the other's is at hand
+    other = 1 - first
+    consumer.seek(tps[other], 0)
+    assert offsets(consumer.poll(LONG_MS)) == {other: [0, 1]}
