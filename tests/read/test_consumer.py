@@ -702,3 +702,16 @@ def test_what_arrived_before_a_seek_is_not_handed_out(make_bench):
     other = 1 - first
     consumer.seek(tps[other], 0)
     assert offsets(consumer.poll(LONG_MS)) == {other: [0, 1]}
+
+
+def test_what_arrived_in_an_earlier_poll_is_read_anew(make_bench):
+    """It was not handed out then, and says of a log end that is not the log end by now."""
+    bench = make_bench(partitions=2)
+    consumer = bench.consumer(auto_offset_reset="latest")
+    consumer.assign(bench.topic.topic_partitions())
+    assert consumer.poll(0) == {}
+    for number in (0, 1):
+        bench.append([100], partition=number)
+    (first,) = offsets(consumer.poll(LONG_MS, max_records=1))
+    bench.append([100], partition=1 - first)
+    assert offsets(consumer.poll(LONG_MS)) == {1 - first: [0, 1]}
