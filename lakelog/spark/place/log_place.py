@@ -21,6 +21,7 @@ from ...engines.engine import Engine, InlineEngine
 from ...errors import (
     ArchivedElsewhereError,
     ColdTierError,
+    ForeignEntryError,
     HotTierAccessError,
     HotTierUnavailableError,
     InvalidArgumentError,
@@ -178,8 +179,13 @@ class LogPlace(Struct, frozen=True):
             except ArchivedElsewhereError as error:
                 if error.where == table.where:
                     raise
-            except (HotTierAccessError, UnknownTopicIdError, UnknownTopicOrPartitionError):
-                continue  # another's, deleted meanwhile, or lost
+            except (
+                ForeignEntryError,
+                HotTierAccessError,
+                UnknownTopicIdError,
+                UnknownTopicOrPartitionError,
+            ):
+                continue  # damaged, another's, deleted meanwhile, or lost
 
     def check_may_make(self, topic: Topic) -> None:
         """As `check_is_there`, for who would make a topic's first table."""
