@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+import redis
 
 from lakelog import Lakelog
 from lakelog import compute as pc
@@ -16,8 +17,14 @@ from lakelog.cold.by_path.delta_log import DeltaLog
 from lakelog.cold.reserve import reserve
 from lakelog.cold.schema import table_properties
 from lakelog.cold.store.storage import Storage
-from lakelog.errors import ArchivedElsewhereError, LakelogError, RestoreFailedError
+from lakelog.errors import (
+    ArchivedElsewhereError,
+    ContradictionError,
+    LakelogError,
+    RestoreFailedError,
+)
 from lakelog.hot.archived_into import ArchivedInto
+from lakelog.hot.keys import Keys
 from lakelog.operate.finding import Kind
 from lakelog.operate.segments import segments
 
@@ -97,6 +104,17 @@ def test_what_changes_records_is_refused(connect: Connect, root: Path, change: s
     assert hot(connect()) == before
     assert connect().archive("orders")[0].records == 5
     assert values(connect()) == [b"v%d" % n for n in range(15)]
+
+
+def test_who_had_the_table_open_makes_none_either(connect: Connect, root: Path) -> None:
+    lake = connect()
+    assert len(values(lake)) == 15
+    with away(root):
+        for expected in (ContradictionError, ArchivedElsewhereError, ArchivedElsewhereError):
+            with pytest.raises(expected):
+                lake.log("orders").raise_log_start(0, 12)
+    assert values(lake) == [b"v%d" % n for n in range(15)]
+    assert lake.archive("orders")[0].records == 5
 
 
 LOOKS: dict[str, Callable[[Lakelog], object]] = {
@@ -179,6 +197,22 @@ def test_another_topics_first_table_is_not_made_in_an_empty_mount_point(
         pytest.raises(ArchivedElsewhereError, match="'sales' has no table yet, and none is"),
     ):
         connect().archive("sales")
+    assert connect().archive("sales")[0].records == 1
+
+
+def test_a_damaged_topic_keeps_no_other_from_its_first_table(
+    connect: Connect, root: Path, redis_client: redis.Redis
+) -> None:
+    lake = connect()
+    for name in ("damaged", "sales"):
+        lake.topics.create(name, 1)
+        with lake.producer() as producer:
+            producer.send(name, "a").result()
+    damaged = Keys("lakelog").partition(lake.topics.get("damaged").partition(0))
+    redis_client.hset(damaged.state, "segment", "no segment")
+    lake.topics.delete("orders")
+    lake.purge("orders")
+    shutil.rmtree(root)  # empty again
     assert connect().archive("sales")[0].records == 1
 
 

@@ -379,6 +379,8 @@ def test_a_folder_that_went_away_and_came_back(server, log, cold, start, tmp_pat
     process = start(server.url, cold)
     append(log, "t", 3)
     process.archived(3)
+    append(log, "other", 1)
+    process.archived(1)
     aside = tmp_path / "aside"
     shutil.move(Path(cold) / "t", aside)
     append(log, "t", 2)

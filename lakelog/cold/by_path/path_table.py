@@ -590,7 +590,7 @@ class PathTable(TimestampLookup[SegmentReader]):
         from .transactions import registers_in
 
         topic_id = self._topic.topic_id
-        if self._latest.version >= 0:
+        if 0 <= self._latest.version <= self._log.version:  # else it went away since
             commits = self._log.commits(after=self._latest.version)
             if commits is not None:
                 registers = dict(self._latest.registers)

@@ -169,6 +169,10 @@ class NamedRoot:
             making=making,
         )
 
+    def is_empty(self) -> bool:
+        """See `ColdRoot.is_empty`: its catalog tells."""
+        return False
+
     def forget(self, topic: Topic) -> None:
         """See `ColdRoot.forget`."""
         forget_topic(self.spark(), self.schema, topic)

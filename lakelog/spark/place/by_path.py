@@ -130,6 +130,10 @@ class PathRoot(Struct, frozen=True):
             topic, self._of(topic), engine, rows_of, newest_config=newest_config, making=making
         )
 
+    def is_empty(self) -> bool:
+        """See `ColdRoot.is_empty`."""
+        return self.storage.is_local and not self.storage.names(self.storage.root)
+
     def forget(self, topic: Topic) -> None:
         """See `ColdRoot.forget`."""
         from ..catalog.forgetting import forget_topic

@@ -126,6 +126,14 @@ class ColdRoot(Protocol):
         """
         ...
 
+    def is_empty(self) -> bool:
+        """Whether it is a folder of this machine in which nothing lies, or that is not there.
+
+        Raises:
+            ColdTierError: it cannot be listed.
+        """
+        ...
+
     def forget(self, topic: Topic) -> None:
         """Take the names of a topic that is removed for good out of the catalog that has them.
 

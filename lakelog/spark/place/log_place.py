@@ -20,13 +20,9 @@ from ...cold.table import ColdTable
 from ...engines.engine import Engine, InlineEngine
 from ...errors import (
     ArchivedElsewhereError,
-    ColdTierError,
-    ForeignEntryError,
-    HotTierAccessError,
     HotTierUnavailableError,
     InvalidArgumentError,
-    UnknownTopicIdError,
-    UnknownTopicOrPartitionError,
+    LakelogError,
 )
 from ...hot.hot_log import HotLog, HotSource
 from ...hot.keys import DEFAULT_KEYSPACE
@@ -157,35 +153,29 @@ class LogPlace(Struct, frozen=True):
         )
 
     def check_is_there(self) -> None:
-        """Refuses a local folder under which no topic's table lies any more: its disk may not be
-        mounted, and what is made there now would be hidden once it is.
+        """Refuses an empty folder if tables of topics lay there: its disk may not be mounted, and
+        what is made there now would be hidden once it is.
 
         Raises:
-            ArchivedElsewhereError: there are tables of topics, as Redis remembers, and none is
-                there.
-            HotTierUnavailableError, HotTierAccessError: Redis does not answer, or refuses us.
+            ArchivedElsewhereError: so it is, as Redis remembers.
+            HotTierUnavailableError: Redis does not answer.
         """
-        if self.hot is None or self.cold is None:
+        if self.hot is None or self.cold is None or not self.cold.is_empty():
             return
         hot = self.open_hot()
-        topics = [topic for topic in hot.topics().list() if topic.config.tiered]
-        tables = [(topic, self.table(topic)) for topic in topics]
-        # The folder first: not everybody may ask Redis about every topic.
-        if any(not table.is_local or _is_there(table) for _, table in tables):
-            return
-        for topic, table in tables:
+        for topic in hot.topics().list():
+            if not topic.config.tiered:
+                continue
+            table = self.table(topic)
             try:
                 hot.check_own(topic, table)
             except ArchivedElsewhereError as error:
                 if error.where == table.where:
                     raise
-            except (
-                ForeignEntryError,
-                HotTierAccessError,
-                UnknownTopicIdError,
-                UnknownTopicOrPartitionError,
-            ):
-                continue  # damaged, another's, deleted meanwhile, or lost
+            except HotTierUnavailableError:
+                raise
+            except LakelogError:
+                continue  # damaged, deleted meanwhile, or not ours to ask about
 
     def check_may_make(self, topic: Topic) -> None:
         """As `check_is_there`, for who would make a topic's first table."""
@@ -391,13 +381,3 @@ class _RedisClock(Struct, frozen=True):
 
     def now_ms(self) -> int:
         return self.source.open().now_ms()
-
-
-def _is_there(table: ColdTable) -> bool:
-    """Whether something lies there, be it damaged."""
-    try:
-        return table.table_id() is not None
-    except ColdTierError:
-        return True
-    except UnknownTopicIdError:  # it is being removed
-        return True
