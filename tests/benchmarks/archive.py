@@ -47,7 +47,7 @@ WARM_ROUNDS = 2  # the second meets warm workers
 
 DEFAULT, OTHERS = "zstd", ("lz4_raw", "snappy", "uncompressed")
 LIMIT = "reading the entries raw + pyarrow writing the rows"
-OF_LIMIT, WORKER_BYTES = 0.70, 512 * MIB
+OF_LIMIT, WORKER_BYTES = 0.90, 512 * MIB
 
 
 def rows(bench: Bench) -> Iterator[Row]:
