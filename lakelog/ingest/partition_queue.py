@@ -207,21 +207,33 @@ class PartitionQueue:
         )
 
     def close_open(self) -> None:
-        if self.open is not None:
-            self.closed.append(self.open)
+        """The open call takes no more records.
+
+        An interrupt may come between the two lines. The call is both then, takes records on, and
+        is closed by the next that closes it, or that takes it out.
+        """
+        call = self.open
+        if call is not None:
+            if not self.closed or self.closed[-1] is not call:
+                self.closed.append(call)
             self.open = None
 
     def take_due(self, opened_before_s: float) -> Call | None:
         """Takes out the oldest call that is closed, or open since before then; None without one."""
         if not self.closed and self.open is not None and self.open.created_s <= opened_before_s:
             self.close_open()
-        return self.closed.popleft() if self.closed else None
+        if not self.closed:
+            return None
+        call = self.closed.popleft()
+        if call is self.open:
+            self.open = None
+        return call
 
     def remove(self, call: Call) -> None:
         """Takes out a call that failed, wherever it is."""
         if call is self.open:
             self.open = None
-        elif call in self.closed:
+        if call in self.closed:
             self.closed.remove(call)
         elif call in self.in_flight.calls:
             self.in_flight.leave(call)
@@ -230,7 +242,7 @@ class PartitionQueue:
         """The calls without an answer, oldest first."""
         calls = [call for call in self.in_flight.calls if not call.is_written]
         calls += self.closed
-        if self.open is not None:
+        if self.open is not None and self.open not in self.closed:
             calls.append(self.open)
         return calls
 

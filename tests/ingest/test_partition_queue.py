@@ -1,10 +1,16 @@
-"""Which number a call carries."""
+"""Which number a call carries, and which calls a queue holds."""
+
+from collections import deque
+from uuid import UUID
+
+import pytest
 
 from lakelog.codec import Entry
 from lakelog.ingest.delivery import Delivery
-from lakelog.ingest.partition_queue import Call, InFlight
+from lakelog.ingest.partition_queue import Call, InFlight, PartitionQueue
 from lakelog.producer_calls import MAX_SEQUENCES
 from lakelog.record import TopicPartition
+from lakelog.topic import Topic
 
 
 def call(records: int = 10) -> Call:
@@ -97,3 +103,33 @@ def test_a_written_call_keeps_its_place_while_an_earlier_one_is_asked_about():
     assert not flight.calls
     flight.calls.append(call())
     assert numbers(flight.next_round()) == [(0, 50, 59)]
+
+
+class Interrupted(deque):
+    """Ctrl-C comes right after a call was added."""
+
+    def append(self, one):
+        super().append(one)
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("then", ["closed again", "taken", "failed"])
+def test_an_interrupt_while_a_call_is_closed_leaves_it_whole(then):
+    queue = PartitionQueue(
+        Topic("t", UUID(int=1), 1), TopicPartition("t", 0), in_flight(), "none", None
+    )
+    held = queue.open = call()
+    queue.closed = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        queue.close_open()
+    queue.closed = deque(queue.closed)
+    assert queue.unsettled() == [held]
+    if then == "closed again":
+        queue.close_open()
+        assert (list(queue.closed), queue.open) == ([held], None)
+    elif then == "taken":
+        assert queue.take_due(0.0) is held  # it is encoded now: no record may be added
+        assert (queue.closed, queue.open, queue.take_due(0.0)) == (deque(), None, None)
+    else:
+        queue.remove(held)
+        assert (queue.closed, queue.open, queue.unsettled()) == (deque(), None, [])
