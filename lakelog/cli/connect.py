@@ -167,6 +167,10 @@ def _say_where_it_ends(log: ColdLog, arguments: argparse.Namespace) -> None:
         print(f"without --redis: the log ends where {log.place} ends", file=sys.stderr)
 
 
+#: Whose warnings the error of a command repeats, with the line of input that it is about.
+_REPEATED = "lakelog.ingest.sender"
+
+
 def say_what_is_logged(arguments: argparse.Namespace) -> None:
     """Write log lines to standard error: lakelog's warnings, or as many as ``--verbose`` asks for.
 
@@ -175,9 +179,16 @@ def say_what_is_logged(arguments: argparse.Namespace) -> None:
     """
     import logging
 
-    logging.basicConfig(
-        level=logging.INFO if arguments.verbose else logging.ERROR,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    def is_for_everybody(record: logging.LogRecord) -> bool:
+        is_ours = record.name.partition(".")[0] == "lakelog" and record.name != _REPEATED
+        return is_ours or record.levelno >= logging.ERROR
+
+    # By the handler, and not by levels of loggers, which would outlast a command in this process.
+    handler = logging.StreamHandler()
     if not arguments.verbose:
-        logging.getLogger("lakelog").setLevel(logging.WARNING)
+        handler.addFilter(is_for_everybody)
+    logging.basicConfig(
+        level=logging.INFO if arguments.verbose else logging.WARNING,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        handlers=[handler],
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -62,8 +61,6 @@ def _run(arguments: argparse.Namespace) -> Message:
 
     if arguments.key_separator == "":
         raise InvalidArgumentError("--key-separator is empty; give the text between key and value")
-    if not arguments.verbose:  # the error says of which line it is
-        logging.getLogger("lakelog.ingest.sender").setLevel(logging.ERROR)
     with open_log(arguments) as log, HeldInterrupt().holding() as interrupt:
         log.topics.get(arguments.topic)
         producer = log.producer(acks=arguments.acks)
