@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import os
 import re
 import signal
@@ -52,6 +53,43 @@ def test_the_package_is_the_command(tmp_path: Path) -> None:
     assert where == "`lakelog topics --help` shows how it is used"
     done = subprocess.run([sys.executable, "-m", "lakelog", "--version"], capture_output=True)
     assert done.stdout.startswith(b"lakelog ")
+
+
+def test_a_command_in_a_process_leaves_its_loggers_as_they_are(run: Run) -> None:
+    loggers = [logging.getLogger(name) for name in ("lakelog", "lakelog.ingest.sender")]
+    before = [logger.level for logger in loggers]
+    run("topics", "create", "orders")
+    run("produce", "orders", stdin="a\n")
+    assert [logger.level for logger in loggers] == before
+
+
+def test_a_warning_is_shown_unless_the_error_says_it(redis_url: str, tmp_path: Path) -> None:
+    place = ["--redis", redis_url, "--cold", str(tmp_path / "cold"), "--engine", "inline"]
+
+    def shown(script: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", script, *place, "topics", "list"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stderr
+
+    script = """
+import logging, sys
+from lakelog.cli import main as cli
+cli.main(sys.argv[1:])
+for name in ("lakelog.read.fetch", "lakelog.ingest.sender", "redis"):
+    logging.getLogger(name).warning("of %s", name)
+    logging.getLogger(name).error("error of %s", name)
+"""
+    said = [line.split(": ", 1)[1] for line in shown(script).splitlines()]
+    assert said == [
+        "of lakelog.read.fetch",
+        "error of lakelog.read.fetch",
+        "error of lakelog.ingest.sender",
+        "error of redis",
+    ]
 
 
 def test_the_demo_goes_on_after_redis_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
