@@ -15,7 +15,8 @@ PEERS = (
     "Spark's Kafka source",
     "Spark's Kafka sink",
 )
-WIDTH, LEFT, RIGHT, STEP = 890, 360, 70, 22
+SCALE, RIGHT, STEP = 460, 70, 22
+LETTER = 6.8  # as wide as most are
 LEAST, MOST = 0.25, 64.0
 
 
@@ -23,15 +24,20 @@ def ratios(report: Report) -> str:
     """An SVG; where lakelog is better, a bar reaches to the right of the line at 1."""
     bars = list(_bars(report))
     height = STEP * len(bars) + 50
+    left = round(LETTER * max((len(label) for label, _ in bars), default=0)) + 16
+
+    def at(times: float) -> float:
+        return left + _share(times) * SCALE
+
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left + SCALE + RIGHT} {height}" '
         'font-family="system-ui, sans-serif" font-size="12">',
         # Both themes of a page: the text takes the page's color where it can be asked for.
         "<style>text{fill:#57606a}@media(prefers-color-scheme:dark){text{fill:#adbac7}}</style>",
         f"<title>lakelog beside its peers, {escape(report.taken)}</title>",
     ]
     for mark in (0.25, 0.5, 1, 2, 4, 8, 16, 32, 64):
-        x = _x(mark)
+        x = at(mark)
         dash = "" if mark == 1 else ' stroke-dasharray="2 4"'
         lines.append(
             f'<path d="M{x:.1f} 24V{height - 8}" stroke="#8c959f"{dash}/>'
@@ -39,13 +45,13 @@ def ratios(report: Report) -> str:
         )
     for number, (label, times) in enumerate(bars):
         y = 30 + STEP * number
-        start, end = sorted((_x(1), _x(times)))
+        start, end = sorted((at(1), at(times)))
         color = "#1a7f64" if times >= 1 else "#c2571a"
         lines.append(
-            f'<text x="{LEFT - 8}" y="{y + 12}" text-anchor="end">{escape(label)}</text>'
+            f'<text x="{left - 8}" y="{y + 12}" text-anchor="end">{escape(label)}</text>'
             f'<rect x="{start:.1f}" y="{y}" width="{max(1.0, end - start):.1f}" height="15" '
             f'rx="2" fill="{color}"/>'
-            f'<text x="{max(end, _x(1)) + 6:.1f}" y="{y + 12}">{ratio(times)}</text>'
+            f'<text x="{max(end, at(1)) + 6:.1f}" y="{y + 12}">{ratio(times)}</text>'
         )
     return "\n".join([*lines, "</svg>"]) + "\n"
 
@@ -58,8 +64,8 @@ def _bars(report: Report) -> Iterator[tuple[str, float]]:
                     yield f"{row.what.replace('`', '')} : {side}", row.times(side)
 
 
-def _x(times: float) -> float:
-    share = (math.log2(min(MOST, max(LEAST, times))) - math.log2(LEAST)) / (
+def _share(times: float) -> float:
+    """Of the way from the least to the most, on a log scale."""
+    return (math.log2(min(MOST, max(LEAST, times))) - math.log2(LEAST)) / (
         math.log2(MOST) - math.log2(LEAST)
     )
-    return LEFT + share * (WIDTH - LEFT - RIGHT)
