@@ -180,9 +180,10 @@ class PathStatusTable:
         """One file and its commit. Where a disk takes nothing, delta-rs's own writer prints stacks
         of its threads (1.6), so Arrow writes the file.
         """
-        missing = [field for field in rows.schema if field.name in self._table.missing(table)]
+        missing = self._table.missing(table)
         if missing:  # an older lakelog made it
-            table.alter.add_columns(Schema.from_arrow(pa.schema(missing)).fields)
+            added = pa.schema([field for field in rows.schema if field.name in missing])
+            table.alter.add_columns(Schema.from_arrow(added).fields)
         transactions = [] if key is None else [Transaction(app_id(key), 1)]
         table.create_write_transaction(
             [self._written(rows)],
