@@ -27,6 +27,10 @@ KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")  # of `--s3`
 
 
 def main() -> int:
+    # An installed package is compiled once. With this set every process that is timed,
+    # also Spark's workers, would compile lakelog anew, but not the libraries beside it.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     given = _arguments()
     if given.write_readme:
         readme.write(Report.of_json(given.write_readme.read_text("utf-8")))
