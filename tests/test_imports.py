@@ -131,7 +131,8 @@ STRANGE: dict[str, set[str]] = {
 #: Names with an underscore that belong to others' public interface.
 UNDERSCORED = {
     "_exit",  # of os
-    "_run_exitfuncs",  # of atexit, which has no other name for it
+    "_run_exitfuncs",  # of atexit, which has no other names for them
+    "_ncallbacks",
     "_replace",  # of named tuples
     "_sock",  # of redis-py's connections, which tell their file descriptor in no other way
     "_jvm",  # of PySpark, which has no other way to Delta's transactions

@@ -1,7 +1,14 @@
-"""Where the command `lakelog` begins: an interrupt while it starts ends it without a traceback."""
+"""Where the command `lakelog` begins and ends.
+
+An interrupt while it starts ends it without a traceback. The end does not wait for the interpreter
+to be taken apart.
+"""
 
 from __future__ import annotations
 
+import atexit
+import gc
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -10,31 +17,69 @@ from contextlib import contextmanager
 
 @contextmanager
 def quiet_start() -> Iterator[None]:
-    """An interrupt within ends the process at once: nothing is under way yet.
+    """For imports: an interrupt within ends the process at once, as nothing is under way yet.
 
     As an exception it would come up in the middle of an import, where libraries make something
-    else of it, and print it.
+    else of it, and print it. Nobody looks for garbage meanwhile either: what imports make stays.
     """
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield  # who hears of it in another way goes on to
-        return
-    try:
-        before = signal.signal(signal.SIGINT, signal.SIG_DFL)
-    except ValueError:  # only the main thread may, and only it is interrupted
-        yield
-        return
+    with _uncollected():
+        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            yield  # who hears of it in another way goes on to
+            return
+        try:
+            before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+        except ValueError:  # only the main thread may, and only it is interrupted
+            yield
+            return
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    was_enabled = gc.isenabled()
+    gc.disable()
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        if was_enabled:
+            gc.enable()
 
 
 def main() -> int:
-    """Runs the command and returns its exit code."""
+    """Runs the command of this process and returns its exit code, with which it is to end."""
+    ending = _Ending()
     try:
         with quiet_start():
             from .main import main as run
-        return run()
+        ending.code = run()
     except KeyboardInterrupt:  # before it knew what was asked, or after it was done
         print("stopped", file=sys.stderr)
-        return 130
+        ending.code = 130
+    return ending.code
+
+
+class _Ending:
+    """Ends the process with the code of its command after all else that is done at its end.
+
+    It is the first exit handler and so the last to run: threads have been waited for, and what was
+    registered later has run. What is left is taking modules and objects apart one by one, which
+    takes as long as half of their imports and has no effect outside the process.
+    """
+
+    def __init__(self) -> None:
+        self.code: int | None = None
+        if not atexit._ncallbacks():  # who came before would run later: never
+            atexit.register(self._end)
+
+    def _end(self) -> None:
+        if self.code is None:  # it ends with an error, or is a fork
+            return
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except (OSError, ValueError):  # the interpreter tells of it
+            return
+        os._exit(self.code)

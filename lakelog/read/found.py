@@ -84,7 +84,7 @@ def records_of(topic: str, table: pa.Table) -> Iterator[Record]:
 
 def with_partition(records: pa.RecordBatch, partition: int) -> pa.Table:
     """A `RECORDS` batch of a partition as a `FOUND` table."""
-    numbers = pa.array(np.full(records.num_rows, partition, np.int32))
+    numbers = pa.repeat(pa.scalar(partition, pa.int32()), records.num_rows)
     return pa.Table.from_arrays([numbers, *records.columns], schema=FOUND)
 
 
