@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from time import time_ns
 from typing import Protocol
 
 from msgspec import Struct
@@ -18,7 +18,7 @@ class SystemClock:
     """The clock of the machine."""
 
     def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
+        return time_ns() // 1_000_000
 
 
 class ManualClock(Struct):

@@ -23,9 +23,9 @@ from .accumulator import Accumulator, TopicState
 from .batch_metadata import BatchMetadata
 from .batch_outcome import BatchOutcome
 from .delivery import Delivery
+from .encoding import allows_more, encode_for
 from .partition_queue import MAX_CALL_ENTRIES, PartitionQueue
 from .partitioner import partitions_of_keys
-from .sender import allows_more, encode_for
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Link

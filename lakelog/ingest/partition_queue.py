@@ -45,9 +45,11 @@ class Call:
         "batch",
         "created_s",
         "delivery",
+        "encoding_until_s",
         "entries",
         "headers",
         "is_sending",
+        "is_taken",
         "is_written",
         "keys",
         "links",
@@ -73,6 +75,8 @@ class Call:
         ] = {}  # for the records that have some
         self.size_bytes = 0  # what it takes of the buffer
         self.record_count = 0
+        self.encoding_until_s = 0.0  # monotonic; whoever filled it encodes it until then
+        self.is_taken = False  # by the sender, which encodes it if nobody did
         self.entries: tuple[Entry, ...] = ()  # once encoded
         self.batch: ProducedBatch | None = None  # once numbered
         self.is_sending = False  # an answer is being waited for
@@ -81,6 +85,17 @@ class Call:
         self.sent_under: str | None = None  # run id of the server that did not answer first
         self.is_written = False
         self.links: Sequence[Link] = ()  # of the span that appends it
+
+    @property
+    def left_until_s(self) -> float:
+        """Until when the sender leaves it to whoever filled it (monotonic)."""
+        return 0.0 if self.entries else self.encoding_until_s
+
+    def encoded(self, entries: tuple[Entry, ...], links: Sequence[Link]) -> None:
+        """Takes its entries in place of its records."""
+        self.links = links
+        self.entries = entries
+        self.keys, self.values, self.headers = [], [], {}
 
     def cut(self, record_count: int) -> None:
         """Takes out the records from that one on, of which some columns may have been added."""
@@ -191,6 +206,9 @@ class PartitionQueue:
             sealing: what encrypts its values; None: they stay as they are.
         """
         config = topic.config
+        # That the sender has encoded columns, and imported all that it takes: an import that is
+        # interrupted, as it may be in a caller's thread, keeps its lock for ever.
+        self.has_encoded = False
         self.topic = topic
         self.sealing = sealing
         self.entry_format: EntryFormat = config["lakelog.entry.format"]
@@ -218,15 +236,22 @@ class PartitionQueue:
                 self.closed.append(call)
             self.open = None
 
-    def take_due(self, opened_before_s: float) -> Call | None:
-        """Takes out the oldest call that is closed, or open since before then; None without one."""
-        if not self.closed and self.open is not None and self.open.created_s <= opened_before_s:
+    def take_due(self, now_s: float, linger_s: float) -> Call | None:
+        """Takes out the oldest call if it is closed, or was open for long enough; None without one.
+
+        One that is being encoded is not taken: those behind it have to wait, too.
+        """
+        if self.closed:
+            if self.closed[0].left_until_s > now_s:
+                return None
+        elif self.open is not None and self.open.created_s + linger_s <= now_s:
             self.close_open()
-        if not self.closed:
+        else:
             return None
         call = self.closed.popleft()
         if call is self.open:
             self.open = None
+        call.is_taken = True
         return call
 
     def remove(self, call: Call) -> None:
@@ -248,8 +273,10 @@ class PartitionQueue:
 
     def due_s(self, linger_s: float) -> float:
         """When there is something to send (monotonic; infinity: nothing)."""
-        if self.closed or self.in_flight.calls:
+        if self.in_flight.calls:
             return self.retry_at_s
+        if self.closed:
+            return max(self.closed[0].left_until_s, self.retry_at_s)
         if self.open is not None:
             return max(self.open.created_s + linger_s, self.retry_at_s)
         return float("inf")

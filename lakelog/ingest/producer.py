@@ -46,6 +46,10 @@ __all__ = ["Producer", "ProducerConfig"]
 
 logger = logging.getLogger(__name__)
 
+#: How long the sender leaves a call to the thread that filled it. One that was interrupted before
+#: it could say so encodes it no more.
+ENCODING_S = 1.0
+
 #: How long the end of a process waits for the unsent records of a producer that was left open.
 EXIT_TIMEOUT_MS = 10_000
 
@@ -170,10 +174,16 @@ class Producer:
                 raise
             accumulator.buffered_bytes += size_bytes
             call.size_bytes = call_bytes = call.size_bytes + size_bytes
-            if call_bytes >= accumulator.batch_size or count >= queue.max_records:
-                queue.close_open()
+            result = SendResult(call.delivery, index)
+            if call_bytes < accumulator.batch_size and count < queue.max_records:
+                return result
+            queue.close_open()
+            if not queue.has_encoded:
                 accumulator.work.notify()
-            return SendResult(call.delivery, index)
+                return result
+            call.encoding_until_s = time.monotonic() + ENCODING_S
+        self._sender.encode_ahead(call)
+        return result
 
     def send_batch(
         self, topic: str, records: object, *, partition: int | None = None

@@ -8,12 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from ..back_off import Telling
-from ..codec import AUTO_ARROW_RECORDS, Entry, Row, encode
-from ..config import Compression
-from ..encryption.of_topic import sealing
+from ..codec import Entry
 from ..errors import (
     DeliveryError,
     HotTierFullError,
@@ -31,16 +27,18 @@ from ..hot.memory_use import MemoryUse
 from ..hot.throttle import throttle_time_ms
 from ..metrics import of_process as m
 from ..metrics.counts import COUNTS
-from ..record import HEADERS_TYPE, PRODUCED, TopicPartition
+from ..record import TopicPartition
 from .accumulator import Accumulator, delivery_error
 from .delivery import Delivery
+from .encoding import allows_more, encode_for, records_of, without
 from .expiry import ExpiryWarning
-from .given_records import no_headers
 from .partition_queue import Call, PartitionQueue
 from .producer_config import ProducerConfig
 from .verdict import Verdict, verdict
 
 if TYPE_CHECKING:
+    from opentelemetry.trace import Link
+
     from ..tracing.tracer import Tracer
 
 _log = logging.getLogger(__name__)
@@ -194,7 +192,7 @@ class Sender:
         linger_s = self._config.linger_ms / 1000
         while queue.in_flight.has_room():
             with self._accumulator.lock:
-                call = queue.take_due(time.monotonic() - linger_s)
+                call = queue.take_due(time.monotonic(), linger_s)
             if call is None:
                 return
             if not call.entries:
@@ -205,13 +203,35 @@ class Sender:
             if call.entries:
                 queue.in_flight.calls.append(call)
 
+    def encode_ahead(self, call: Call) -> None:
+        """Encodes a call in the thread that filled it, while the sender waits for Redis.
+
+        What goes wrong, an interrupt too, leaves it to the sender, which knows what to do of it.
+
+        Args:
+            call: closed, and marked as being encoded.
+        """
+        entries: tuple[Entry, ...] = ()
+        accumulator = self._accumulator
+        try:
+            links = self._links(call)
+            entries = encode_for(call.queue, records_of(call))
+        except Exception as error:
+            _log.debug("%s: not encoded ahead: %r", call.queue.topic_partition, error)
+        finally:
+            with accumulator.lock:
+                if entries and not call.is_taken:
+                    call.encoded(entries, links)
+                call.encoding_until_s = 0.0
+                accumulator.work.notify()
+
+    def _links(self, call: Call) -> Sequence[Link]:
+        return () if self._tracer is None else self._tracer.links_of(call.headers.values())
+
     def _encode(self, call: Call) -> None:
         """Gives a call its entries. A record that is too large or cannot be encoded fails alone."""
-        few = call.record_count < AUTO_ARROW_RECORDS  # columns of them would take longer to make
-        records = _rows(call) if few else _produced(call)
-        if self._tracer is not None:
-            call.links = self._tracer.links_of(call.headers.values())
-        call.keys, call.values, call.headers = [], [], {}
+        records = records_of(call)
+        call.encoded((), self._links(call))  # not yet, but its records are in columns now
         rows = list(range(call.record_count))
         refused = []
         is_renewed = False
@@ -224,12 +244,13 @@ class Sender:
                     if allows_more(call.queue, self._topics, self._accumulator):
                         continue
                 refused.append((rows.pop(error.index), error))
-                records = _without(records, error.index)
+                records = without(records, error.index)
         call.delivery.refused = sorted(refused, key=lambda row_and_error: row_and_error[0])
         if not rows:
             self._end(call, refused[0][1])
             return
         call.record_count = len(rows)
+        call.queue.has_encoded |= not isinstance(records, list)
 
     def _append(self, calls: Sequence[Call]) -> Sequence[Answer]:
         appends = []
@@ -450,58 +471,6 @@ class Sender:
             delivery.call_back()
 
 
-def encode_for(queue: PartitionQueue, records: pa.RecordBatch | Sequence[Row]) -> tuple[Entry, ...]:
-    """`PRODUCED` records, or rows of them, as entries, as the queue's topic wants them.
-
-    Their values are encrypted, if it wants that; the bounds are those of what is stored.
-    """
-    if queue.sealing is not None:
-        if isinstance(records, pa.RecordBatch):
-            records = queue.sealing.seal_records(records)
-        else:
-            values = queue.sealing.seal_all((row[1], row[2]) for row in records)
-            records = [
-                (row[0], row[1], value, row[3]) for row, value in zip(records, values, strict=True)
-            ]
-    adaptive = queue.compression
-    compression = adaptive.next()
-    try:
-        entries = _encoded(queue, records, compression)
-    except RecordTooLargeError:
-        if compression is adaptive.wanted:
-            raise
-        compression = adaptive.wanted  # it may fit once it is compressed
-        entries = _encoded(queue, records, compression)
-    adaptive.learn(compression, entries)
-    return entries
-
-
-def _encoded(
-    queue: PartitionQueue, records: pa.RecordBatch | Sequence[Row], compression: Compression
-) -> tuple[Entry, ...]:
-    return encode(
-        records,
-        queue.entry_format,
-        compression,
-        max_entry_bytes=queue.max_entry_bytes,
-        max_decoded_bytes=queue.max_decoded_bytes,
-        flatten=queue.flatten,
-    )
-
-
-def allows_more(queue: PartitionQueue, topics: TopicRegistry, accumulator: Accumulator) -> bool:
-    """Looks the topic up again; whether it now takes larger entries than before."""
-    entry_bytes, decoded_bytes = queue.max_entry_bytes, queue.max_decoded_bytes
-    try:
-        topic = topics.renewed(queue.topic)
-        values = sealing(topic)
-    except LakelogError:
-        return False  # the refusal stands; the next append shows what is wrong
-    with accumulator.lock:
-        queue.set_topic(topic, values)
-    return queue.max_entry_bytes > entry_bytes or queue.max_decoded_bytes > decoded_bytes
-
-
 def _note_unanswered(call: Call, answer: Exception) -> None:
     """Remembers that a call may be written, and under which run of the server."""
     if isinstance(answer, NotEnoughReplicasAfterAppendError):
@@ -514,35 +483,3 @@ def _note_unanswered(call: Call, answer: Exception) -> None:
         return
     call.may_be_written = True
     call.sent_under = call.sent_under or run_id
-
-
-def _rows(call: Call) -> list[Row]:
-    """The records of an open call."""
-    headers = (call.headers.get(index, ()) for index in range(call.record_count))
-    return list(zip(call.timestamps_ms, call.keys, call.values, headers, strict=True))
-
-
-def _without(records: pa.RecordBatch | list[Row], index: int) -> pa.RecordBatch | list[Row]:
-    if isinstance(records, list):
-        return records[:index] + records[index + 1 :]
-    others = [row for row in range(records.num_rows) if row != index]
-    return records.take(pa.array(others, pa.int64()))
-
-
-def _produced(call: Call) -> pa.RecordBatch:
-    """The records of an open call as columns."""
-    count = call.record_count
-    if call.headers:
-        rows = [call.headers.get(index, ()) for index in range(count)]
-        headers = pa.array(rows, HEADERS_TYPE)
-    else:
-        headers = no_headers(count)
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array(call.timestamps_ms, pa.int64()),
-            pa.array(call.keys, pa.binary()),
-            pa.array(call.values, pa.binary()),
-            headers,
-        ],
-        schema=PRODUCED,
-    )

@@ -41,11 +41,11 @@ from lakelog.config import KIB, MIB
 from lakelog.hot import AppendCall
 from lakelog.ingest.accumulator import RECORD_OVERHEAD_BYTES
 from lakelog.ingest.bulk import BulkAppend
+from lakelog.ingest.encoding import encode_for
 from lakelog.ingest.given_records import as_columns, no_headers
 from lakelog.ingest.partition_queue import PartitionQueue
 from lakelog.ingest.partitioner import partition_of_key
 from lakelog.ingest.producer import Producer, ProducerConfig
-from lakelog.ingest.sender import encode_for
 from lakelog.record import PRODUCED
 from lakelog.testing.servers import RedisServer
 

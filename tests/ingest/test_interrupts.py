@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 #: Interrupts a loop of sends 600 times; each is at some point of some line of `Producer.send`.
 SCRIPT = """
 import random, signal, sys, threading
@@ -20,7 +22,7 @@ def interrupt(*_):
 signal.signal(signal.SIGALRM, interrupt)
 with Lakelog.connect(sys.argv[1], sys.argv[2], engine="inline") as lake:
     lake.topics.create("t", 2, {"remote.storage.enable": False, "retention.ms": -1})
-    producer = lake.producer()
+    producer = lake.producer(batch_size=int(sys.argv[3]))
     producer.send("t", b"first").result()
     number, answers = 0, []
     for _ in range(INTERRUPTS):
@@ -55,10 +57,14 @@ with Lakelog.connect(sys.argv[1], sys.argv[2], engine="inline") as lake:
 """
 
 
-def test_a_loop_of_sends_may_be_interrupted_anywhere(redis_url, tmp_path):
-    """Nothing hangs, and what `send` answered is in the log, where its answer says."""
+@pytest.mark.parametrize("batch_size", [245_760, 2_000], ids=["lingering", "full at once"])
+def test_a_loop_of_sends_may_be_interrupted_anywhere(redis_url, tmp_path, batch_size):
+    """Nothing hangs, and what `send` answered is in the log, where its answer says.
+
+    What fills a batch is also interrupted while it encodes it.
+    """
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, redis_url, str(tmp_path)],
+        [sys.executable, "-c", SCRIPT, redis_url, str(tmp_path), str(batch_size)],
         capture_output=True,
         text=True,
         timeout=120,

@@ -128,8 +128,46 @@ def test_an_interrupt_while_a_call_is_closed_leaves_it_whole(then):
         queue.close_open()
         assert (list(queue.closed), queue.open) == ([held], None)
     elif then == "taken":
-        assert queue.take_due(0.0) is held  # it is encoded now: no record may be added
-        assert (queue.closed, queue.open, queue.take_due(0.0)) == (deque(), None, None)
+        assert queue.take_due(0.0, 0.0) is held  # it is encoded now: no record may be added
+        assert (queue.closed, queue.open, queue.take_due(0.0, 0.0)) == (deque(), None, None)
     else:
         queue.remove(held)
         assert (queue.closed, queue.open, queue.unsettled()) == (deque(), None, [])
+
+
+def test_a_call_that_its_filler_encodes_is_left_to_it_for_a_while():
+    queue = PartitionQueue(
+        Topic("t", UUID(int=1), 1), TopicPartition("t", 0), in_flight(), "none", None
+    )
+    first, second = call(), call()
+    first.entries, first.encoding_until_s = (), 7.0
+    queue.closed = deque([first, second])
+    assert queue.due_s(0.0) == 7.0
+    assert queue.take_due(6.9, 0.0) is None, "the second must not overtake it"
+    assert queue.take_due(7.0, 0.0) is first, "it was given up"
+    assert first.is_taken
+    assert queue.due_s(0.0) == 0.0
+    assert queue.take_due(7.0, 0.0) is second
+
+
+def test_a_call_that_is_encoded_waits_for_nobody():
+    """Its filler was interrupted before it could take its mark away."""
+    queue = PartitionQueue(
+        Topic("t", UUID(int=1), 1), TopicPartition("t", 0), in_flight(), "none", None
+    )
+    held = call()
+    held.encoding_until_s = 7.0
+    queue.closed = deque([held])
+    assert queue.due_s(0.0) == 0.0
+    assert queue.take_due(0.0, 0.0) is held
+
+
+def test_a_call_that_waits_for_its_filler_does_not_hold_back_what_is_under_way():
+    queue = PartitionQueue(
+        Topic("t", UUID(int=1), 1), TopicPartition("t", 0), in_flight(call()), "none", None
+    )
+    held = call()
+    held.entries, held.encoding_until_s = (), 7.0
+    queue.closed = deque([held])
+    queue.retry_at_s = 3.0
+    assert queue.due_s(0.0) == 3.0

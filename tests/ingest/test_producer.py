@@ -28,6 +28,7 @@ from lakelog.errors import (
     UnknownTopicOrPartitionError,
 )
 from lakelog.hot import Acks
+from lakelog.ingest import encoding, sender
 from lakelog.ingest.partitioner import partition_of_key
 from lakelog.ingest.producer import Producer, ProducerConfig
 from lakelog.record import Record, RecordMetadata, TopicPartition
@@ -364,6 +365,63 @@ def test_where_compression_does_not_pay_it_is_left_out_and_a_large_record_gets_i
     plain = [buffer_lengths(message) is None for message in stored]
     assert any(plain)
     assert (plain[0], plain[-1]) == (False, False)
+
+
+def test_who_fills_a_call_encodes_it(tier, make_producer, monkeypatch):
+    """So that it goes on while the sender waits for Redis; the first of a partition it does not."""
+    threads = []
+
+    def encode_for(queue, records):
+        threads.append(threading.current_thread())
+        return encoding.encode_for(queue, records)
+
+    monkeypatch.setattr(sender, "encode_for", encode_for)
+    tier.topics.create("t")
+    values = [b"%d" % n for n in range(1000)]
+    with make_producer(tier, batch_size=5_000, linger_ms=60_000) as producer:
+        results = [producer.send("t", value) for value in values[:200]]
+        results[0].result()
+        results += [producer.send("t", value) for value in values[200:]]
+        assert [result.result().offset for result in results] == list(range(1000))
+    assert threads[0] is producer._accumulator.sender_thread
+    assert threading.current_thread() in threads
+    assert tier.values("t") == values
+
+
+def test_what_cannot_be_encoded_ahead_is_left_to_the_sender(tier, make_producer):
+    """Which then knows what to do of it: one that is too large fails alone."""
+    tier.topics.create("t", config={"max.message.bytes": 4000})
+    values = [(b"%d" % n) * (4000 if n == 777 else 1) for n in range(1000)]
+    with make_producer(
+        tier, batch_size=5_000, linger_ms=60_000, compression_type="none"
+    ) as producer:
+        results = [producer.send("t", value) for value in values[:200]]
+        results[0].result()
+        results += [producer.send("t", value) for value in values[200:]]
+        assert isinstance(results[777].exception(), RecordTooLargeError)
+        assert [results[n].result().offset for n in (776, 778)] == [776, 777]
+    assert tier.values("t") == values[:777] + values[778:]
+
+
+def test_several_threads_fill_the_same_calls(tier, make_producer):
+    """Each one's records keep their order, and each is written once."""
+    tier.topics.create("t", partitions=2)
+    count, kinds = 3000, range(4)
+
+    def send(kind):
+        for n in range(count):
+            producer.send("t", b"%d" % n, key=b"%d" % kind)
+
+    with make_producer(tier, batch_size=3_000) as producer:
+        threads = [threading.Thread(target=send, args=(kind,)) for kind in kinds]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    found = [record for number in range(2) for record in tier.records("t", number)]
+    for kind in kinds:
+        own = [int(record.value) for record in found if record.key == b"%d" % kind]
+        assert own == list(range(count))
 
 
 def test_a_record_that_is_too_large_fails_alone(tier, make_producer):

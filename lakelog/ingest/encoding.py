@@ -1,0 +1,108 @@
+"""The records of a call as entries, as the topic of its queue wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from ..codec import AUTO_ARROW_RECORDS, Entry, Row, encode
+from ..config import Compression
+from ..encryption.of_topic import sealing
+from ..errors import LakelogError, RecordTooLargeError
+from ..hot import TopicRegistry
+from ..record import HEADERS_TYPE, PRODUCED
+from .accumulator import Accumulator
+from .given_records import no_headers
+from .partition_queue import Call, PartitionQueue
+
+
+def encode_for(queue: PartitionQueue, records: pa.RecordBatch | Sequence[Row]) -> tuple[Entry, ...]:
+    """`PRODUCED` records, or rows of them, as entries, as the queue's topic wants them.
+
+    Their values are encrypted, if it wants that; the bounds are those of what is stored.
+    """
+    if queue.sealing is not None:
+        if isinstance(records, pa.RecordBatch):
+            records = queue.sealing.seal_records(records)
+        else:
+            values = queue.sealing.seal_all((row[1], row[2]) for row in records)
+            records = [
+                (row[0], row[1], value, row[3]) for row, value in zip(records, values, strict=True)
+            ]
+    adaptive = queue.compression
+    compression = adaptive.next()
+    try:
+        entries = _encoded(queue, records, compression)
+    except RecordTooLargeError:
+        if compression is adaptive.wanted:
+            raise
+        compression = adaptive.wanted  # it may fit once it is compressed
+        entries = _encoded(queue, records, compression)
+    adaptive.learn(compression, entries)
+    return entries
+
+
+def _encoded(
+    queue: PartitionQueue, records: pa.RecordBatch | Sequence[Row], compression: Compression
+) -> tuple[Entry, ...]:
+    return encode(
+        records,
+        queue.entry_format,
+        compression,
+        max_entry_bytes=queue.max_entry_bytes,
+        max_decoded_bytes=queue.max_decoded_bytes,
+        flatten=queue.flatten,
+    )
+
+
+def allows_more(queue: PartitionQueue, topics: TopicRegistry, accumulator: Accumulator) -> bool:
+    """Looks the topic up again; whether it now takes larger entries than before."""
+    entry_bytes, decoded_bytes = queue.max_entry_bytes, queue.max_decoded_bytes
+    try:
+        topic = topics.renewed(queue.topic)
+        values = sealing(topic)
+    except LakelogError:
+        return False  # the refusal stands; the next append shows what is wrong
+    with accumulator.lock:
+        queue.set_topic(topic, values)
+    return queue.max_entry_bytes > entry_bytes or queue.max_decoded_bytes > decoded_bytes
+
+
+def records_of(call: Call) -> pa.RecordBatch | list[Row]:
+    """The records of an open call, as columns if they are worth it."""
+    few = call.record_count < AUTO_ARROW_RECORDS  # columns of them would take longer to make
+    return _rows(call) if few else _produced(call)
+
+
+def _rows(call: Call) -> list[Row]:
+    """The records of an open call."""
+    headers = (call.headers.get(index, ()) for index in range(call.record_count))
+    return list(zip(call.timestamps_ms, call.keys, call.values, headers, strict=True))
+
+
+def without(records: pa.RecordBatch | list[Row], index: int) -> pa.RecordBatch | list[Row]:
+    """The records but for that one."""
+    if isinstance(records, list):
+        return records[:index] + records[index + 1 :]
+    others = [row for row in range(records.num_rows) if row != index]
+    return records.take(pa.array(others, pa.int64()))
+
+
+def _produced(call: Call) -> pa.RecordBatch:
+    """The records of an open call as columns."""
+    count = call.record_count
+    if call.headers:
+        rows = [call.headers.get(index, ()) for index in range(count)]
+        headers = pa.array(rows, HEADERS_TYPE)
+    else:
+        headers = no_headers(count)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(call.timestamps_ms, pa.int64()),
+            pa.array(call.keys, pa.binary()),
+            pa.array(call.values, pa.binary()),
+            headers,
+        ],
+        schema=PRODUCED,
+    )
