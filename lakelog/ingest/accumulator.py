@@ -197,18 +197,17 @@ class Accumulator:
         """Waits until the buffer has room, or is empty for something larger than it."""
         max_block_ms, buffer_memory = self._config.max_block_ms, self.buffer_memory
 
-        def has_room() -> bool:
+        def is_over() -> bool:
             buffered = self.buffered_bytes
-            return buffered == 0 or buffered + size_bytes <= buffer_memory
+            if buffered == 0 or buffered + size_bytes <= buffer_memory or self.refusal is not None:
+                return True
+            if len(self._unsettled) <= sum(queue.open is not None for queue in self.active):
+                for queue in self.active:
+                    queue.close_open()  # nothing else makes room; a lingering call would keep its
+                self.work.notify()
+            return False
 
-        if has_room():
-            return
-        for queue in self.active:
-            queue.close_open()  # a lingering call would keep its room
-        self.work.notify()
-        if not self.settled.wait_for(
-            lambda: has_room() or self.refusal is not None, max_block_ms / 1000
-        ):
+        if not self.settled.wait_for(is_over, max_block_ms / 1000):
             raise BufferExhaustedError(
                 f"no room for {size_bytes} bytes within max_block_ms={max_block_ms}: "
                 f"{self.buffered_bytes} of buffer_memory={buffer_memory} bytes wait for "
