@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lakelog.back_off import BackOff, wait_until
+from lakelog.hot.lock import LOCK_MS
 
 _LOOK_S = 0.05
 LOOKS = BackOff(_LOOK_S, _LOOK_S)
@@ -26,8 +27,9 @@ STANDS_STILL_S = (0.3, 6.0)
 #: Until a process that ended is started again.
 RESTART_S = (0.1, 1.5)
 
-#: How long an end in order may take; a Spark stream first has to start, to come to the log end.
-END_S = 45.0
+#: How long an end in order may take: a process may first have to wait for the lock of one that was
+#: killed. A Spark stream first has to start, to come to the log end.
+END_S = LOCK_MS / 1000 + 15.0
 STREAM_END_S = 240.0
 
 
