@@ -8,6 +8,7 @@ import traceback
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from ..errors import LakelogError
 from .choice import SPARK, Choice
 from .chosen import chosen
 from .spark_worker import spare_imports
+from .turns import in_turn
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -166,13 +168,12 @@ class _Run:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_imports()
-        for batch in batches:
-            for place in batch.column(0).to_pylist():
-                number, task = self.tasks[place]
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array([number], pa.int64()), pa.array([self._outcome(task)])],
-                    ["number", "outcome"],
-                )
+        dealt = [self.tasks[place] for batch in batches for place in batch.column(0).to_pylist()]
+        outcomes = in_turn([partial(self._outcome, task) for _, task in dealt])
+        for (number, _), outcome in zip(dealt, outcomes, strict=True):
+            yield pa.RecordBatch.from_arrays(
+                [pa.array([number], pa.int64()), pa.array([outcome])], ["number", "outcome"]
+            )
 
     def _outcome(self, task: bytes) -> bytes:
         return outcome_of(lambda: pickle.loads(self.function)(pickle.loads(task)))

@@ -16,9 +16,11 @@ import json
 import logging
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -27,6 +29,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 from msgspec import Struct
 
+from ...engines.at_exit import watch
+from ...engines.workers import Workers
 from ...errors import (
     ColdTierError,
     ColdTierRefusedError,
@@ -50,7 +54,7 @@ from ..schema import (
 )
 from ..segment import SegmentFile, SegmentIndex, no_files
 from ..store.delta_runtime import check_not_forked
-from ..store.storage import Storage
+from ..store.storage import Storage, side_by_side
 from ..store_errors import error_class, one_line
 from .log_content import COMMIT_ID, Piece, TableMetadata
 from .log_state import LogState, open_log, pieces_of_commit, read_commit
@@ -69,6 +73,10 @@ SYNC_S = 10 * 60
 
 #: Reading this many commits one by one costs about as much as asking the table again.
 MAX_COMMITS_READ = 100
+
+#: Seconds between looks at whether a commit is there that is being made: soon the first times, in a
+#: store that is slow less and less often.
+_PAUSES_S = (0.035, 0.005, 0.01, 0.02, 0.04, 0.08, *repeat(0.2, 50))
 
 #: How to rid a table of Delta features that somebody turned on. DROP FEATURE is not enough: it
 #: leaves checkpointProtection or domainMetadata behind, with which delta-rs cannot write (tried).
@@ -112,7 +120,9 @@ class DeltaLog:
         self.path = storage.table_path(topic)
         self._state: LogState | None = None  # None: there is no table yet
         self._commits: dict[int, Commit] = {}  # the newest
+        self._ahead: dict[int, bytes | None] = {}  # what was read and is not applied; None: no file
         self._writer: DeltaTable | None = None  # delta-rs's own view; None: it was not asked yet
+        self._committing: _Call | None = None  # which may still use the writer
         self._opened_with: dict[str, str] = {}
         self._checked_version = -1
         self._synced_version = -1
@@ -122,6 +132,11 @@ class DeltaLog:
     def version(self) -> int:
         """-1: there is no table yet."""
         return -1 if self._state is None else self._state.version
+
+    @property
+    def newest_file(self) -> str:
+        """Where the commit of this version lies."""
+        return self._log_file(self.version)
 
     def refresh(self) -> None:
         """Go to the newest version; on local paths it is on the disk afterwards.
@@ -137,7 +152,7 @@ class DeltaLog:
         known = self.version
         if self._state is None or not self._advance(self._state):
             # The first look; or the log behind us was cleaned up; or all of it is gone.
-            self._commits = {}
+            self._commits, self._ahead = {}, {}
             self._state = self._open()
         if self.version < known:
             self._state = self._writer = None
@@ -147,6 +162,22 @@ class DeltaLog:
                 "delete the topic and create it again",
                 path=self.path,
             )
+        self._check()
+
+    def read_back(self) -> None:
+        """After `commit`: go on to the version that it would have made, or to the newest one.
+
+        Raises: see `refresh`.
+        """
+        content = self._ahead.pop(self.version + 1, None)
+        if self._state is None or content is None:
+            self.refresh()
+            return
+        self._go_on(self._state, content)
+        self._check()
+
+    def _check(self) -> None:
+        """Check what was not looked at yet, and sync it."""
         if self.version != self._checked_version:
             self._check_ours()
             self._sync()
@@ -155,22 +186,36 @@ class DeltaLog:
     def _advance(self, state: LogState) -> bool:
         """Apply what was committed since the last look; False if it has to begin anew."""
         known = state.version
-        if not self._storage.is_local:  # where each answer is waited for, both are asked at once
-            following, last = self._log_file(known + 1), self._log_file(known)
-            missing = self._storage.missing([following, last])
-            if following in missing:
-                return last not in missing
-        while (content := self._content(state.version + 1)) is not None:
+        is_there = None  # not asked
+        if not self._storage.is_local:  # where each answer is waited for, all are asked at once
+            asked = (known, known + 1, known + 2)
+            is_there, *contents = side_by_side(partial(self._asked, known), asked)
+            self._ahead = dict(zip(asked[1:], cast("list[bytes | None]", contents), strict=True))
+        while (content := self._content_after(state.version)) is not None:
             if state.version - known >= MAX_COMMITS_READ:
                 return False  # a checkpoint is nearer
-            version = state.version + 1
-            pieces = list(pieces_of_commit(self.path, version, content))  # all of it, or nothing
-            for piece in pieces:
-                state.apply(piece)
-            state.version = version
-            self._commits[version] = Commit.of(version, pieces)
-            self._commits.pop(version - MAX_COMMITS_READ, None)
-        return state.version > known or self._is_log_file(known)
+            self._go_on(state, content)
+        if is_there is None and state.version == known:
+            is_there = self._is_log_file(known)
+        return state.version > known or bool(is_there)
+
+    def _asked(self, known: int, version: int) -> bytes | bool | None:
+        """Of the known version whether it is there, of others the content."""
+        return self._is_log_file(version) if version == known else self._read(version)
+
+    def _content_after(self, version: int) -> bytes | None:
+        following = version + 1
+        return self._ahead.pop(following) if following in self._ahead else self._read(following)
+
+    def _go_on(self, state: LogState, content: bytes) -> None:
+        """Apply the next commit."""
+        version = state.version + 1
+        pieces = list(pieces_of_commit(self.path, version, content))  # all of it, or nothing
+        for piece in pieces:
+            state.apply(piece)
+        state.version = version
+        self._commits[version] = Commit.of(version, pieces)
+        self._commits.pop(version - MAX_COMMITS_READ, None)
 
     def create(self, properties: Mapping[str, str], columns: pa.Schema | None = None) -> None:
         """Make the table, unless it is there. Another process may make it at the same time.
@@ -290,7 +335,7 @@ class DeltaLog:
     ) -> None:
         """Try once to make the next version. Does not refresh.
 
-        If it returns, the commit landed. After any exception, only `commits` tells.
+        Whatever it returns or raises, only `read_back` tells whether it landed.
 
         Args:
             operation: what the table's history says it was.
@@ -323,13 +368,42 @@ class DeltaLog:
             ),
         ]
         versions = [transaction.Transaction(*item) for item in transactions.items()]
-        table.create_write_transaction(
+        commit = partial(
+            table.create_write_transaction,
             actions,
             mode="append",
             schema=table.schema(),
             partition_by=PARTITION_COLUMNS,
             **_once(commit_id, versions, operation),
         )
+        if self._storage.is_local:
+            commit()
+        else:
+            self._until_seen(commit)
+
+    def _until_seen(self, commit: Callable[[], None]) -> None:
+        """Returns once the commit is done, or the log has the version that it is to make.
+
+        delta-rs reads its own commit back before it returns, by three calls of the store one after
+        the other. That goes on meanwhile.
+        """
+        self._committing = call = _Call(commit)
+        following = self.version + 1
+        for pause_s in _PAUSES_S:
+            if not call.is_in_call_after(pause_s):
+                break
+            try:
+                content = self._read(following)
+            except ColdTierError:  # the commit itself tells more
+                break
+            if content is not None:
+                self._ahead = {following: content}
+                return
+        call.result()
+
+    def prepare_commit(self) -> None:
+        """Have delta-rs look at this version before it is to commit on top of it."""
+        self._at_this_version()
 
     def set_properties(self, commit_id: str, properties: Mapping[str, str]) -> None:
         """Try once to make a next version with these properties added. Does not refresh."""
@@ -353,7 +427,7 @@ class DeltaLog:
     def commit_at(self, version: int) -> Commit | None:
         """None: the log was cleaned up that far."""
         if version not in self._commits:
-            content = self._content(version)
+            content = self._read(version)
             if content is None:
                 return None
             return Commit.of(version, pieces_of_commit(self.path, version, content))
@@ -488,6 +562,9 @@ class DeltaLog:
             raise ColdTierRefusedError(
                 f"there is no table at {self.path} to commit to", path=self.path
             )
+        if self._committing is not None:
+            self._committing.error()
+            self._committing = None
         options = self._storage.delta_options()
         if self._opened_with != options:  # an open table does not notice renewed credentials
             self._writer, self._opened_with = None, options
@@ -570,7 +647,7 @@ class DeltaLog:
     def _is_log_file(self, version: int) -> bool:
         return self._storage.is_file(self._log_file(version))
 
-    def _content(self, version: int) -> bytes | None:
+    def _read(self, version: int) -> bytes | None:
         return read_commit(self._storage, self.path, version)
 
     def _sync(self) -> None:
@@ -606,6 +683,38 @@ class DeltaLog:
 
     def _checkpoint_file(self, version: int) -> str:
         return f"{self.path}/{LOG}/{checkpoint_names(version)[0]}"
+
+
+class _Call:
+    """A call of delta-rs in a thread of its own, which the end of the process waits for."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        workers = Workers("lakelog-commit")
+        self._answer = workers.ask(call)
+        self._answer.add_done_callback(self._is_over)  # until then somebody holds this
+        workers.end()
+        watch(self)
+
+    def is_in_call(self) -> bool:
+        return not self._answer.done()
+
+    def is_in_call_after(self, timeout_s: float) -> bool:
+        """Whether it lasts longer than that from now on."""
+        wait([self._answer], timeout_s)
+        return self.is_in_call()
+
+    def result(self) -> None:
+        """Wait for it, and raise what it raises."""
+        self._answer.result()
+
+    def error(self) -> BaseException | None:
+        """Wait for it; what it raises."""
+        return self._answer.exception()
+
+    def end(self) -> None:
+        """There is nothing more to begin."""
+
+    def _is_over(self, answer: Future[None]) -> None: ...
 
 
 def _once(

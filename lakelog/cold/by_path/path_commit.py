@@ -37,7 +37,7 @@ class PathCommit(Struct, frozen=True):
     Args:
         written: the files that were written for the change.
         reads: how often to read a log that does not tell what became of a commit.
-        applied: gives the newest snapshot, once the change is in it.
+        applied: gives the snapshot of the log as it was last read.
     """
 
     log: DeltaLog
@@ -52,7 +52,7 @@ class PathCommit(Struct, frozen=True):
         """Commit the standing partitions, on top of the log's version.
 
         Raises:
-            MissingFileError: somebody deleted what was written.
+            MissingFileError: somebody deleted what was written, or the log.
             CommitUnknownError: the log cannot be read.
             ContradictionError: it landed, but without the registers it carried.
         """
@@ -72,9 +72,12 @@ class PathCommit(Struct, frozen=True):
         """Check that nobody deleted what was just written: delta-rs would commit it all the same.
 
         lakelog's own runs do not (see `orphans`), but a full VACUUM takes every file that no commit
-        names, and after a RESTORE a superseded change may look as planned again.
+        names, and after a RESTORE a superseded change may look as planned again. Where the log was
+        not read right before, it may be gone, too: then its next version would be free.
         """
         paths = [f"{self.log.path}/{file.path}" for file in self._files(standing)]
+        if not self.storage.is_local:
+            paths.append(self.log.newest_file)
         for path in self.storage.missing(paths)[:1]:
             raise MissingFileError(
                 f"{path} was deleted before the commit that was to name it, as a full VACUUM with "
@@ -121,7 +124,7 @@ class PathCommit(Struct, frozen=True):
 
     def _commit_after(self, attempt: _Attempt) -> Commit | bool:
         """The commit that took the attempt's version; without one, whether the attempt landed."""
-        self.log.refresh()
+        self.log.read_back()
         if self.log.version == attempt.since:
             return False
         return self.log.commit_at(attempt.since + 1) or self._left_traces(attempt)

@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import chain, repeat
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
@@ -22,6 +23,7 @@ import pyarrow as pa
 from ...back_off import BackOff
 from ...clock import Clock
 from ...engines.engine import Engine
+from ...engines.workers import Workers
 from ...errors import (
     ColdTierRefusedError,
     ContradictionError,
@@ -77,6 +79,7 @@ from .producer_snapshots import ProducerSnapshots
 
 if TYPE_CHECKING:
     from ..mirror import Alteration
+    from .path_commit import PathCommit
     from .segment_writer import WrittenFile
 
 
@@ -168,6 +171,11 @@ class PathTable(TimestampLookup[SegmentReader]):
         """See `ColdTable.snapshot`."""
         with self._lock:
             self._log.refresh()
+            return self._as_read(newer_than)
+
+    def _as_read(self, newer_than: ColdSnapshot | None = None) -> ColdSnapshot:
+        """The snapshot of the log as it was last read."""
+        with self._lock:
             if self._log.version != self._latest.version:
                 found = self._seen()
                 contradictions.check(self._topic.name, found.files, found.registers)
@@ -183,6 +191,16 @@ class PathTable(TimestampLookup[SegmentReader]):
                 path=self.path,
             )
         return latest
+
+    def _at_hand(self, planned_on: ColdSnapshot) -> ColdSnapshot:
+        """What is surely not older than what was planned on: what was last read, or the newest.
+
+        A store's answers take a while. Whether there is a newer version is asked by the commit
+        itself, which only one of two can make on top of one version.
+        """
+        if self.is_local or not 0 <= planned_on.version <= self._log.version:
+            return self.snapshot(planned_on)
+        return self._as_read(planned_on)
 
     def data_files(self, partition: int) -> Sequence[SegmentFile]:
         """See `ColdTable.data_files`."""
@@ -201,9 +219,9 @@ class PathTable(TimestampLookup[SegmentReader]):
 
         check_plan(self._topic, change, planned_on)
         with self._lock:
-            snapshot = self.snapshot(planned_on)
             if not change.partitions:
-                return Applied(snapshot)
+                return Applied(self.snapshot(planned_on))
+            snapshot = self._at_hand(planned_on)
             if snapshot.version < 0:
                 if purging.is_marked(self.storage, self.path):
                     raise deleted_topic(self._topic)
@@ -223,7 +241,7 @@ class PathTable(TimestampLookup[SegmentReader]):
             )
         standing = standing_partitions(change, planned_on, snapshot)
         adds = [add for add in change.adds if add.topic_partition.partition in standing]
-        with step("copy", self._topic.name):
+        with step("copy", self._topic.name), self._prepared():
             written = list(self._engine.map(write, adds))
             if len(written) != len(adds):
                 raise ColdTierRefusedError(
@@ -238,12 +256,15 @@ class PathTable(TimestampLookup[SegmentReader]):
             change,
             written,
             BACK_OFF.reads,
-            partial(self.snapshot, planned_on),
+            partial(self._as_read, planned_on),
+        )
+        looks: Iterator[Callable[[], ColdSnapshot]] = chain(
+            [partial(self._at_hand, planned_on)], repeat(self.snapshot)
         )
 
         def prepare() -> tuple[ColdSnapshot, Attempt]:
-            current = self.snapshot()
-            return current, partial(commit.attempt, current)
+            current = next(looks)()
+            return current, partial(self._attempt, commit, current)
 
         committing = Committing(self._topic, change, planned_on, self._newest_config, self._lock)
         with step("commit", self._topic.name):
@@ -251,6 +272,37 @@ class PathTable(TimestampLookup[SegmentReader]):
         if any(change.calls.values()):
             self._producers.drop_stale(applied.snapshot)
         return applied
+
+    def _attempt(
+        self, commit: PathCommit, current: ColdSnapshot, standing: frozenset[int]
+    ) -> Applied | NotLanded:
+        """As `PathCommit.attempt`. What somebody deleted, a newer version may have superseded."""
+        try:
+            return commit.attempt(current, standing)
+        except MissingFileError as error:
+            if self.is_local or self.snapshot().version == current.version:
+                raise
+            return NotLanded(error, True, "")
+
+    @contextmanager
+    def _prepared(self) -> Iterator[None]:
+        """Has delta-rs read the log meanwhile, where that waits for a store."""
+        if self.is_local:
+            yield
+            return
+
+        def prepare() -> None:
+            # What it fails at, the commit fails at, too, and tells of it.
+            with self._lock, suppress(Exception):
+                self._log.prepare_commit()
+
+        workers = Workers("lakelog-prepare")
+        prepared = workers.ask(prepare)
+        try:
+            yield
+        finally:
+            prepared.result()
+            workers.end()
 
     def described(self) -> tuple[ColdSnapshot, Sequence[WrittenFile]]:
         """The newest snapshot, and its files with what the log says of their rows.

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..store.storage import Storage
+from ..store.write_behind import WriteBehind
 from .footer_seal import SEALED, SealingSink
 from .key_column import key_options
 
@@ -48,7 +49,8 @@ def write_file(
     def opened(first: pa.Table | None) -> tuple[SealingSink, Any]:
         chosen = options if first is None else key_options(first, key, options, filtered=filtered)
         with storage.naming(path):
-            sink = SealingSink(storage.filesystem().open_output_stream(storage.arrow_path(path)))
+            out = storage.filesystem().open_output_stream(storage.arrow_path(path))
+            sink = SealingSink(out if storage.is_local else WriteBehind(out))
             return sink, pq.ParquetWriter(pa.PythonFile(sink, mode="w"), schema, **chosen)
 
     sink = writer = None

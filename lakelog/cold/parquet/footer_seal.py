@@ -112,7 +112,7 @@ class SealingSink:
     """What a Parquet writer writes to: puts the seal in front of the footer.
 
     Args:
-        out: `pa.NativeFile`, open for writing.
+        out: `pa.NativeFile`, open for writing, or what is like one.
     """
 
     def __init__(self, out: Any) -> None:

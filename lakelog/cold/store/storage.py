@@ -475,13 +475,13 @@ class Storage:
                 ask: Callable[[Any], Any] = self.filesystem().get_file_info
                 if self.is_local or len(wanted) == 1:
                     return list(ask(wanted))
-                return _side_by_side(ask, wanted)  # Arrow asks for one after the other
+                return side_by_side(ask, wanted)  # Arrow asks for one after the other
 
         return patiently(f"looking for files at {about}", infos)
 
     def delete_files(self, paths: Iterable[str]) -> None:
         """As `delete_file`, many at once: an object store takes a while for each."""
-        _side_by_side(self.delete_file, paths)
+        side_by_side(self.delete_file, paths)
 
     def check_writable(self) -> None:
         """Write a file below the root and remove it again.
@@ -605,8 +605,8 @@ class Storage:
         )
 
 
-def _side_by_side(call: Callable[[T], R], values: Iterable[T]) -> list[R]:
-    """The answer to each call, in the order of the values."""
+def side_by_side(call: Callable[[T], R], values: Iterable[T]) -> list[R]:
+    """The answer to each call, in the order of the values; all of them are waited for at once."""
     with ThreadPoolExecutor(CALLS_AT_ONCE, "lakelog-store") as threads:
         return list(threads.map(call, values))
 
