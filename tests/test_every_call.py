@@ -428,6 +428,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "HotLog.renewed": lambda w: w.hot.renewed(w.topic),
     "HotLog.inspection": lambda w: w.hot.inspection().look(TP, w.topic.topic_id),
     "HotLog.max_timestamp": lambda w: w.hot.max_timestamp(TP),
+    "HotLog.first_entries": lambda w: w.hot.first_entries({TP: 0}),
     "HotLog.first_steps": lambda w: w.hot.first_steps({TP: (0, 60)}, max_bytes=1 << 20),
     "HotLog.server_names": lambda w: w.hot.server_names([TP]),
     "HotLog.memory_percent": lambda w: w.hot.memory_percent([TP]),

@@ -242,6 +242,12 @@ class SegmentIndex:
         low, high = self._slices.get(partition, (0, 0))
         return self.columns.slice(low, high - low)
 
+    def totals(self, partition: int) -> tuple[int, int]:
+        """The records of the partition's files, and their bytes."""
+        rows = slice(*self._slices.get(partition, (0, 0)))
+        records, size_bytes = (self.numbers(name)[rows] for name in ("records", "size_bytes"))
+        return int(records.sum()), int(size_bytes.sum())
+
     def file_at(self, partition: int, offset: int) -> SegmentFile | None:
         """The first file with a record at or above the offset; None if there is none."""
         low, high = self._slices.get(partition, (0, 0))

@@ -8,7 +8,7 @@ connection. If the state still names the topic's id, the entries read before it 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -26,9 +26,9 @@ from ..errors import (
 )
 from ..record import Fetched, TopicPartition, empty_records
 from .arrivals import Arrival
-from .connection import Command, Servers, moved, translate
+from .connection import Command, Servers, by_server, moved, translate
 from .declared import Declared, RawEntry, cover, hole, move_aside, parse_gaps
-from .first_steps import MAX_STEP_BYTES, STATE, first_count, next_count
+from .first_steps import FIRST_COUNT, MAX_STEP_BYTES, STATE, first_count, next_count
 from .foreign import ILLEGIBLE, illegible
 from .keys import Keys
 
@@ -116,6 +116,34 @@ class Fetcher:
                 step.entries, count, max_bytes, step.largest_entry_bytes, MAX_STEP_BYTES
             )
 
+    def first_entries(
+        self, positions: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, Arrival]:
+        """What `read` asks for first from each position on; see `HotLog.first_entries`."""
+        found: dict[TopicPartition, Arrival] = {}
+        for server, asked in by_server(self._servers, positions, self._keys.stream):
+            commands = [
+                command
+                for tp in asked
+                for command in self._commands(tp, positions[tp], FIRST_COUNT)
+            ]
+            with server.wire() as wire:
+                replies = iter(wire.exchange(commands))
+                run_id = wire.run_id
+            for tp, raw, state in zip(asked, replies, replies, strict=True):
+                if not isinstance(raw, Exception) and not isinstance(state, Exception):
+                    found[tp] = Arrival(positions[tp], raw, state, run_id)
+        return found
+
+    def _commands(
+        self, topic_partition: TopicPartition, start_offset: int, count: int
+    ) -> list[Command]:
+        keys = self._keys.partition(topic_partition)
+        return [
+            ("XRANGE", keys.stream, start_offset, "+", "COUNT", count),
+            ("HMGET", keys.state, *STATE),
+        ]
+
     def entries(
         self,
         topic_partition: TopicPartition,
@@ -125,13 +153,10 @@ class Fetcher:
         topic_id: UUID | None,
     ) -> EntriesStep:
         """At most ``count`` raw entries from the one that holds ``start_offset``."""
-        keys = self._keys.partition(topic_partition)
-        commands: list[Command] = [
-            ("XRANGE", keys.stream, start_offset, "+", "COUNT", count),
-            ("HMGET", keys.state, *STATE),
-        ]
+        stream = self._keys.stream(topic_partition)
+        commands = self._commands(topic_partition, start_offset, count)
         for attempt in range(3):
-            server = self._servers.for_key(keys.stream)
+            server = self._servers.for_key(stream)
             with server.wire() as wire:
                 raw, state = wire.exchange(commands)
                 run_id = wire.run_id
@@ -141,7 +166,7 @@ class Fetcher:
             break
         for reply in (raw, state):
             if isinstance(reply, Exception):
-                raise translate(reply, server.name, keys.stream) from reply
+                raise translate(reply, server.name, stream) from reply
         return self._step(topic_partition, raw, state, run_id, end_offset, topic_id)
 
     def _step(

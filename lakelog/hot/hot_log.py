@@ -485,6 +485,16 @@ class HotLog:
             arrival=arrival,
         )
 
+    def first_entries(
+        self, positions: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, Arrival]:
+        """The first entries from a position on in each partition, in one round trip a server.
+
+        For `read` from there, as `arrival`. At most `first_steps.FIRST_COUNT` of each, however
+        large they are; left out are partitions that Redis had no answer for.
+        """
+        return self._fetcher.first_entries(positions)
+
     def first_steps(
         self,
         ranges: Mapping[TopicPartition, tuple[int, int]],

@@ -58,6 +58,12 @@ class HotTier(Protocol):
         """Steps to the log end, or to an offset if that comes first."""
         ...
 
+    def first_entries(
+        self, positions: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, Arrival]:
+        """The first entries from a position on in each partition, as `arrival` of `read`."""
+        ...
+
     def first_steps(
         self,
         ranges: Mapping[TopicPartition, tuple[int, int]],
@@ -178,6 +184,12 @@ class NothingHot:
                 local_log_start=end,
             )
         yield from ()
+
+    def first_entries(
+        self, positions: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, Arrival]:
+        """See `HotTier.first_entries`: there are none."""
+        return {}
 
     def first_steps(
         self,

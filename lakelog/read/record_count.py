@@ -64,8 +64,9 @@ def count_records(
 def _cold(
     cold: ColdSnapshot, partition: int, start: int, end: int, table: ColdTable | None
 ) -> RecordCount:
-    files = cold.files.rows_between(partition, start, end)
-    first, last, records = (files[name].to_numpy() for name in ("first", "last", "records"))
+    files = cold.files
+    rows = files.row_range(partition, start, end)
+    first, last, records = (files.numbers(name)[rows] for name in ("first", "last", "records"))
     inside = (start <= first) & (last < end) & (records >= 0)
     found = int(records[inside].sum())
     exact = True
@@ -76,7 +77,7 @@ def _cold(
         if records[row] == last[row] + 1 - first[row]:
             found += offsets
         elif table is not None:
-            file = cold.files.file(files, row)
+            file = files.file(files.columns, rows.start + row)
             cut = table.read([file], start, end, ["offset"])
             found += sum(batch.num_rows for batch in cut)
         else:

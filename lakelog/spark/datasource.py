@@ -52,8 +52,19 @@ from .group_progress import GroupProgress
 from .kafka_columns import source_schema
 from .offsets_json import Gaps, Offsets, StreamOffset
 from .options import OF_TRIGGERS, ReadOptions, check, parse, parse_write
-from .range_rows import not_covered, range_rows, spark_rows
-from .ranges import SizedRange, advance, resolve, share, shared, size_of, sized_range, split
+from .range_rows import Looked, looked_at, not_covered, range_rows, spark_rows, together
+from .ranges import (
+    SHARED_RANGES,
+    SHARED_RANGES_OF_STREAM,
+    SizedRange,
+    advance,
+    resolve,
+    share,
+    shared,
+    size_of,
+    sized_range,
+    split,
+)
 from .sink import LakelogStreamWriter, LakelogWriter
 from .trigger_limits import Delay
 
@@ -165,8 +176,15 @@ class _RangeReader:
         spare_imports()
         options = self._options
         options.place.take(partition.credentials)
+        yield from together(self._rows(partition.ranges))
+
+    def _rows(self, ranges: Sequence[InputRange]) -> Iterator[pa.RecordBatch]:
+        options = self._options
         columns = value_schema(options.value_columns)
-        for one in partition.ranges:
+        looked: dict[UUID, Looked] = {}
+        if options.as_of_version is None:
+            looked = looked_at(options.place, ranges, stored_values=options.stored_values)
+        for one in ranges:
             topic_partition = TopicPartition(one.topic.name, one.partition)
             for records in range_rows(
                 options.place,
@@ -174,6 +192,7 @@ class _RangeReader:
                 fail_on_data_loss=options.fail_on_data_loss,
                 as_of_version=options.as_of_version,
                 stored_values=options.stored_values,
+                looked=looked.get(one.topic.topic_id),
             ):
                 yield spark_rows(
                     records, topic_partition, headers=options.include_headers, columns=columns
@@ -202,7 +221,7 @@ class LakelogReader(_RangeReader, DataSourceReader):  # type: ignore[misc]
             tiers = options.place.task_tiers(topic)
             look, ranges = _resolve(options, tiers, starts, ends, numbers)
             sized += [sized_range(look, topic, number, *one) for number, one in ranges.items()]
-        return _tasks(options, sized)
+        return _tasks(options, sized, SHARED_RANGES)
 
 
 class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
@@ -469,7 +488,7 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
                 _assumed(topic, number, one, gaps.get(topic.partition(number), ()))
                 for number, one in of_topic.items()
             ]
-        return _tasks(options, sized)
+        return _tasks(options, sized, SHARED_RANGES_OF_STREAM)
 
 
 def _topics(options: ReadOptions, *, required: bool = True) -> dict[str, Topic]:
@@ -489,8 +508,11 @@ def _ids(topics: Mapping[str, Topic]) -> dict[str, UUID]:
     return {topic.name: topic.topic_id for topic in topics.values()}
 
 
-def _tasks(options: ReadOptions, sized: Sequence[SizedRange]) -> list[InputTask]:
+def _tasks(options: ReadOptions, sized: Sequence[SizedRange], max_ranges: int) -> list[InputTask]:
     """The ranges, dealt out to Spark's tasks, with what they open the cold tier by.
+
+    Args:
+        max_ranges: see `shared`.
 
     Raises:
         InvalidArgumentError: values are encrypted, and tasks could not read the key.
@@ -508,7 +530,9 @@ def _tasks(options: ReadOptions, sized: Sequence[SizedRange]) -> list[InputTask]
             ),
             credentials,
         )
-        for together in shared(split(sized, options.min_partitions), options.min_partitions)
+        for together in shared(
+            split(sized, options.min_partitions), options.min_partitions, max_ranges
+        )
     ]
 
 

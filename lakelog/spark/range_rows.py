@@ -6,22 +6,75 @@ Runs on: executor.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from uuid import UUID
 
 import pyarrow as pa
+from msgspec import Struct
 
-from ..back_off import Tries
+from ..back_off import Tries, patiently
 from ..codec.value_columns import columns_of
 from ..cold.as_archived import AsArchived
+from ..config import KIB, MIB
 from ..errors import LakelogError, OffsetOutOfRangeError
+from ..hot.arrivals import Arrival
 from ..read.fetch import fetches
-from ..read.tiers import Tiers
+from ..read.tiers import Look, Tiers
 from ..record import TopicPartition
 from ..topic import Topic
 from .kafka_columns import HEADERS, source_schema
 from .place import LogPlace
 
 logger = logging.getLogger(__name__)
+
+#: Topic, partition, start and end.
+Range = tuple[Topic, int, int, int]
+
+#: Batches are put together up to here: each costs Spark some 100 µs, however small it is.
+TOGETHER_BYTES = MIB
+
+
+#: Streams up to here are read ahead, the first entries of all that a task reads in one exchange.
+AHEAD_BYTES = 64 * KIB
+
+
+class Looked(Struct, frozen=True):
+    """Both tiers of a topic, and a look at all of its ranges that a task reads."""
+
+    tiers: Tiers
+    look: Look
+    arrivals: Mapping[TopicPartition, Arrival]  # where ranges go on in Redis
+
+
+def looked_at(
+    place: LogPlace, ranges: Sequence[Range], *, stored_values: bool = False
+) -> dict[UUID, Looked]:
+    """One look at each topic of which several ranges are read, by its id.
+
+    Whoever reads a range without a look asks Redis for its first record, then both tiers where it
+    is, and then reads: of a few records that is most of the work.
+
+    Raises:
+        LakelogError: see `range_rows`.
+    """
+    found = {}
+    for topic_id, topic in {one[0].topic_id: one[0] for one in ranges}.items():
+        own = {one[1]: one[2:] for one in ranges if one[0].topic_id == topic_id}
+        if len(own) > 1:
+            tiers = place.task_tiers(topic, stored_values=stored_values)
+            found[topic_id] = patiently(f"looking at {topic.name}", partial(_looked, tiers, own))
+    return found
+
+
+def _looked(tiers: Tiers, ranges: Mapping[int, tuple[int, int]]) -> Looked:
+    look = tiers.look(ranges)
+    positions = {}
+    for partition, (start, end) in ranges.items():
+        position = max(start, look.offsets[partition].local_log_start)
+        if position < end and look.hot[partition].size_bytes <= AHEAD_BYTES:
+            positions[tiers.topic.partition(partition)] = position
+    return Looked(tiers, look, tiers.hot.first_entries(positions))
 
 
 def range_rows(
@@ -34,6 +87,7 @@ def range_rows(
     fail_on_data_loss: bool,
     as_of_version: int | None = None,
     stored_values: bool = False,
+    looked: Looked | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The records of [start, end), from whichever tier holds them, as `RECORDS` batches.
 
@@ -45,6 +99,7 @@ def range_rows(
         as_of_version: read what was archived after that table version as it was archived, even if
             compaction or retention removed it since.
         stored_values: give encrypted values as they are stored.
+        looked: of the topic, see `looked_at`. It may be old by now; it is not used with a version.
 
     Raises:
         OffsetOutOfRangeError: the log does not cover the range (any more).
@@ -53,12 +108,20 @@ def range_rows(
         EncryptionKeyError, DecryptionError: values cannot be decrypted.
     """
     topic_partition = topic.partition(partition)
-    tiers, archived = _tiers(place, topic, partition, start, end, as_of_version, stored_values)
+    seen: Look | None = None
+    arrival: Arrival | None = None
+    if looked is None or as_of_version is not None:
+        tiers, archived = _tiers(place, topic, partition, start, end, as_of_version, stored_values)
+    else:
+        tiers, archived, seen = looked.tiers, None, looked.look
+        arrival = looked.arrivals.get(topic_partition)
     tries = Tries(f"reading {topic_partition}")
     at = start
     while at < end:
         try:
-            for step in fetches(tiers, topic_partition, at, end):
+            steps = fetches(tiers, topic_partition, at, end, seen=seen, arrival=arrival)
+            seen = arrival = None  # another try asks anew
+            for step in steps:
                 at = step.next_offset
                 if archived is not None:
                     archived.at = at
@@ -135,6 +198,28 @@ def not_covered(
         log_start=log_start,
         log_end=log_end,
     )
+
+
+def together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in fewer batches, of `TOGETHER_BYTES` at most where they were smaller."""
+    held: list[pa.RecordBatch] = []
+    size_bytes = 0
+    for batch in batches:
+        own_bytes = batch.nbytes
+        if held and size_bytes + own_bytes > TOGETHER_BYTES:
+            yield _as_one(held)
+            held, size_bytes = [], 0
+        held.append(batch)
+        size_bytes += own_bytes
+    if held:
+        yield _as_one(held)
+
+
+def _as_one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    (found,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return found
 
 
 def spark_rows(

@@ -11,7 +11,6 @@ from itertools import accumulate
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .. import compute as pc
 from ..clock import Clock
 from ..config import MIB
 from ..errors import InvalidArgumentError
@@ -35,9 +34,11 @@ from ..topic import Topic
 SPLIT_BYTES = 32 * MIB
 
 #: What small ranges are put together to, and how many at most: a task costs some 30 ms, a small
-#: range a few, or the opening of a table.
+#: range one or two, or the opening of a table.
 SHARED_BYTES = 4 * MIB
-SHARED_RANGES = 32
+SHARED_RANGES = 80
+#: Of a micro-batch. Whoever changes it cuts those anew that began before and are run again.
+SHARED_RANGES_OF_STREAM = 32
 
 SEEKS_AT_ONCE = 16
 
@@ -193,10 +194,9 @@ def size_of(look: Look, partition: int, start: int, end: int) -> float:
     """
     hot = look.hot[partition]
     held = count_records(look, partition, hot.local_log_start, hot.log_end).records
-    files = look.cold.files.rows_of_partition(partition)
-    archived = pc.sum(files["records"]).as_py() or 0
+    archived, archived_bytes = look.cold.files.totals(partition)
     of_hot = hot.size_bytes / held if held > 0 else 0.0
-    of_cold = (pc.sum(files["size_bytes"]).as_py() or 0) / archived if archived > 0 else 0.0
+    of_cold = archived_bytes / archived if archived > 0 else 0.0
     size_bytes = 0.0
     for tier in tiers_between(look.offsets[partition], hot, start, end):
         records = count_records(look, partition, tier.start, tier.end).records
@@ -220,15 +220,18 @@ def split(
     return [part for one in ranges for part in _cut(one, math.ceil(one.size_bytes / part_bytes))]
 
 
-def shared(parts: Sequence[SizedRange], min_tasks: int = 1) -> list[list[SizedRange]]:
+def shared(
+    parts: Sequence[SizedRange], min_tasks: int = 1, max_ranges: int = SHARED_RANGES_OF_STREAM
+) -> list[list[SizedRange]]:
     """The parts of each task: small ones that follow each other share one.
 
     Told by the parts alone, so that the same parts are dealt out in the same way each time.
 
     Args:
         min_tasks: tasks at least, if there are so many parts.
+        max_ranges: that one task reads.
     """
-    most = max(1, min(SHARED_RANGES, len(parts) // max(1, min_tasks)))
+    most = max(1, min(max_ranges, len(parts) // max(1, min_tasks)))
     tasks: list[list[SizedRange]] = []
     size_bytes = 0.0
     for part in parts:

@@ -23,6 +23,7 @@ from lakelog.spark.options import parse
 from lakelog.spark.ranges import (
     SHARED_BYTES,
     SHARED_RANGES,
+    SHARED_RANGES_OF_STREAM,
     SizedRange,
     advance,
     share,
@@ -157,21 +158,22 @@ def test_parts_cover_the_ranges_once_and_are_as_many_as_asked(given_ranges, leas
 @given(
     st.lists(st.integers(1, 3 * SHARED_BYTES // 2), max_size=120),
     st.integers(1, 150),
+    st.sampled_from([SHARED_RANGES, SHARED_RANGES_OF_STREAM]),
 )
-def test_small_parts_share_tasks_and_none_is_left_out(sizes, min_tasks) -> None:
+def test_small_parts_share_tasks_and_none_is_left_out(sizes, min_tasks, max_ranges) -> None:
     parts = [
         SizedRange(ORDERS, number, 0, 1, (Stretch(number, 0, 1, 1),), size)
         for number, size in enumerate(sizes)
     ]
-    tasks = shared(parts, min_tasks)
+    tasks = shared(parts, min_tasks, max_ranges)
     assert [part for task in tasks for part in task] == parts
     assert len(tasks) >= min(min_tasks, len(parts))
     for task in tasks:
-        assert 1 <= len(task) <= SHARED_RANGES
+        assert 1 <= len(task) <= max_ranges
         assert len(task) == 1 or sum(part.size_bytes for part in task) <= SHARED_BYTES
     for one, other in pairwise(tasks):  # no two that could have been one
         together = sum(part.size_bytes for part in (*one, other[0]))
-        full = len(one) >= min(SHARED_RANGES, max(1, len(parts) // min_tasks))
+        full = len(one) >= min(max_ranges, max(1, len(parts) // min_tasks))
         assert full or together > SHARED_BYTES
 
 
@@ -231,13 +233,13 @@ def test_a_limit_is_shared_out_by_what_there_is_and_starves_nobody(available, li
 
 def test_a_record_in_redis_does_not_make_what_is_archived_large(make_log) -> None:
     """A stream of one record takes kilobytes there; 300 partitions were read by 100 tasks."""
-    log = make_log(40)
-    for partition in range(40):
+    log = make_log(SHARED_RANGES + 8)
+    for partition in range(SHARED_RANGES + 8):
         log.append(100, partition)
     log.archive()
     options = parse(log.options(startingOffsets="earliest"), streaming=False)
     (archived,) = LakelogReader(options).partitions()[:1]
-    for partition in range(40):
+    for partition in range(SHARED_RANGES + 8):
         log.append(1, partition)
     tasks = LakelogReader(options).partitions()
     assert len(tasks) == 2

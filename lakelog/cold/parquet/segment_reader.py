@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from ... import compute as pc
 from ...back_off import Tries, patiently
-from ...config import MIB
+from ...config import KIB, MIB
 from ...errors import ColdTierError
 from ...record import RECORDS, OffsetAndTimestamp, OffsetRange
 from ..offset_ranges import merged
@@ -43,6 +43,10 @@ SEEK_BATCH_ROWS = 4 * 1024
 #: Row groups that take more than this in the file are read page by page.
 LARGE_GROUP_BYTES = 64 * MIB
 PAGE_BUFFER_BYTES = MIB
+
+#: Row groups up to here are decoded by the thread that asks: handing columns on to others and
+#: waiting for them takes longer.
+SMALL_GROUP_BYTES = 256 * KIB
 
 
 class _Part(Struct, frozen=True):
@@ -381,6 +385,7 @@ class SegmentReader:
                         batch_size=max(1, min(batch_rows, BATCH_BYTES // average_bytes)),
                         row_groups=[part.group.index],
                         columns=[self._stored_as.get(name, name) for name in columns],
+                        use_threads=part.group.size_bytes > SMALL_GROUP_BYTES,
                     )
                     for _ in range(given):  # batches given before the store failed
                         next(batches)
