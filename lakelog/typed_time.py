@@ -25,12 +25,10 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 #: What a bare number counts, by its digits: those of the years 1973 to 5138 in each unit.
 _COUNTED = ((11, "seconds", 1_000), (14, "milliseconds", 1), (17, "microseconds", 1e-3))
 
+# Texts, which `re` compiles when a time is first read: many processes never read one.
 _ASCII = re.ASCII | re.IGNORECASE | re.VERBOSE
-_AGO = re.compile(
-    r"""-\s*(?P<back>\d+)\s*(?P<unit>[smhdw])
-      | (?P<count>\d+)\s*(?P<named>second|minute|hour|day|week|sec|min|s|m|h|d|w)s?\s+ago""",
-    _ASCII,
-)
+_AGO = r"""-\s*(?P<back>\d+)\s*(?P<unit>[smhdw])
+      | (?P<count>\d+)\s*(?P<named>second|minute|hour|day|week|sec|min|s|m|h|d|w)s?\s+ago"""
 _DAY = r"""(?:
       (?P<year>\d{4})(?P<sep>[-/.])(?P<month>\d{1,2})(?P=sep)(?P<day>\d{1,2})
     | (?P<digits>(?:19|20)\d{6})(?!\d)
@@ -47,10 +45,8 @@ _CLOCK = r"""(?:
 _PLAIN_CLOCK = r"""(?P<hour3>\d{2})
     (?:(?P<minute3>\d{2})(?:(?P<second3>\d{2})(?:[.,](?P<fraction3>\d{1,9}))?)?)?"""
 _ZONE = r"""(?:[ ]*(?P<offset>z|[+-]\d{2}(?::?\d{2}(?::?\d{2})?)?)|[ ]+(?P<zone>[a-z][\w+/-]*))?"""
-_MOMENT = re.compile(
-    rf"(?:{_DAY}(?:(?:[ ]*t[ ]*|,?[ ]+(?:at[ ]+)?)(?:{_CLOCK}|{_PLAIN_CLOCK}))?{_ZONE})", _ASCII
-)
-_TODAY = re.compile(rf"{_CLOCK}{_ZONE}", _ASCII)
+_MOMENT = rf"(?:{_DAY}(?:(?:[ ]*t[ ]*|,?[ ]+(?:at[ ]+)?)(?:{_CLOCK}|{_PLAIN_CLOCK}))?{_ZONE})"
+_TODAY = rf"{_CLOCK}{_ZONE}"
 
 #: Of Kafka's commands: ISO-8601 durations, and one way to write a time.
 _DURATION = re.compile(
@@ -115,11 +111,11 @@ def time_or_none(text: str, zone: tzinfo | None, now: datetime) -> TypedTime | N
         return None
     if text.lower() == "now":
         return TypedTime(None, timedelta(0))
-    if found := _AGO.fullmatch(text):
+    if found := re.fullmatch(_AGO, text, _ASCII):
         return _ago(found, text)
     if re.fullmatch(r"@\d+", text, re.ASCII):
         return TypedTime(_checked(int(text[1:]), text))
-    if found := _MOMENT.fullmatch(text) or _TODAY.fullmatch(text):
+    if found := re.fullmatch(_MOMENT, text, _ASCII) or re.fullmatch(_TODAY, text, _ASCII):
         return _moment(found.groupdict(), text, zone, now)
     if re.fullmatch(r"\d+(?:\.\d+)?", text, re.ASCII):
         return _counted(text)

@@ -264,6 +264,7 @@ def test_importing_lakelog_or_its_help_loads_nothing_heavy() -> None:
 NOT_TO_READ_HOT = (
     "deltalake",
     "difflib",
+    "numpy.ma",
     "pandas",
     "pyarrow.compute",
     "pyarrow.dataset",

@@ -42,16 +42,19 @@ _AWAY = frozenset(
     }
 )
 
+# Texts, which `re` compiles when they are first looked for: most processes meet no such error, and
+# compiling these takes as long as importing a dozen modules.
+
 #: "AWS Error UNKNOWN (HTTP status 429)", "non-2xx status code: 503", "Status Code: 503" (Hadoop),
 #: "Azure Error: [ServerBusy] 503"; "getTable call failed with: 503", "(HTTP 503)" (Unity Catalog).
-_HTTP_STATUS = re.compile(
+_HTTP_STATUS = (
     r"(?:HTTP status|[Ss]tatus [Cc]ode|with status|StatusCode|Azure Error: \[\w+\]"
     r"|call failed with:|\(HTTP)\W*(\d{3})\b"
 )
-_OS_ERROR = re.compile(r"(?:os error|[Ee]rrno) (\d+)\b")  # Rust's words, and Python's
+_OS_ERROR = r"(?:os error|[Ee]rrno) (\d+)\b"  # Rust's words, and Python's
 
-_FULL_WORDS = re.compile(r"No space left on device|Disk quota exceeded|File too large")
-_AWAY_WORDS = re.compile(
+_FULL_WORDS = r"No space left on device|Disk quota exceeded|File too large"
+_AWAY_WORDS = (
     r"SLOW_DOWN|SlowDown|SERVICE_UNAVAILABLE|ServiceUnavailable|INTERNAL_FAILURE|InternalError"
     r"|THROTTL|Throttl|TooManyRequests|Too Many Requests|RequestLimitExceeded|ServerBusy"
     r"|REQUEST_TIME(?!_TOO_SKEWED)|RequestTimeout|OperationTimedOut|NETWORK_CONNECTION"
@@ -65,7 +68,7 @@ _AWAY_WORDS = re.compile(
     r"|Broken pipe|Network is unreachable|No route to host|Host is down|Transport endpoint is not"
     r"|Status\((?:UNAVAILABLE|RESOURCE_EXHAUSTED|DEADLINE_EXCEEDED|INTERNAL|ABORTED)\b"
 )
-_DENIED_WORDS = re.compile(
+_DENIED_WORDS = (
     r"ACCESS_DENIED|AccessDenied|Forbidden|Unauthorized|INVALID_ACCESS_KEY_ID|InvalidAccessKeyId"
     r"|SIGNATURE_DOES_NOT_MATCH|SignatureDoesNotMatch|AuthenticationFailed|AuthorizationFailure"
     r"|INVALID_CLIENT_TOKEN_ID|UNRECOGNIZED_CLIENT|Permission denied|Read-only file system"
@@ -83,22 +86,22 @@ def error_class(error: object) -> type[ColdTierError]:
     """
     number = getattr(error, "errno", None)
     said = str(error)
-    if number is None and (found := _OS_ERROR.search(said)):
+    if number is None and (found := re.search(_OS_ERROR, said)):
         number = int(found[1])
-    if number in _FULL or _FULL_WORDS.search(said):
+    if number in _FULL or re.search(_FULL_WORDS, said):
         return ColdTierFullError
     if number in _DENIED:
         return ColdTierAccessError
     # The last one counts: a library that retried names them all.
-    statuses = [int(status) for status in _HTTP_STATUS.findall(said)]
+    statuses = [int(status) for status in re.findall(_HTTP_STATUS, said)]
     if statuses:
         if statuses[-1] in {408, 425, 429} or statuses[-1] >= 500:
             return ColdTierUnavailableError
         if statuses[-1] in {401, 403}:
             return ColdTierAccessError
-    if _DENIED_WORDS.search(said):
+    if re.search(_DENIED_WORDS, said):
         return ColdTierAccessError
-    if number in _AWAY or _AWAY_WORDS.search(said):
+    if number in _AWAY or re.search(_AWAY_WORDS, said):
         return ColdTierUnavailableError
     return ColdTierRefusedError
 
@@ -115,13 +118,13 @@ def first_sentence(error: object) -> str:
 
 def _plain(error: object) -> str:
     """A library's text without delta-rs's colours, and without stacks, whose names mislead."""
-    text = _COLOURS.sub("", str(error)).partition("JVM stacktrace")[0]
-    return _STACKS.sub("", text)
+    text = re.sub(_COLOURS, "", str(error)).partition("JVM stacktrace")[0]
+    return re.sub(_STACKS, "", text)
 
 
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_COLOURS = r"\x1b\[[0-9;]*m"
 #: Py4J's first words, Java's stack, and that of a server that answers in JSON.
-_STACKS = re.compile(
+_STACKS = (
     r"\AAn error occurred while calling \S+\s*:?|\n\s+at [^\n]*|\n\s+\.\.\. \d+ more"
     r'|"stack(?:_trace)?":(?:"(?:[^"\\]|\\.)*"|\[(?:"(?:[^"\\]|\\.)*",?)*\]),?'
 )

@@ -174,6 +174,7 @@ def script_text(name: str, run: Run) -> str:
     return "".join((header, run_ids, *map(_file_text, ("hot/run", shared, path))))
 
 
+@lru_cache(maxsize=16)  # what scripts share is read once
 def _file_text(path: str) -> str:
     return (resources.files("lakelog") / f"{path}.lua").read_text("utf-8")
 
