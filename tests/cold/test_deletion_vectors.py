@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lakelog.cold.by_name.deletion_vectors import DeletionVector
@@ -93,6 +93,7 @@ def test_the_rows_that_were_written_are_read(rows: set[int], runs: bool) -> None
 
 
 @given(st.binary(max_size=60), st.integers(0, 60), st.booleans())
+@example(b"\x00\x00\x80", 13, False)  # rows beyond what a number of 64 bits counts
 def test_what_is_damaged_is_an_error_or_as_long_as_the_log_says(
     noise: bytes, at: int, runs: bool
 ) -> None:

@@ -108,6 +108,8 @@ def _bitmaps(data: bytes) -> np.ndarray:
     found, at = [np.empty(0, np.int64)], 12
     for _ in range(count):
         (high,) = struct.unpack_from("<I", data, at)
+        if high >> 31:
+            raise ValueError(f"it numbers rows from {high << 32} on")
         low, at = _bitmap(data, at + 4)
         found.append(low + (high << 32))
     return np.concatenate(found)
