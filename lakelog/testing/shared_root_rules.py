@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from uuid import UUID
 
 from ..errors import AmbiguousTopicError, MissingExtraError, UnknownTopicOrPartitionError
 from ..lakelog import Lakelog
@@ -30,14 +31,22 @@ class SharedRootRules(LogHarness):
     def __init__(self) -> None:
         super().__init__()
         self._neighbours: dict[int, bytes] = {}  # archived values, by offset
+        self._deleted: set[UUID] = set()  # creations of its topic
 
     @precondition(any_new)
     @rule(count=st.integers(1, 5), anew=st.booleans())
     def a_neighbour_writes(self, count: int, anew: bool) -> None:
-        """It appends and archives; if Redis has lost its topic, it restores it or begins anew."""
+        """It appends and archives; if Redis has lost its topic, it restores it or begins anew.
+
+        If Redis has lost the deletion of its topic, it says it again.
+        """
         lost: list[Topic] = []
         with self._neighbour() as lake:
-            if TOPIC not in {topic.name for topic in lake.topics.list()}:
+            there = [topic.topic_id for topic in lake.topics.list() if topic.name == TOPIC]
+            if self._deleted.intersection(there):
+                lake.topics.delete(TOPIC)
+                there = []
+            if not there:
                 lost = lake.restorable()
                 require(
                     bool(lost) == bool(self._neighbours),
@@ -81,6 +90,7 @@ class SharedRootRules(LogHarness):
         """Its topic goes, with all files if it is purged; cleanup by the tables alone follows."""
         with self._neighbour() as lake:
             with suppress(UnknownTopicOrPartitionError):  # Redis may have lost it
+                self._deleted.add(lake.topics.get(TOPIC).topic_id)
                 lake.topics.delete(TOPIC)
                 if purged:
                     gone = lake.purge(TOPIC)

@@ -100,3 +100,25 @@ def test_who_begins_anew_beside_what_redis_lost_is_told_of_both(tmp_path: Path) 
             story.a_neighbour_writes(count=1, anew=True)
         finally:
             story.teardown()
+
+
+@pytest.mark.parametrize("purged", [False, True], ids=["kept", "purged"])
+def test_who_finds_a_topic_that_its_table_calls_deleted_deletes_it_again(
+    tmp_path: Path, purged: bool
+) -> None:
+    """Redis came back without the deletion."""
+    rows = ((1_700_000_000_000, b"k", b"v", ()),)
+    batch = Batch(rows, (EntryFormat.FIELDS,), Compression.NONE, flatten=False, fresh=False)
+    with log_machine(tmp_path, SharedRootRules) as machine:
+        story = machine()
+        try:
+            story.create_topic(Chosen(writer="calls"), {}, 2**26)
+            story._produce(0, 1, [batch])
+            story.a_neighbour_writes(count=2, anew=False)
+            before = story.server.append_only_size()
+            story.a_neighbour_deletes(purged=purged, alone=False)
+            story._lose_tail(before)
+            story.a_neighbour_writes(count=1, anew=False)
+            story.a_neighbour_writes(count=1, anew=True)
+        finally:
+            story.teardown()
