@@ -54,6 +54,7 @@ from ..errors import (
     LakelogError,
 )
 from .foreign import ILLEGIBLE
+from .large_entries import read_entries
 from .pool import Pool
 
 Command = tuple[Any, ...]
@@ -195,8 +196,11 @@ class Wire:
     def run_id(self) -> str:
         return self._run.run_id
 
-    def exchange(self, commands: Sequence[Command]) -> list[Any]:
+    def exchange(self, commands: Sequence[Command], *, entries_first: bool = False) -> list[Any]:
         """Sends all commands, then returns their replies, errors in place.
+
+        Args:
+            entries_first: the first is an XRANGE whose entries may be large; see `read_entries`.
 
         Raises:
             HotTierUnavailableError: no answer; ``sent`` is True, some may have been executed.
@@ -207,7 +211,10 @@ class Wire:
             connection.send_packed_command(_writes(commands))
             for _ in commands:
                 try:
-                    replies.append(connection.read_response())
+                    if entries_first and not replies:
+                        replies.append(read_entries(connection))
+                    else:
+                        replies.append(connection.read_response())
                 except ResponseError as error:
                     replies.append(error)
         except BaseException as error:

@@ -158,7 +158,8 @@ class Fetcher:
         for attempt in range(3):
             server = self._servers.for_key(stream)
             with server.wire() as wire:
-                raw, state = wire.exchange(commands)
+                # Of few entries, the first ones, little is saved.
+                raw, state = wire.exchange(commands, entries_first=count > FIRST_COUNT)
                 run_id = wire.run_id
             if moved(raw) and attempt < 2:
                 self._servers.refresh()
