@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ..store.storage import Storage
 from ..store.write_behind import WriteBehind
-from .footer_seal import SEALED, SealingSink
+from .footer_seal import SEALED, SealedFile, SealingSink
 from .key_column import key_options
 
 
@@ -46,12 +46,12 @@ def write_file(
     """
     import pyarrow.parquet as pq
 
-    def opened(first: pa.Table | None) -> tuple[SealingSink, Any]:
+    def opened(first: pa.Table | None) -> tuple[SealedFile | SealingSink, Any]:
         chosen = options if first is None else key_options(first, key, options, filtered=filtered)
         with storage.naming(path):
             out = storage.filesystem().open_output_stream(storage.arrow_path(path))
-            sink = SealingSink(out if storage.is_local else WriteBehind(out))
-            return sink, pq.ParquetWriter(pa.PythonFile(sink, mode="w"), schema, **chosen)
+            sink = SealedFile(out, path) if storage.is_local else SealingSink(WriteBehind(out))
+            return sink, pq.ParquetWriter(sink.target, schema, **chosen)
 
     sink = writer = None
     try:

@@ -21,6 +21,7 @@ Source: Apache Parquet, "File format".
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -108,6 +109,41 @@ def as_file(footer: bytes) -> bytes:
     return MAGIC + footer + _END.pack(len(footer), MAGIC)
 
 
+class SealedFile:
+    """A file of this machine that a Parquet writer writes, sealed where it lies.
+
+    Arrow writes it without Python: to hand its pages through a `SealingSink` copies them once more,
+    and takes Python's lock for each. Until `close` returns nobody may read the file.
+
+    Args:
+        out: `pa.NativeFile`, open for writing.
+        path: where it is.
+    """
+
+    def __init__(self, out: Any, path: str) -> None:
+        self.target = out  # for the writer
+        self.size_bytes = 0  # of the file, once it is closed
+        self._path = path
+        self._end_at: int | None = None
+
+    def hold(self) -> None:
+        """What comes from now on is the file's end."""
+        self._end_at = int(self.target.tell())
+
+    def close(self) -> None:
+        """Close the file, and put the seal in front of its footer."""
+        self.target.close()
+        if self._end_at is None:
+            return
+        with Path(self._path).open("r+b") as file:
+            file.seek(self._end_at)
+            end = sealed_end(file.read(), self._end_at)
+            file.seek(self._end_at)
+            file.write(end)
+        self.size_bytes = self._end_at + len(end)
+        self._end_at = None
+
+
 class SealingSink:
     """What a Parquet writer writes to: puts the seal in front of the footer.
 
@@ -121,6 +157,11 @@ class SealingSink:
         self._end_at = 0
         self.closed = False
         self.size_bytes = 0  # of the file, once it is closed
+
+    @property
+    def target(self) -> pa.PythonFile:
+        """For the writer."""
+        return pa.PythonFile(self, mode="w")
 
     def write(self, data: Any) -> int:
         if self._end is None:
