@@ -46,9 +46,9 @@ def archived(lake: Lakelog) -> dict[str, int]:
 def test_a_run_asks_redis_as_often_however_many_topics_are_idle(lake, monkeypatch):
     exchange, asked = Wire.exchange, []
 
-    def counted(wire: Wire, commands: Sequence[Command]) -> list[Any]:
+    def counted(wire: Wire, commands: Sequence[Command], **more: Any) -> list[Any]:
         asked.append(len(commands))
-        return exchange(wire, commands)
+        return exchange(wire, commands, **more)
 
     monkeypatch.setattr(Wire, "exchange", counted)
     taken = []
