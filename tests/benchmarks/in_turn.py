@@ -75,11 +75,13 @@ def measured(folder: Path, earlier: Path, rounds: int, scale: float) -> tuple[Sa
 
 def run(tree: Path, url: str, folder: Path, scale: float) -> dict[str, float]:
     """The workloads by the lakelog of a tree."""
+    surroundings = {**os.environ, "PYTHONPATH": str(tree)}
+    surroundings.pop("PYTHONDONTWRITEBYTECODE", None)  # else each process compiles what it imports
     start = "import runpy, sys; runpy.run_path(sys.argv.pop(1), run_name='__main__')"
     done = subprocess.run(
         [sys.executable, "-c", start, HERE / "workloads.py", url, str(folder), str(scale)],
         cwd=tree,  # with -c, Python looks there first
-        env={**os.environ, "PYTHONPATH": str(tree)},
+        env=surroundings,
         stdout=subprocess.PIPE,
         check=True,
         text=True,
