@@ -14,7 +14,7 @@ from collections import deque
 from typing import Any
 
 import pyarrow as pa
-from redis.exceptions import ConnectionError
+from redis import exceptions
 
 from ..codec.decoded_size import MESSAGE_FIELD
 from ..config import KIB
@@ -176,7 +176,7 @@ class _Received:
     def _receive(self, into: memoryview) -> int:
         count = int(self._socket.recv_into(into))
         if not count:
-            raise ConnectionError("Connection closed by server.")
+            raise exceptions.ConnectionError("Connection closed by server.")
         return count
 
 

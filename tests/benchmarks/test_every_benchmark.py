@@ -21,6 +21,7 @@ AROUND = {
     *("kafka_peer", "kafka_cleaner", "cleaned_topics", "made_records", "made_segments"),
     *("names", "report", "readme", "chart", "line_chart"),
     *("curves", "relay", "growth_page", "queueing", "simulation"),
+    *("in_turn", "workloads"),  # a command of its own
 }
 
 

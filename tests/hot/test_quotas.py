@@ -192,7 +192,7 @@ def test_a_producer_waits_for_the_rate_within_its_delivery_timeout(redis_url):
     with Lakelog.connect(redis_url) as lake:
         lake.topics.create("orders", 2)
         lake.topics.set_defaults({QUOTA_BYTE_RATE: 100_000})
-        with lake.producer() as producer:
+        with lake.producer(batch_size=131_072) as producer:  # the second batch pays for the first
             sent = [producer.send("orders", b"x" * 10_000) for _ in range(15)]
         assert sorted({record.result().partition for record in sent}) in ([0], [1], [0, 1])
         with lake.producer(delivery_timeout_ms=200) as producer:
