@@ -244,11 +244,13 @@ class ConcurrentConfigChangeError(LakelogError):
 
 
 class ConcurrentChangeError(LakelogError):
-    """Others changed what was to be changed, each time; nothing was done."""
+    """Others changed what was to be changed, each time, or one is at it; nothing was done."""
 
     retriable = True
 
     entry_id: EntryId | str | None = None
+    holder: str | None = None  # of a lock: the process that has it
+    until_ms: int | None = None  # when it ends if its holder has died
 
 
 class PolicyViolationError(LakelogError):

@@ -1168,7 +1168,8 @@ class Lakelog(ColdLog):
         )
 
     def _recover(self, topic_partition: TopicPartition, at_least: int) -> None:
-        self.log(topic_partition.topic).recover(topic_partition.partition, at_least)
+        # A producer has other partitions to serve, and comes back.
+        self.log(topic_partition.topic).recover(topic_partition.partition, at_least, waits=False)
 
 
 class _HotClock:

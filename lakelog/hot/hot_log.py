@@ -767,9 +767,10 @@ class HotLog:
         reserve: Reserve | None = None,
         *,
         topic_id: UUID | None = None,
+        waits: bool = True,
     ) -> HotOffsets:
         """`recover_all` of one partition; returns its offsets."""
-        self.recover_all({topic_partition: at_least}, reserve, topic_id=topic_id)
+        self.recover_all({topic_partition: at_least}, reserve, topic_id=topic_id, waits=waits)
         return self.offsets([topic_partition])[topic_partition]
 
     def recover_all(
@@ -778,6 +779,7 @@ class HotLog:
         reserve: Reserve | None = None,
         *,
         topic_id: UUID | None = None,
+        waits: bool = True,
     ) -> None:
         """Settles partitions whose server may have lost its tail, or that ran out of offsets.
 
@@ -793,12 +795,14 @@ class HotLog:
                 raises if it cannot; see `lakelog.reservation`. None: there is no cold tier, so that
                 the time since the last append bounds what may have been handed out.
             topic_id: refuse to settle another creation of the topic.
+            waits: whether to wait, two minutes at most, while somebody else takes the server over.
 
         Raises:
+            ConcurrentChangeError: somebody else takes it over; some partitions may be settled.
             UnknownTopicIdError: the topic was dropped; nothing was changed.
         """
         ends = {tp: check_offset(offset) for tp, offset in at_least.items()}
-        self._recovery.recover(ends, reserve, topic_id)
+        self._recovery.recover(ends, reserve, topic_id, waits=waits)
 
     def reserve_more(
         self, topic_partition: TopicPartition, reserve: Reserve, topic_id: UUID

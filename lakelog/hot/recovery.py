@@ -58,10 +58,14 @@ class Recovery:
         at_least: Mapping[TopicPartition, int],
         reserve: Reserve | None,
         topic_id: UUID | None,
+        *,
+        waits: bool,
     ) -> None:
         """Makes partitions writable again; see `HotLog.recover_all`."""
         ask = ("",) if reserve is None else ("ask", least_room())
-        asked = {tp: self._settle(tp, end, topic_id, *ask) for tp, end in at_least.items()}
+        asked = {
+            tp: self._settle(tp, end, topic_id, *ask, waits=waits) for tp, end in at_least.items()
+        }
         while reserve is not None:
             # Only after each has named its run: the offsets are for that run alone.
             runs = {tp: answer for tp, answer in asked.items() if answer[0] == b"RESERVE"}
@@ -76,6 +80,7 @@ class Recovery:
                     *reserved[tp].offsets,
                     run_id,
                     *recover_arguments(reserved[tp].calls),
+                    waits=waits,
                 )
                 for tp, (_, _, run_id) in runs.items()
             }
@@ -95,16 +100,21 @@ class Recovery:
             self._recover(topic_partition, 0, (str(topic_id), *more, ""), adopt=False)
 
     def _settle(
-        self, tp: TopicPartition, at_least: int, topic_id: UUID | None, *more: object
+        self,
+        tp: TopicPartition,
+        at_least: int,
+        topic_id: UUID | None,
+        *more: object,
+        waits: bool,
     ) -> list[Any]:
         """One step of a recovery; returns the script's answer."""
         given = ("" if topic_id is None else str(topic_id), *more)
         answer = self._recover(tp, at_least, given, adopt=True)
         if answer[0] == b"CLEAN":
-            if self.resume([tp]):
+            if self.resume([tp], waits=waits):
                 return answer
             answer = self._recover(tp, at_least, given, adopt=False)
-        if answer[0] == b"UNSYNCED" and not self.resume([tp]):
+        if answer[0] == b"UNSYNCED" and not self.resume([tp], waits=waits):
             self._step(tp, "resume")
         return answer
 
@@ -127,24 +137,28 @@ class Recovery:
             refused |= self._step_each(server, group, "pause")
         return refused
 
-    def resume(self, topic_partitions: Iterable[TopicPartition]) -> bool:
+    def resume(self, topic_partitions: Iterable[TopicPartition], *, waits: bool = True) -> bool:
         """Takes partitions over after a clean stop (or ends a pause) without a gap.
+
+        Args:
+            waits: while somebody else does this.
 
         Returns:
             False if the server does not let us make sure that its disk has the change; the
             partitions are then left to `recover`, with a gap.
 
         Raises:
+            ConcurrentChangeError: somebody else does this.
             RecoveryNeededError: a partition has no clean mark; all others go on.
         """
-        left = self.resume_each(topic_partitions)
+        left = self.resume_each(topic_partitions, waits=waits)
         for refused in left.values():
             if refused is not None:
                 raise refused
         return not left
 
     def resume_each(
-        self, topic_partitions: Iterable[TopicPartition]
+        self, topic_partitions: Iterable[TopicPartition], *, waits: bool = True
     ) -> dict[TopicPartition, LakelogError | None]:
         """As `resume`, and returns the partitions that do not go on.
 
@@ -152,13 +166,14 @@ class Recovery:
         """
         left: dict[TopicPartition, LakelogError | None] = {}
         for server, group in by_server(self._servers, topic_partitions, self._keys.stream):
-            left |= self._resume(server, group)
+            left |= self._resume(server, group, waits=waits)
         return left
 
     def _resume(
-        self, server: Server, topic_partitions: list[TopicPartition]
+        self, server: Server, topic_partitions: list[TopicPartition], *, waits: bool
     ) -> dict[TopicPartition, LakelogError | None]:
-        with Lock(self._servers, self._lock_key(server), f"resuming {server.name}"):
+        key, what = self._lock_key(server), f"resuming {server.name}"
+        with Lock(self._servers, key, what, waits=waits):
             try:
                 fsync = _setting(server, "appendfsync")
                 allowed = (

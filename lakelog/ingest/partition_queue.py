@@ -194,6 +194,7 @@ class PartitionQueue:
         self.failures = 0  # rounds without progress
         self.last_error: Exception | None = None  # since the last progress
         self.is_repaired = False
+        self.is_mend_due = False  # what stops its appends could not be mended so far
         self.told_end = 0  # one past the highest offset this producer was told
         self._compression_type = compression
         self.compression = AdaptiveCompression(Compression.NONE)

@@ -404,7 +404,7 @@ class Sender:
 
     def _mend(self, queue: PartitionQueue, action: Callable[[PartitionQueue], None]) -> bool:
         """Mends what stops a partition's appends. Says whether to pause before the next round."""
-        is_first_time = queue.failures == 0
+        is_first_time = queue.failures == 0 or queue.is_mend_due
         try:
             action(queue)
         except Exception as error:
@@ -412,9 +412,11 @@ class Sender:
                 self._fail_topic(queue, error)
                 return False
             queue.last_error = error
+            queue.is_mend_due = True
             return True
+        queue.is_mend_due = False
         if is_first_time:
-            queue.failures = 1  # if it did not help, the next round pauses
+            queue.failures = max(queue.failures, 1)  # if it did not help, the next round pauses
         return not is_first_time
 
     def _recover_partition(self, queue: PartitionQueue) -> None:

@@ -85,21 +85,23 @@ class UnifiedLog(TopicLog):
         look, end = self._raised_log_start(topic_partition, offset)
         return self._counted(look, partition, 0, end)
 
-    def recover(self, partition: int, at_least: int) -> None:
+    def recover(self, partition: int, at_least: int, *, waits: bool = True) -> None:
         """Make a partition writable again after its server may have lost its tail.
 
         Args:
             at_least: one past the highest offset the caller was told of. What the cold tier knows
                 is added here, so that no offset is ever used twice.
+            waits: whether to wait, two minutes at most, while somebody else takes its server over.
 
         Raises:
+            ConcurrentChangeError: somebody else takes it over; retriable.
             RecoveryNeededError: the cold tier cannot be reached, and only it can tell where the
                 partition goes on; retriable. An archiver settles it too.
         """
         topic_partition = self.topic.partition(partition)
         table = self._tiers.current_table([topic_partition])
         if table is None:
-            self.hot.recover(topic_partition, at_least, topic_id=self.topic.topic_id)
+            self.hot.recover(topic_partition, at_least, topic_id=self.topic.topic_id, waits=waits)
             return
         try:
             self._settle(self.topic, table)
@@ -110,6 +112,7 @@ class UnifiedLog(TopicLog):
                 known,
                 reserving(self.topic, table, self._settle),
                 topic_id=self.topic.topic_id,
+                waits=waits,
             )
         except (ContradictionError, ForeignTableError):
             raise

@@ -159,7 +159,7 @@ class _Writer:
             )
         place.take(self._credentials)
         log = UnifiedLog(topic, place.open_hot(), place.task_table(topic))
-        log.recover(topic_partition.partition, at_least)
+        log.recover(topic_partition.partition, at_least, waits=False)  # the task comes back
 
     def _repair(self, topic: Topic) -> None:
         self._options.place.open_hot().topics().repair(topic)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 
 import pytest
@@ -77,3 +79,23 @@ def test_nothing_is_made_in_a_catalog_for_a_topic_that_was_deleted(bench, again)
     with pytest.raises(UnknownTopicIdError), bench.hot.naming(bench.topic):
         raise AssertionError("it was let in")
     assert bench.client.keys("*:naming:*") == []
+
+
+def test_who_asks_again_since_the_answer_was_lost_has_it(bench) -> None:
+    naming = bench.hot.naming_status()
+    naming._call("take")  # its answer is lost
+    with naming:
+        assert bench.client.keys("*:naming:*")
+    assert not bench.client.keys("*:naming:*")
+
+
+def test_rights_of_an_older_lakelog_say_who_holds_it(bench, monkeypatch) -> None:
+    """They do not let it ask how long it lasts."""
+    monkeypatch.setattr(lock, "BACK_OFF", BackOff(0.001, 0.001, tries=1))
+    rights = ["on", ">word", "~*", "&*", "+@all", "-pttl"]
+    bench.client.execute_command("ACL", "SETUSER", "older", *rights)
+    older = HotLog.connect(bench.url.replace("redis://", "redis://older:word@"))
+    with bench.hot.naming(bench.topic), pytest.raises(ConcurrentChangeError) as refused:
+        older.naming(bench.topic).__enter__()
+    older.close()
+    assert refused.value.holder == f"process {os.getpid()} on {socket.gethostname()}"

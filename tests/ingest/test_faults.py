@@ -4,12 +4,16 @@ whether it is surely not, or unknown.
 
 import random
 import re
+import subprocess
+import sys
 import threading
 
 import pytest
 
+from lakelog import Lakelog
 from lakelog.errors import (
     CommitUnknownError,
+    ConcurrentChangeError,
     ContradictionError,
     DeliveryError,
     HotTierAccessError,
@@ -422,6 +426,56 @@ def test_recovery_is_tried_until_it_succeeds(make_redis, make_tier, make_produce
     producer.send("t", b"b").result()
     assert failures == []
     assert tier.values("t") == [b"a", b"b"]
+
+
+#: Takes the lock under which a server is taken over, as whoever recovers a partition does.
+_TAKE_OVER = """
+import sys, time
+from lakelog.hot import HotLog
+from lakelog.hot.recovery import Recovery
+
+def hold(*_):
+    print("held", flush=True)
+    time.sleep(600)
+
+Recovery._step_each = hold
+hot = HotLog.connect(sys.argv[1])
+hot.resume(hot.topics().get("held").topic_partitions())
+"""
+
+
+def test_a_lock_of_a_process_that_was_killed_holds_back_its_partition_alone(make_redis, tmp_path):
+    server = make_redis()
+    with Lakelog.connect(server.url, str(tmp_path)) as lake, server.client() as client:
+        for name in ("held", "free"):
+            lake.topics.create(name)
+        producer = lake.producer(linger_ms=0, delivery_timeout_ms=400)
+        for name in ("held", "free"):
+            producer.send(name, b"before").result()
+        lake.hot.pause([TopicPartition("held", 0), TopicPartition("free", 0)])
+        server.restart()
+        lake.hot.resume([TopicPartition("free", 0)])
+        other = subprocess.Popen(
+            [sys.executable, "-c", _TAKE_OVER, server.url], stdout=subprocess.PIPE, text=True
+        )
+        with other:
+            assert other.stdout.readline() == "held\n"
+            other.kill()
+        held = producer.send("held", b"after")
+        free = [producer.send("free", b"after").result().offset for _ in range(3)]
+        error = held.exception()
+        assert client.keys("*:resume:*"), "the lock is gone, so this says nothing"
+        assert isinstance(error, DeliveryError)
+        assert (error.not_written, error.unknown) == (1, 0)
+        cause = error.last_error
+        assert isinstance(cause, ConcurrentChangeError)
+        assert cause.retriable
+        assert cause.holder.startswith(f"process {other.pid} on ")
+        assert cause.holder in str(error)
+        assert "UTC" in str(error)
+        assert free == [1, 2, 3]
+        client.delete(*client.keys("*:resume:*"))  # as if its time were over
+        assert producer.send("held", b"later").result().offset == 1
 
 
 def test_a_recovery_that_cannot_succeed_fails_the_records_with_its_error(

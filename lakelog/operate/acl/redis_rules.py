@@ -36,7 +36,7 @@ _APPENDING = (
 )
 
 #: Of the lock under which a server is taken over after a planned stop.
-_LOCKING = ("evalsha", "set", "get", "pexpire", "del")
+_LOCKING = ("evalsha", "set", "get", "pttl", "pexpire", "del")
 
 _GROUPING = (
     *("evalsha", "hset", "hdel", "hincrby", "hrandfield", "xadd", "del"),
