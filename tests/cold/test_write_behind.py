@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from lakelog.cold.store import storage, write_behind
+from lakelog.cold.store.bounded_file import SENT_BYTES, BoundedFile
+from lakelog.cold.store.storage import Storage
 from lakelog.cold.store.write_behind import HELD_BYTES, WriteBehind
+from lakelog.config import MIB
+from lakelog.testing.object_store import Fault, FaultyFront, s3_options
 
 
 class Slow:
@@ -20,6 +29,9 @@ class Slow:
     def write(self, data: bytes) -> None:
         assert self.may.wait(60)
         self.content += data
+
+    def flush(self) -> None:
+        pass
 
     def close(self) -> None:
         self.closed = True
@@ -86,3 +98,55 @@ def test_what_the_store_refuses_is_raised_by_a_later_call() -> None:
     with pytest.raises(OSError, match="No space"):
         file.close()
     assert out.closed
+
+
+class Watched:
+    """A file of a store; says when it is being waited for."""
+
+    def __init__(self, out: Any, on_flush: threading.Event) -> None:
+        self.write, self.close = out.write, out.close
+        self._out, self._on_flush = out, on_flush
+
+    def flush(self) -> None:
+        self._on_flush.set()
+        self._out.flush()
+
+
+@pytest.mark.parametrize("how", ["behind", "appearing"])
+def test_what_a_slow_store_has_not_taken_is_bounded(
+    how: str, s3_front: FaultyFront, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arrow alone keeps a whole file in memory whose parts are not answered."""
+    store = Storage("s3://lakelog/slow", s3_options(s3_front.url))
+    path, filesystem = f"{store.root}/{how}", store.filesystem()
+    stopped = threading.Event()  # it waits, or all was taken
+    pieces = 2 * SENT_BYTES // MIB
+    before_bytes = pa.total_allocated_bytes()
+    s3_front.inject(Fault("PUT", "partNumber", hang=True, times=None))
+
+    def watched(out: Any) -> BoundedFile:
+        return BoundedFile(Watched(out, stopped))
+
+    @contextmanager
+    def behind(path: str) -> Iterator[WriteBehind]:
+        with closing(WriteBehind(filesystem.open_output_stream(store.arrow_path(path)))) as file:
+            yield file
+
+    monkeypatch.setattr(storage, "BoundedFile", watched)
+    monkeypatch.setattr(write_behind, "BoundedFile", watched)
+
+    def write() -> None:
+        with (behind if how == "behind" else store.appearing)(path) as file:
+            for number in range(pieces):
+                file.write(bytes([number]) * MIB)
+            stopped.set()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    assert stopped.wait(60)
+    kept_bytes = pa.total_allocated_bytes() - before_bytes
+    s3_front.inject()
+    thread.join(60)
+    assert kept_bytes <= SENT_BYTES + 10 * MIB, "what was sent, and a part that is being filled"
+    with filesystem.open_input_file(store.arrow_path(path)) as stored:  # one request
+        assert stored.read() == b"".join(bytes([number]) * MIB for number in range(pieces))

@@ -37,6 +37,7 @@ from ...local_path import local_path
 from ...topic import Topic
 from ..store_errors import error_class, one_line
 from . import vended_credentials
+from .bounded_file import BoundedFile
 from .delta_runtime import check_not_forked
 from .object_store import ObjectStore, arrow_filesystem, object_store
 from .store_options import StoreOptions
@@ -336,7 +337,9 @@ class Storage:
             yield stream
 
     @contextmanager
-    def appearing(self, path: str, *, synced: bool = False) -> Iterator[pa.NativeFile]:
+    def appearing(
+        self, path: str, *, synced: bool = False
+    ) -> Iterator[pa.NativeFile | BoundedFile]:
         """A file to write, in a folder that is there; whoever reads it finds all of it, or none.
 
         Args:
@@ -352,7 +355,7 @@ class Storage:
             filesystem = self.filesystem()
             try:
                 with filesystem.open_output_stream(written) as out:
-                    yield out
+                    yield out if self.is_local else BoundedFile(out)
                 if synced:
                     self.sync(written)
                 if written != target:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from ...config import MIB
 from ...engines.turns import only_waits
 from ...engines.workers import Workers
+from .bounded_file import BoundedFile
 
 #: So much waits to be written; whoever gives more waits, too.
 HELD_BYTES = 8 * MIB
@@ -20,14 +21,15 @@ HELD_BYTES = 8 * MIB
 class WriteBehind:
     """A file whose bytes go to an object store in a thread of its own, in their order.
 
-    What that raises is raised by a later call, `close` at the latest.
+    What that raises is raised by a later call, `close` at the latest. However slowly the store
+    answers, what waits and what is on its way is bounded.
 
     Args:
         out: `pa.NativeFile`, open for writing; it is closed with this one.
     """
 
     def __init__(self, out: Any) -> None:
-        self._out = out
+        self._out = BoundedFile(out)
         self._changed = threading.Condition()
         self._waiting: deque[bytes] = deque()
         self._held_bytes = 0
