@@ -34,6 +34,8 @@
 --   archived_into     of the first partition: JSON of the table that the topic is archived into
 --   allowance         under quotas: how many bytes may be held here, the version of that, and how
 --                     many may be appended; more is asked for in quota.lua
+--   appending         only within a transaction that appends, between its check and its count: the run
+--                     and the time of the check. Half a transaction may leave it; see append.lua
 --   reserved_end      appends stop here until the cold tier has reserved more offsets; absent:
 --                     no cold tier, or an older lakelog made the partition. See reservation.py
 --
@@ -185,6 +187,38 @@ local function server_time(given)
   end
   local now = redis.call('TIME')
   return tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)
+end
+
+-- When a transaction's check was made (see append.lua); nil: none was, or not in this run.
+local function appending_since(text)
+  local run, ms = string.match(text or '', '^(%S+) (%d+)$')
+  return run == RUN_ID and tonumber(ms) or nil
+end
+
+-- Has the stream take entries from the log end on. Whether it does: it does not if it has one from
+-- there on, or is no stream.
+local function take_entries(log_end)
+  if not log_end or log_end < 1 then
+    return false
+  end
+  local answer = redis.pcall('XSETID', stream, int(log_end - 1) .. '-18446744073709551615')
+  return not answer.err
+end
+
+-- Adds an entry; the answer of XADD. Of a transaction whose scripts the server did not know, a stream is
+-- left that takes none.
+local function add_entry(log_end, id, ...)
+  local added = redis.pcall('XADD', stream, id, ...)
+  if not added.err then
+    return added
+  end
+  if not take_entries(log_end) then
+    local entries = redis.pcall('XREVRANGE', stream, '+', '-', 'COUNT', 1)
+    if entries.err or not entries[1] or redis.pcall('XSETID', stream, entries[1][1]).err then
+      return added
+    end
+  end
+  return redis.pcall('XADD', stream, id, ...)
 end
 
 -- Removes what half a transaction left beside the entries (see hot/declared.py): closed segments and
@@ -361,7 +395,7 @@ end
 -- the server get their turn before the next part. `made` is how many entries the call appends, which
 -- may be as many segments: twice as many may go, so that retention keeps up with any appends.
 local SEGMENTS_AT_ONCE, ENTRIES_AT_ONCE = 250, 250 -- a few milliseconds
-local function retain(p, settings, now, by_time, made)
+local function retain(p, settings, now, by_time, made, ahead)
   local left, is_cut = SEGMENTS_AT_ONCE + 2 * made, false
   local first_kept = 0 -- below the log start while there is what a trim left that was cut short
   local closed = closed_by_age()
@@ -418,7 +452,7 @@ local function retain(p, settings, now, by_time, made)
     end)
   end
   local excess = settings.retention_entries >= 0
-    and redis.call('XLEN', stream) - settings.retention_entries or 0
+    and redis.call('XLEN', stream) - ahead - settings.retention_entries or 0
   local pages = stream_pages('-')
   while excess > 0 do
     if pages.seen >= 2 * made and pages.is_enough(ENTRIES_AT_ONCE) then

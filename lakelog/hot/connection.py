@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import SplitResult, parse_qs, urlencode, urlsplit
@@ -130,6 +131,13 @@ class RawConnection(Protocol):
     def send_packed_command(self, command: Any) -> None: ...
     def read_response(self) -> Any: ...
     def disconnect(self) -> None: ...
+
+
+class Transaction(Protocol):
+    """Commands that are executed as one, with one answer to all of them."""
+
+    def commands(self, wire: Wire) -> list[Command]: ...
+    def answer(self, replies: Sequence[Any]) -> Any: ...
 
 
 class Run(Struct, frozen=True):
@@ -309,6 +317,7 @@ class Server:
     options: dict[str, Any] = field(repr=False)
     name: str
     on_unreachable: Callable[[], None] = field(default=lambda: None, repr=False)
+    transactions: bool | None = field(default=None, init=False)  # None: not known yet
 
     def __post_init__(self) -> None:
         options = dict(self.options)
@@ -424,7 +433,7 @@ class Server:
 
     def run_scripts(
         self,
-        calls: Sequence[tuple[str, Sequence[str], Sequence[Any]]],
+        calls: Sequence[tuple[str, Sequence[str], Sequence[Any]] | Transaction],
         then: Sequence[Command] = (),
     ) -> tuple[str, list[Any]]:
         """Runs scripts, then plain commands, in one round trip on one connection.
@@ -437,16 +446,43 @@ class Server:
         """
         for attempt in range(3):
             with self.wire() as wire:
-                replies = wire.exchange([*(wire.script(*call) for call in calls), *then])
+                replies = _in_turn(wire, calls, then)
                 unknown = sum(isinstance(reply, NoScriptError) for reply in replies)
                 if unknown < len(calls) or attempt == 2:
                     break
                 wire.drop()
         return wire.run_id, replies
 
+    def takes_transactions(self) -> bool:
+        """Whether what is between MULTI and EXEC is one step here, and this user may say so.
+
+        Some proxies pass the commands on one by one. Asked once.
+        """
+        if self.transactions is None:
+            with self.wire() as wire:
+                self.transactions = wire.exchange([("MULTI",), ("EXEC",)]) == [b"OK", []]
+        return self.transactions
+
     def close(self) -> None:
         self._pool.disconnect()
         self._waiting.disconnect()
+
+
+def _in_turn(
+    wire: Wire,
+    calls: Sequence[tuple[str, Sequence[str], Sequence[Any]] | Transaction],
+    then: Sequence[Command],
+) -> list[Any]:
+    """One reply to each."""
+    sent = [
+        [wire.script(*call)] if isinstance(call, tuple) else call.commands(wire) for call in calls
+    ]
+    replies = iter(wire.exchange([*chain.from_iterable(sent), *then]))
+    answers = []
+    for call, commands in zip(calls, sent, strict=True):
+        of_call = list(islice(replies, len(commands)))
+        answers.append(of_call[0] if isinstance(call, tuple) else call.answer(of_call))
+    return [*answers, *replies]
 
 
 class BlockedCommand:

@@ -142,8 +142,11 @@ for i = 9, nothing_lost and 0 or #ARGV, 2 do
 end
 local gap_end = start or end_by_clock()
 if gap_end > log_end then -- else all that was reserved is there
-  redis.call('XADD', stream, int(gap_end - 1) .. '-' .. int(gap_end - log_end),
+  local added = add_entry(log_end, int(gap_end - 1) .. '-' .. int(gap_end - log_end),
     '__gap', int(log_end) .. '-' .. int(gap_end))
+  if added.err then
+    return added
+  end
   redis.call('HSET', state, 'gaps',
     (st[7] and st[7] .. ',' or '') .. int(log_end) .. '-' .. int(gap_end))
 end
@@ -151,7 +154,7 @@ if open.bytes > 0 then
   close_segment(open, log_end)
   closed_bytes = closed_bytes + open.bytes
 end
-redis.call('HDEL', state, 'clean', 'paused', 'adopted_from', 'reserved_end')
+redis.call('HDEL', state, 'clean', 'paused', 'adopted_from', 'reserved_end', 'appending')
 if start then
   reserve(ARGV[7])
 else

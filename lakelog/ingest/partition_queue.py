@@ -196,6 +196,7 @@ class PartitionQueue:
         self.is_repaired = False
         self.is_mend_due = False  # what stops its appends could not be mended so far
         self.told_end = 0  # one past the highest offset this producer was told
+        self.is_alone = False  # its last call began there: nobody else appends, for all it knows
         self._compression_type = compression
         self.compression = AdaptiveCompression(Compression.NONE)
         self.set_topic(topic, sealing)
@@ -224,6 +225,11 @@ class PartitionQueue:
         self.max_records = (
             MAX_CALL_ENTRIES if self.entry_format is EntryFormat.FIELDS else 2**31 - 1
         )
+
+    def written(self, base_offset: int, record_count: int) -> None:
+        """Takes note of where a call is in the log."""
+        self.is_alone = base_offset == self.told_end
+        self.told_end = max(self.told_end, base_offset + record_count)
 
     def close_open(self) -> None:
         """The open call takes no more records.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..back_off import Telling
 from ..codec import Entry
+from ..config import KIB
 from ..errors import (
     DeliveryError,
     HotTierFullError,
@@ -49,6 +50,9 @@ ANSWER_GRACE_S = 1.0
 
 #: How long nothing more is said of being held back once it was said.
 THROTTLE_QUIET_S = 60.0
+
+#: From so many bytes on, a call as a transaction takes less of Redis than as a script alone.
+TRANSACTION_BYTES = 64 * KIB
 
 Recover = Callable[[TopicPartition, int], object]
 Answer = AppendResult | Exception
@@ -253,15 +257,12 @@ class Sender:
         call.queue.has_encoded |= not isinstance(records, list)
 
     def _append(self, calls: Sequence[Call]) -> Sequence[Answer]:
+        ends: dict[PartitionQueue, int] = {}  # where each log will end behind the calls so far
         appends = []
         for call in calls:
-            assert call.batch is not None
-            queue = call.queue
-            appends.append(
-                AppendCall(queue.topic_partition, queue.topic.topic_id, call.batch, call.sent_under)
-            )
+            appends.append(_append_call(call, ends))
             if call.was_sent:
-                COUNTS.add(m.PRODUCER_RETRIES, call.record_count, queue.topic_partition.topic)
+                COUNTS.add(m.PRODUCER_RETRIES, call.record_count, call.queue.topic_partition.topic)
             call.was_sent = True
         started_s = time.perf_counter()
         try:
@@ -384,7 +385,7 @@ class Sender:
         queue, stored_bytes = call.queue, sum(entry.size_bytes for entry in call.entries)
         if queue.failures:
             self._telling.succeeded(f"appending to {queue.topic_partition}", queue.failures)
-        queue.told_end = max(queue.told_end, result.base_offset + call.record_count)
+        queue.written(result.base_offset, call.record_count)
         queue.failures = 0
         queue.last_error = None
         queue.is_repaired = False
@@ -473,11 +474,31 @@ class Sender:
             delivery.call_back()
 
 
+def _append_call(call: Call, ends: dict[PartitionQueue, int]) -> AppendCall:
+    """What is sent of a call.
+
+    Args:
+        ends: where the partitions' logs will end before it; then behind it.
+    """
+    queue = call.queue
+    assert call.batch is not None
+    end = ends.get(queue, queue.told_end)
+    ends[queue] = end + call.record_count
+    is_placed = queue.is_alone and not call.was_sent and call.batch.size_bytes >= TRANSACTION_BYTES
+    return AppendCall(
+        queue.topic_partition,
+        queue.topic.topic_id,
+        call.batch,
+        call.sent_under,
+        end if is_placed else None,
+    )
+
+
 def _note_unanswered(call: Call, answer: Exception) -> None:
     """Remembers that a call may be written, and under which run of the server."""
     if isinstance(answer, NotEnoughReplicasAfterAppendError):
         result = answer.result
-        call.queue.told_end = max(call.queue.told_end, result.base_offset + call.record_count)
+        call.queue.written(result.base_offset, call.record_count)
         run_id: str | None = result.run_id
     elif isinstance(answer, HotTierUnavailableError) and answer.sent:
         run_id = answer.run_id
