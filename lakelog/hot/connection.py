@@ -461,6 +461,8 @@ class Server:
         if self.transactions is None:
             with self.wire() as wire:
                 self.transactions = wire.exchange([("MULTI",), ("EXEC",)]) == [b"OK", []]
+                if not self.transactions:
+                    wire.drop()  # which one may have been begun on
         return self.transactions
 
     def close(self) -> None:

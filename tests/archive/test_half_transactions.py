@@ -10,6 +10,7 @@ from cuts import Cuts, values_of
 from lakelog.read.unified_log import UnifiedLog
 
 
+@pytest.mark.usefixtures("each_way_to_append")
 @pytest.mark.parametrize("most", [8, pytest.param(None, marks=pytest.mark.slow)])
 def test_a_file_cut_anywhere_loses_nothing_that_lies_before_and_reads_go_on(
     make_redis, make_tiers, redis_program, most

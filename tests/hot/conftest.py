@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from lakelog.clock import ManualClock
 from lakelog.codec import ProducedBatch, encode
 from lakelog.config import Compression, EntryFormat
-from lakelog.errors import LakelogError
-from lakelog.hot import Acks, AppendCall, AppendResult, HotLog
+from lakelog.hot import AppendCall, AppendResult, HotLog
 from lakelog.hot.keys import Keys
 from lakelog.offsets import HotSegments
 from lakelog.record import Record, TopicPartition, produced_batch, to_records
@@ -123,40 +122,6 @@ class Bench:
     def state(self, name: str) -> bytes | None:
         value: bytes | None = self.client.hget(self.keys()[1], name)
         return value
-
-
-def _log_end(hot: HotLog, tp: TopicPartition) -> int:
-    """0: there is none, or nothing that says so."""
-    key = Keys(hot.keyspace).partition(tp).state
-    try:
-        (found,) = hot.connections.for_key(key).call(("HGET", key, "log_end"))
-        return int(found or 0)
-    except (LakelogError, ValueError):
-        return 0
-
-
-@pytest.fixture(params=["script", "transaction"])
-def each_way_to_append(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls that do not say where they begin go by the script alone; then all of them say so."""
-    if request.param == "script":
-        return
-    append_all = HotLog.append_all
-    ends: dict[TopicPartition, int] = {}  # those that the last answer told
-
-    def placed(
-        self: HotLog, calls: Sequence[AppendCall], acks: Acks = Acks()
-    ) -> list[AppendResult | LakelogError]:
-        there = []
-        for call in calls:
-            end = ends[tp] if (tp := call.topic_partition) in ends else _log_end(self, tp)
-            there.append(replace(call, base_offset=end))
-            ends[tp] = end + call.batch.record_count
-        answers = append_all(self, there, acks)
-        if not all(isinstance(answer, AppendResult) for answer in answers):
-            ends.clear()
-        return answers
-
-    monkeypatch.setattr(HotLog, "append_all", placed)
 
 
 @pytest.fixture

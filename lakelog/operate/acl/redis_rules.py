@@ -30,6 +30,7 @@ _READING = (
 
 _APPENDING = (
     *("evalsha", "xadd", "xlen", "xrange", "xrevrange", "xtrim", "wait"),
+    *("multi", "exec", "xsetid"),
     *("hget", "hmget", "hgetall", "hset", "hdel", "hlen", "hexists", "hscan", "hrandfield"),
     "hkeys",
     *("zadd", "zcard", "zrange", "zrevrange", "zrem", "zremrangebyrank"),
