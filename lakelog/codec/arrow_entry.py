@@ -14,9 +14,9 @@ Source: Arrow columnar format, "Encapsulated message format" and "RecordBatch me
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from .. import compute as pc
@@ -48,7 +48,6 @@ _OPTIONS = {
 #: What a message may declare that is read beside others; Arrow reserves that at once.
 _DECLARED_TOGETHER = 16 * MIB
 _SCHEMA_BYTES = PRODUCED.serialize().size  # what a stream writer puts before the message
-_BYTES = pa.int64()
 _TIMESTAMP_BYTES = 8
 
 
@@ -238,11 +237,15 @@ def _message(records: pa.RecordBatch, compression: Compression) -> bytes:
 
 
 def timestamp_bounds(timestamps: pa.Array) -> tuple[int, int]:
-    """The smallest and largest of one or more timestamps, without those of -1; -1 if all are."""
-    bounds = pc.min_max(timestamps)
-    low, high = bounds["min"].as_py(), bounds["max"].as_py()
+    """The smallest and largest of one or more timestamps, without those of -1; -1 if all are.
+
+    Args:
+        timestamps: int64 without nulls.
+    """
+    times_ms = timestamps.to_numpy()
+    low, high = int(times_ms.min()), int(times_ms.max())
     if low == NO_TIMESTAMP_MS != high:
-        low = pc.min(timestamps.filter(pc.not_equal(timestamps, NO_TIMESTAMP_MS))).as_py()
+        low = int(times_ms[times_ms != NO_TIMESTAMP_MS].min())
     return low, high
 
 
@@ -286,29 +289,30 @@ def _cut(records: pa.RecordBatch, target_bytes: int) -> Iterator[tuple[int, int]
     upto = _bytes_upto(records)
     start, start_bytes = 0, 0
     while start < rows:
-        end = bisect_right(
-            range(rows), start_bytes + room, lo=start, key=lambda row: upto[row].as_py()
-        )
-        end = max(end, start + 1)
+        end = max(int(upto.searchsorted(start_bytes + room, side="right")), start + 1)
         yield start, end
-        start, start_bytes = end, upto[end - 1].as_py()
+        start, start_bytes = end, int(upto[end - 1])
 
 
-def _bytes_upto(records: pa.RecordBatch) -> pa.Array:
-    """For each record, the estimated bytes of all records up to it, itself included."""
-    sizes = pc.add(_lengths(records.column(1)), _lengths(records.column(2)))
-    upto = pc.cumulative_sum(pc.add(sizes, _RECORD_OVERHEAD_BYTES))
-    headers = records.column(3)
-    offsets = headers.offsets
-    first = offsets[0].as_py()
-    items = headers.values.slice(first, offsets[-1].as_py() - first)
+def _bytes_upto(records: pa.RecordBatch) -> np.ndarray:
+    """For each record, the estimated bytes of all records up to it, itself included (int64)."""
+    _, keys, values, headers = records.columns
+    count = np.arange(1, records.num_rows + 1)
+    upto: np.ndarray = _ends(keys) + _ends(values) + count * _RECORD_OVERHEAD_BYTES
+    offsets = headers.offsets.to_numpy()
+    items = headers.values.slice(offsets[0], offsets[-1] - offsets[0])
     if not len(items):
         return upto
-    sizes = pc.add(_lengths(items.field(0)), _lengths(items.field(1)))
-    sizes = pc.add(sizes, _HEADER_OVERHEAD_BYTES)
-    items_upto = pc.cumulative_sum(pa.concat_arrays([pa.array([0], _BYTES), sizes]))
-    return pc.add(upto, items_upto.take(pc.subtract(offsets.slice(1), first)))
+    count = np.arange(1, len(items) + 1) * _HEADER_OVERHEAD_BYTES
+    items_upto = _ends(items.field(0)) + _ends(items.field(1)) + count
+    upto += np.concatenate(([0], items_upto))[offsets[1:] - offsets[0]]
+    return upto
 
 
-def _lengths(column: pa.Array) -> pa.Array:
-    return pc.fill_null(pc.binary_length(column), 0).cast(_BYTES)
+def _ends(column: pa.Array) -> np.ndarray:
+    """Where each value ends, counted from the first one's start (int64)."""
+    offsets = np.frombuffer(column.buffers()[1], np.int32)
+    first = column.offset
+    ends = offsets[first + 1 : first + 1 + len(column)].astype(np.int64)
+    ends -= offsets[first]
+    return ends

@@ -113,7 +113,7 @@ class ElsewhereError(LakelogError):
     retriable = True
 
     topic_partition: TopicPartition
-    is_denied: bool  # this user may not do what a transaction takes
+    is_denied: bool  # what a transaction takes is not there, or not for this user
 
 
 class AllowanceUsedUpError(LakelogError):

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
-from redis.exceptions import NoPermissionError
+from redis.exceptions import NoPermissionError, ResponseError
 
 from ..codec import EntryId
 from .append import AppendCall, append_arguments
@@ -76,7 +76,12 @@ class AppendTransaction(Struct, frozen=True):
         """
         executed = replies[-1]
         if isinstance(executed, Exception):  # a command was refused, so that none was executed
-            denied = any(isinstance(reply, NoPermissionError) for reply in replies)
-            return [b"ELSEWHERE", int(denied)]
+            return [b"ELSEWHERE", int(any(map(_is_denied, replies)))]
         check, count = executed[1], executed[-1]
         return count if isinstance(check, list) and check[0] == b"READY" else check
+
+
+def _is_denied(reply: object) -> bool:
+    return isinstance(reply, NoPermissionError) or (
+        isinstance(reply, ResponseError) and str(reply).startswith("unknown command")
+    )

@@ -300,14 +300,29 @@ def _writes(commands: Iterable[Command]) -> Iterator[bytes]:
     """
     small: list[bytes] = []
     small_bytes = 0
-    for packed in map(pack_command, commands):
-        small.append(packed)
-        small_bytes += len(packed)
+    for piece in chain.from_iterable(map(_packed, commands)):
+        small.append(piece)
+        small_bytes += len(piece)
         if small_bytes >= _WRITE_BYTES:
-            yield small[0] if len(small) == 1 else b"".join(small)
+            if len(piece) >= _WRITE_BYTES and len(small) > 1:
+                yield b"".join(small[:-1])
+                yield piece
+            else:
+                yield small[0] if len(small) == 1 else b"".join(small)
             small, small_bytes = [], 0
     if small:
         yield b"".join(small)
+
+
+def _packed(command: Command) -> Iterable[bytes]:
+    """A command in pieces, of which a large value of an entry is one, not copied."""
+    if command[0] != "XADD":
+        return (pack_command(command),)
+    pieces = [b"*%d\r\n" % len(command)]
+    for argument in command:
+        value = argument if isinstance(argument, bytes) else str(argument).encode()
+        pieces += (b"$%d\r\n" % len(value), value, b"\r\n")
+    return pieces
 
 
 @dataclass(eq=False)

@@ -25,7 +25,7 @@ from ..codec import AdaptiveCompression, Entry, ProducedBatch, resolve_compressi
 from ..config import Compression, EntryFormat
 from ..encryption.sealed_values import SealedValues
 from ..producer_calls import MAX_SEQUENCES
-from ..record import TopicPartition
+from ..record import TimestampType, TopicPartition
 from ..topic import Topic
 from .delivery import Delivery
 from .expiry import age_limit_ms
@@ -215,6 +215,10 @@ class PartitionQueue:
         self.sealing = sealing
         self.entry_format: EntryFormat = config["lakelog.entry.format"]
         self.age_limit_ms = age_limit_ms(config)
+        # Redis's own time is put into entries by its script alone.
+        self.takes_transactions = (
+            config["message.timestamp.type"] is not TimestampType.LOG_APPEND_TIME
+        )
         self.high_water_percent = config.high_water_percent if config.tiered else inf
         self.flatten: bool = config["lakelog.fields.flatten"]
         self.max_entry_bytes: int = config["max.message.bytes"]

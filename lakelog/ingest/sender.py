@@ -484,7 +484,12 @@ def _append_call(call: Call, ends: dict[PartitionQueue, int]) -> AppendCall:
     assert call.batch is not None
     end = ends.get(queue, queue.told_end)
     ends[queue] = end + call.record_count
-    is_placed = queue.is_alone and not call.was_sent and call.batch.size_bytes >= TRANSACTION_BYTES
+    is_placed = (
+        queue.is_alone
+        and queue.takes_transactions
+        and not call.was_sent
+        and call.batch.size_bytes >= TRANSACTION_BYTES
+    )
     return AppendCall(
         queue.topic_partition,
         queue.topic.topic_id,

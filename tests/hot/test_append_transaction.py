@@ -141,6 +141,17 @@ def test_who_lacks_a_right_for_it_appends_by_the_script(
     half.close()
 
 
+def test_a_server_without_one_of_its_commands(make_redis, make_bench, make_batch, redis_program):
+    server = make_redis(program=redis_program, rename_command=["XSETID ''"])
+    bench = make_bench(url=server.url)
+    bench.send(make_batch([NOW_MS]))
+    bench.client.config_resetstat()
+    for sequence in (1, 2):
+        answer = append_at(bench, make_batch([NOW_MS], first_sequence=sequence), sequence)
+        assert answer.base_offset == sequence
+    assert executed(bench.client, "exec") == 2  # it is not tried again
+
+
 def test_a_server_without_transactions(make_redis, make_bench, make_batch, redis_program):
     server = make_redis(program=redis_program, rename_command=["MULTI ''", "EXEC ''"])
     bench = make_bench(url=server.url)
@@ -261,3 +272,13 @@ def test_a_producer_alone_appends_large_calls_as_transactions(redis_url, tmp_pat
             for _ in range(4):
                 producer.send("orders", b"small").result()
             assert executed(client, "exec") == 4 + 1
+
+
+def test_entries_with_redis_own_time_go_by_the_script(redis_url, tmp_path):
+    with Lakelog.connect(redis_url, tmp_path, engine="inline") as lake:
+        lake.topics.create("orders", 1, {**UNTIERED, "message.timestamp.type": "LogAppendTime"})
+        with redis.Redis.from_url(redis_url) as client, lake.producer(linger_ms=0) as producer:
+            client.config_resetstat()
+            for _ in range(3):
+                producer.send("orders", os.urandom(LARGE)).result()
+            assert executed(client, "exec") == 0
