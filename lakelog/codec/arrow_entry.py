@@ -283,9 +283,6 @@ def _cut(records: pa.RecordBatch, target_bytes: int) -> Iterator[tuple[int, int]
     room = target_bytes - _ENTRY_OVERHEAD_BYTES
     if not rows:
         return
-    if records.nbytes <= room:
-        yield 0, rows
-        return
     upto = _bytes_upto(records)
     start, start_bytes = 0, 0
     while start < rows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
+import numpy as np
 import pyarrow as pa
 
 from .. import compute as pc
@@ -233,8 +234,9 @@ def _no_headers(count: int) -> pa.ChunkedArray:
 
 def no_headers(count: int) -> pa.ListArray:
     """A headers column of empty lists."""
-    offsets = pa.repeat(pa.scalar(0, pa.int32()), count + 1)
-    return pa.ListArray.from_arrays(offsets, _NO_HEADER, type=HEADERS_TYPE)
+    # By numpy, as Arrow's own repeat takes several times as long.
+    offsets = pa.py_buffer(np.zeros(count + 1, np.int32))
+    return pa.Array.from_buffers(HEADERS_TYPE, count, [None, offsets], children=[_NO_HEADER])
 
 
 _NO_HEADER = pa.nulls(0, HEADERS_TYPE.value_type)
