@@ -19,6 +19,20 @@ from ..errors import (
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+#: What a file system answers that does not know what was asked of it.
+_UNKNOWN = frozenset({errno.ENOSYS, errno.EOPNOTSUPP})
+
+#: What delta-rs says where a file cannot be linked. Some file systems that know no links answer
+#: EPERM to that, see link(2).
+_NOT_LINKED = "Unable to rename file"
+
+#: What to do about that, as a sentence without its full stop.
+COMMITS_NEED = (
+    "A commit needs a file system that can rename and link files, else two of one version could "
+    "both go through, and a mounted object store often cannot: give another folder, or the store's "
+    "own URL (s3://, abfss://, gs://)"
+)
+
 #: Errors of a network folder, or of a machine at its limits.
 _AWAY = frozenset(
     {
@@ -84,10 +98,7 @@ def error_class(error: object) -> type[ColdTierError]:
     Args:
         error: an exception, or its text on one line.
     """
-    number = getattr(error, "errno", None)
-    said = str(error)
-    if number is None and (found := re.search(_OS_ERROR, said)):
-        number = int(found[1])
+    number, said = _number(error), str(error)
     if number in _FULL or re.search(_FULL_WORDS, said):
         return ColdTierFullError
     if number in _DENIED:
@@ -104,6 +115,19 @@ def error_class(error: object) -> type[ColdTierError]:
     if number in _AWAY or re.search(_AWAY_WORDS, said):
         return ColdTierUnavailableError
     return ColdTierRefusedError
+
+
+def cannot_commit(error: object) -> bool:
+    """Whether a file system does not know what a commit asks of it; see `COMMITS_NEED`."""
+    number = _number(error)
+    return number in _UNKNOWN or (number == errno.EPERM and _NOT_LINKED in str(error))
+
+
+def _number(error: object) -> int | None:
+    number: int | None = getattr(error, "errno", None)
+    if number is None and (found := re.search(_OS_ERROR, str(error))):
+        return int(found[1])
+    return number
 
 
 def one_line(error: object) -> str:

@@ -55,7 +55,7 @@ from ..schema import (
 from ..segment import SegmentFile, SegmentIndex, no_files
 from ..store.delta_runtime import check_not_forked
 from ..store.storage import Storage, side_by_side
-from ..store_errors import error_class, one_line
+from ..store_errors import COMMITS_NEED, cannot_commit, error_class, one_line
 from .log_content import COMMIT_ID, Piece, TableMetadata
 from .log_state import LogState, open_log, pieces_of_commit, read_commit
 
@@ -765,8 +765,14 @@ def naming(path: str) -> Iterator[None]:
     except (exceptions.DeltaError, OSError) as error:
         if isinstance(error, LakelogError):
             raise
-        raise error_class(one_line(error))(
-            f"the table at {path} cannot be used: {one_line(error)}. Check that it may be read and "
-            "written by this user, and that its _delta_log is whole",
+        said = one_line(error)
+        advice = (
+            COMMITS_NEED
+            if "://" not in path and cannot_commit(said)
+            else "Check that it may be read and written by this user, and that its _delta_log is "
+            "whole"
+        )
+        raise error_class(said)(
+            f"the table at {path} cannot be used: {said}. {advice}",
             path=path,
         ) from error

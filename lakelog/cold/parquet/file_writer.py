@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..store.in_place import can_be_changed
 from ..store.storage import Storage
 from ..store.write_behind import WriteBehind
 from .footer_seal import SEALED, SealedFile, SealingSink
@@ -49,8 +50,13 @@ def write_file(
     def opened(first: pa.Table | None) -> tuple[SealedFile | SealingSink, Any]:
         chosen = options if first is None else key_options(first, key, options, filtered=filtered)
         with storage.naming(path):
+            in_place = storage.is_local and can_be_changed(path)
             out = storage.filesystem().open_output_stream(storage.arrow_path(path))
-            sink = SealedFile(out, path) if storage.is_local else SealingSink(WriteBehind(out))
+            sink: SealedFile | SealingSink
+            if in_place:
+                sink = SealedFile(out, path)
+            else:
+                sink = SealingSink(out if storage.is_local else WriteBehind(out))
             return sink, pq.ParquetWriter(sink.target, schema, **chosen)
 
     sink = writer = None

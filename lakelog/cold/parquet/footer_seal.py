@@ -113,7 +113,8 @@ class SealedFile:
     """A file of this machine that a Parquet writer writes, sealed where it lies.
 
     Arrow writes it without Python: to hand its pages through a `SealingSink` copies them once more,
-    and takes Python's lock for each. Until `close` returns nobody may read the file.
+    and takes Python's lock for each. Until `close` returns nobody may read the file. Only where
+    a file can be changed once it is written: see `in_place`.
 
     Args:
         out: `pa.NativeFile`, open for writing.

@@ -16,7 +16,7 @@ from deltalake.transaction import AddAction
 from msgspec import Struct
 
 from ...errors import LakelogError
-from ..store_errors import one_line
+from ..store_errors import COMMITS_NEED, cannot_commit, one_line
 from .storage import Storage
 
 _CONTENT = b"lakelog"
@@ -82,6 +82,8 @@ class _Trial:
             flaw = error.message
         except (DeltaError, OSError) as error:
             flaw = one_line(error)
+            if self._storage.is_local and cannot_commit(flaw):
+                flaw = f"{flaw}. {COMMITS_NEED}"
         took_s = time.perf_counter() - started_s if took_s is None else took_s
         self._done.append(Ability(name, 1000 * took_s, flaw))
         return flaw is None

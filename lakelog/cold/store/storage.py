@@ -35,7 +35,7 @@ from ...errors import (
 )
 from ...local_path import local_path
 from ...topic import Topic
-from ..store_errors import error_class, one_line
+from ..store_errors import COMMITS_NEED, cannot_commit, error_class, one_line
 from . import vended_credentials
 from .bounded_file import BoundedFile
 from .delta_runtime import check_not_forked
@@ -592,8 +592,12 @@ class Storage:
             unknown = refused is ColdTierRefusedError and error.errno is None
             if unknown and (self.is_local or damaged):
                 raise _corrupt(path, error) from error
-            is_away = refused is ColdTierUnavailableError
-            advice = "The store is busy or away; try again" if is_away else self.advice()
+            if refused is ColdTierUnavailableError:
+                advice = "The store is busy or away; try again"
+            elif self.is_local and cannot_commit(error):
+                advice = COMMITS_NEED
+            else:
+                advice = self.advice()
             raise refused(f"{path} cannot be used: {said}. {advice}", path=path) from error
 
     def advice(self) -> str:
