@@ -10,7 +10,7 @@ producer's own settings, against
   `--kafka-tool`);
 - *encoding alone*: the same input made into entries (columns, partitions, cuts, compression) that
   are thrown away;
-- *Redis fed ready entries*: entries made before, through the append script;
+- *Redis fed ready entries*: entries made before, appended as a producer appends them;
 - *bare XADD*: the same entries, pipelined by redis-py to as many streams, which knows no producers,
   offsets or segments;
 - *bare Arrow IPC*: pyarrow writing batches made before, an entry's records each.
@@ -348,7 +348,11 @@ class Ours:
         for number, entry in self._entries:
             first, last = sequences[number], sequences[number] + entry.record_count - 1
             batch = ProducedBatch((entry,), 1, 0, first, last)
-            calls[-1].append(AppendCall(topic.partition(number), topic.topic_id, batch))
+            where = topic.partition(number)
+            # The topic is new, so that offsets are sequences.
+            calls[-1].append(
+                AppendCall(where, topic.topic_id, batch, base_offset=first if first else None)
+            )
             sequences[number] = last + 1
             size_bytes += entry.size_bytes
             if size_bytes >= EXCHANGE_BYTES:

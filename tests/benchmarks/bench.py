@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import tempfile
 import time
@@ -82,9 +83,9 @@ class Bench:
 
         A side that returns a number has measured itself; of one that returns None the seconds
         count. Every second round goes through them backwards, so that none always comes after the
-        same neighbour. Garbage is collected before, not meanwhile. The first `warm` rounds do
-        not count. A side other than `OURS` that fails ends nobody's run: it is left out, and told
-        of in `failed`.
+        same neighbour. Before, not meanwhile, garbage is collected, and what others have written
+        goes to the disk. The first `warm` rounds do not count. A side other than `OURS` that fails
+        ends nobody's run: it is left out, and told of in `failed`.
         """
         rounds = self.rounds if rounds is None else rounds
         found: dict[str, list[float]] = {name: [] for name in sides}
@@ -92,6 +93,7 @@ class Bench:
             order = [each for each in sides.items() if each[0] in found]
             for name, side in order if turn % 2 else reversed(order):
                 gc.collect()
+                os.sync()
                 started = time.perf_counter()
                 try:
                     value = side()
