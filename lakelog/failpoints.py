@@ -73,6 +73,7 @@ NAMES: tuple[str, ...] = (
     "quarantine.before_move",
     "quarantine.before_release",
     "quarantine.before_return",
+    "transfer.after_copy",
     "undelete.after_table",
     "untier.after_settings",
 )

@@ -18,7 +18,7 @@ from importlib import metadata
 from io import FileIO
 from pathlib import Path
 from stat import S_ISREG
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
@@ -40,6 +40,7 @@ from . import vended_credentials
 from .bounded_file import BoundedFile
 from .delta_runtime import check_not_forked
 from .object_store import ObjectStore, arrow_filesystem, object_store
+from .placed_writer import PlacedWriter
 from .store_options import StoreOptions
 from .vended_credentials import Keys, PathKeys, TableKeys, Vended
 
@@ -81,6 +82,12 @@ _DAMAGE = (
     UnicodeDecodeError,
     OverflowError,
 )
+
+
+class Sink(Protocol):
+    """A file that is being written."""
+
+    def write(self, data: bytes | memoryview, /) -> object: ...
 
 
 class FileStamp(NamedTuple):
@@ -337,27 +344,19 @@ class Storage:
             yield stream
 
     @contextmanager
-    def appearing(
-        self, path: str, *, synced: bool = False
-    ) -> Iterator[pa.NativeFile | BoundedFile]:
+    def appearing(self, path: str) -> Iterator[pa.NativeFile | BoundedFile]:
         """A file to write, in a folder that is there; whoever reads it finds all of it, or none.
-
-        Args:
-            synced: on local paths, it is on the disk before it appears.
 
         Raises: see `naming`.
         """
         target = self.arrow_path(path)
-        # A store shows no part of a file. Delta's readers ignore names that begin with a dot.
-        folder, _, name = target.rpartition("/")
-        written = f"{folder}/.{name}-{uuid4().hex}" if self.is_local else target
+        # A store shows no part of a file.
+        written = _hidden(target) if self.is_local else target
         with self.naming(path):
             filesystem = self.filesystem()
             try:
                 with filesystem.open_output_stream(written) as out:
                     yield out if self.is_local else BoundedFile(out)
-                if synced:
-                    self.sync(written)
                 if written != target:
                     filesystem.move(written, target)
             except BaseException:
@@ -365,6 +364,34 @@ class Storage:
                     with suppress(OSError):
                         filesystem.delete_file(written)
                 raise
+
+    @contextmanager
+    def copied_into(self, path: str) -> Iterator[Sink]:
+        """As `appearing`, for a large file: on local paths, it is on the disk before it appears.
+
+        What is given may be changed once `write` has returned.
+
+        Raises: see `naming`.
+        """
+        if not self.is_local:
+            with self.appearing(path) as out:
+                yield _Kept(out)
+            return
+        naming = partial(self.naming, path)
+        written = Path(_hidden(path))
+        try:
+            with naming():
+                file = FileIO(written, "xb")
+            with file:
+                yield PlacedWriter(file.fileno(), 0, naming)
+                with naming():  # here, where the kernel tells of what it could not write since
+                    os.fsync(file.fileno())
+            with naming():
+                written.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                written.unlink()
+            raise
 
     def read_bytes(self, path: str) -> bytes | None:
         """A small file's content; None if there is no such file."""
@@ -610,6 +637,22 @@ class Storage:
             f"Check that the bucket of {self.root} exists, and that the credentials in use here "
             "may list, read, write and delete below it (lakelog help object-stores)"
         )
+
+
+class _Kept:
+    """A store's file, whose writer may hold on to what it is given until the store has it."""
+
+    def __init__(self, out: pa.NativeFile | BoundedFile) -> None:
+        self._out = out
+
+    def write(self, data: bytes | memoryview, /) -> object:
+        return self._out.write(bytes(data))
+
+
+def _hidden(target: str) -> str:
+    """Where a file is written until it is whole. Delta's readers ignore names with a dot first."""
+    folder, _, name = target.rpartition("/")
+    return f"{folder}/.{name}-{uuid4().hex}"
 
 
 def side_by_side(call: Callable[[T], R], values: Iterable[T]) -> list[R]:

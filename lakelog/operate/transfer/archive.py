@@ -6,25 +6,28 @@ after any member. The manifest is its last member.
 
 from __future__ import annotations
 
-import hashlib
-import io
 import os
 import re
 import shutil
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from io import FileIO
+from itertools import takewhile
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import IO
 from uuid import UUID, uuid4
 
+from msgspec import Struct
+
+from ...back_off import patiently
+from ...cold.store.placed_writer import PlacedWriter
 from ...cold.store.storage import Storage
 from ...errors import MissingFileError
 from ...failpoints import failpoint
-from .copying import CHUNK_BYTES, Copied, Opened, Readable, Tell, nothing_told, pour
+from .copying import Copied, Opened, Readable, Tell, ToCopy, at_once, check_size, pour, same
 from .manifest import MANIFEST, MOST_MANIFEST_BYTES, refuse
 
 _BLOCK = tarfile.BLOCKSIZE
@@ -32,30 +35,20 @@ _MOST_HEADER_BYTES = 64 * 1024
 _LEGAL = re.compile(r"[\w-][\w.=-]*(/[\w-][\w.=-]*)*", re.ASCII)
 
 
-class _Hashed:
-    """A source that knows what was read of it. A thread takes the checksum of a chunk meanwhile."""
+class _Member(Struct, frozen=True):
+    """A file in an archive: its header, its content, and zeros up to a whole block."""
 
-    def __init__(self, source: Readable, tell: Tell, hashing: Executor) -> None:
-        self._source = source
-        self._tell = tell
-        self._hashing = hashing
-        self._digest = hashlib.sha256()
-        self._under_way: Future[None] | None = None  # one at most: chunks wait in their order
+    file: ToCopy
+    header: bytes
+    header_start: int
 
-    def read(self, size: int, /) -> bytes:
-        chunk = self._source.read(size)
-        self._wait()
-        self._under_way = self._hashing.submit(self._digest.update, chunk)
-        self._tell(len(chunk))
-        return chunk
+    @property
+    def start(self) -> int:
+        return self.header_start + len(self.header)
 
-    def sha256(self) -> str:
-        self._wait()
-        return self._digest.hexdigest()
-
-    def _wait(self) -> None:
-        if self._under_way is not None:
-            self._under_way.result()
+    @property
+    def end(self) -> int:
+        return self.start + _padded(self.file.size_bytes)
 
 
 class ArchiveWriter:
@@ -64,11 +57,12 @@ class ArchiveWriter:
     Until then it is the file beside it that ends in ``.part``. One that was cut short goes on after
     its last whole file, as far as its files are those that are wanted, in the same order.
 
+    Sizes are known before, so each file has its place, and several are written at once. A file's
+    header comes after its content: where it was not written, there are zeros, which end an archive.
+
     Raises:
         ColdTierError: it cannot be written.
     """
-
-    takes_several = False
 
     def __init__(self, path: Path) -> None:
         self.where = str(path)
@@ -77,52 +71,48 @@ class ArchiveWriter:
         #: For errors that name a path.
         self._place = Storage(str(path.parent))
         self.export_id: UUID = uuid4()
-        with self._place.naming(self.where):
+        with self._naming():
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._held = dict(_whole_members(self._part)) if self._part.exists() else {}
+            self._held = dict(whole_members(self._part)) if self._part.exists() else {}
             self._order = list(self._held)
-            self._file: IO[bytes] = self._part.open("r+b" if self._part.exists() else "w+b")
+            self._file = FileIO(self._part, "r+b" if self._part.exists() else "w+b")
             self._folder = Path(mkdtemp(prefix=f".{path.name}-", dir=path.parent))
         #: Where tables are made for the export.
         self.stage = Storage(str(self._folder))
-        self._hashing = ThreadPoolExecutor(1, "lakelog-export-checksum")
-        self._tar: tarfile.TarFile | None = None
-        self._next = 0  # of the held members
+        self._next: int | None = 0  # of the held members; None: no more are kept
         self._end = 0  # of the last member that stays
         self._begins: dict[str, int] = {}  # where the files of a topic begin, by its folder
 
-    def put(self, path: str, size_bytes: int, source: Opened, tell: Tell) -> Copied:
-        """Adds a file as the next member, unless the same one is the next that is there.
+    def put(self, files: Sequence[ToCopy], tell: Tell) -> list[Copied]:
+        """Adds files as the next members, but for the first ones if the same are there next.
+
+        Returns:
+            What each holds, in their order.
 
         Raises:
             MissingFileError: there is no such source.
+            ContradictionError: one has another size.
             ColdTierError: either place does not answer, or refuses.
         """
-        kept = self._kept(path, size_bytes, source, tell)
-        if kept is not None:
+        kept = self._kept(files, tell)
+        members = self._placed(files[len(kept) :])
+        if not members:
             return kept
-        info = tarfile.TarInfo(path)
-        info.size, info.mode = size_bytes, 0o644
-        before = self._writing().offset
-        with source() as stream, self._place.naming(self.where):
-            hashed = _Hashed(stream, tell, self._hashing)
-            try:
-                self._writing().addfile(info, hashed)  # type: ignore[arg-type]
-            except BaseException:
-                self._tar = self._open_at(before)  # no half of a member stays before the next one
-                raise
-        return Copied(size_bytes, hashed.sha256())
+        self._cut()
+        copied = at_once(partial(self._write, tell=tell), members)
+        self._end = members[-1].end
+        return kept + copied
 
     def begin(self, folder: str) -> None:
         """The files of a topic come next; the second time, without those that came before."""
         if folder in self._begins:
-            self._tar = self._open_at(self._begins[folder])
-        self._begins[folder] = self._end if self._tar is None else self._tar.offset
+            self._end = self._begins[folder]
+            self._cut()
+        self._begins[folder] = self._end
 
-    def took(self, path: str, tell: Tell) -> Copied:
+    def took(self, paths: Sequence[str], tell: Tell) -> list[Copied]:
         """Adds what was made in the stage."""
-        made = f"{self.stage.root}/{path}"
-        return self.put(path, self.stage.size_bytes(made), partial(self.stage.opened, made), tell)
+        return self.put([self._made(path) for path in paths], tell)
 
     def clear(self, folder: str, keep: Iterable[str]) -> None:
         """Nothing that is not wanted is in it."""
@@ -130,51 +120,87 @@ class ArchiveWriter:
     def finish(self, manifest: bytes) -> None:
         """Makes it an export."""
         failpoint("export.before_manifest")
-        with self._place.naming(self.where):
-            info = tarfile.TarInfo(MANIFEST)
-            info.size, info.mode = len(manifest), 0o644
-            tar = self._writing()
-            tar.addfile(info, io.BytesIO(manifest))
-            tar.close()
-            self._file.flush()
+        with self._naming():
+            self._cut()
+            header = _header(MANIFEST, len(manifest))
+            PlacedWriter(self._file.fileno(), self._end, self._naming).write(header + manifest)
+            end = self._end + len(header) + _padded(len(manifest)) + 2 * _BLOCK
+            self._file.truncate(-(-end // tarfile.RECORDSIZE) * tarfile.RECORDSIZE)
             os.fsync(self._file.fileno())
             self._part.replace(self._path)
             self._place.sync(str(self._path.parent))
 
     def close(self) -> None:
         """Lets go of the file, and removes the stage."""
-        self._hashing.shutdown()
         self._file.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _kept(self, path: str, size_bytes: int, source: Opened, tell: Tell) -> Copied | None:
-        """The held member, if it is the one that comes next."""
-        if self._tar is not None or self._next >= len(self._order):
-            return None
-        if self._order[self._next] != path or self._held[path][1] != size_bytes:
-            return None
-        start, _ = self._held[path]
-        self._file.seek(start)
-        held = pour(_Part(self._file, size_bytes), None, size_bytes, nothing_told)
-        with source() as stream:
-            if pour(stream, None, size_bytes, tell) != held:
+    def _naming(self) -> AbstractContextManager[None]:
+        return self._place.naming(self.where)
+
+    def _made(self, path: str) -> ToCopy:
+        made = f"{self.stage.root}/{path}"
+        return ToCopy(path, self.stage.size_bytes(made), partial(self.stage.opened, made), made)
+
+    def _kept(self, files: Sequence[ToCopy], tell: Tell) -> list[Copied]:
+        """What the held members hold that come next, as far as they are the files that do."""
+        if self._next is None:
+            return []
+        nexts = self._order[self._next :]
+        pairs = zip(files, nexts, strict=False)  # either may have more
+        alike = takewhile(lambda pair: self._may_be(*pair), pairs)
+        differs = threading.Event()  # what comes after one that does not stay is not looked at
+
+        def compare(file: ToCopy) -> Copied | None:
+            if differs.is_set():
                 return None
-        self._next += 1
-        self._end = start + _padded(size_bytes)
-        return held
+            found = same(_part_of(self._part, *self._held[file.path]), file, tell)
+            if found is None:
+                differs.set()
+            return found
 
-    def _writing(self) -> tarfile.TarFile:
-        if self._tar is None:
-            self._tar = self._open_at(self._end)
-        return self._tar
+        found = at_once(compare, [file for file, _ in alike])
+        kept = list(takewhile(lambda one: one is not None, found))
+        if kept:
+            start, size_bytes = self._held[nexts[len(kept) - 1]]
+            self._end = start + _padded(size_bytes)
+            self._next += len(kept)
+        return [one for one in kept if one is not None]
 
-    def _open_at(self, end: int) -> tarfile.TarFile:
-        self._file.truncate(end)
-        self._file.seek(end)
-        tar = tarfile.TarFile(fileobj=self._file, mode="w", format=tarfile.GNU_FORMAT)
-        tar.copybufsize = CHUNK_BYTES  # type: ignore[attr-defined]  # typeshed lacks it
-        tar.offset = end
-        return tar
+    def _may_be(self, file: ToCopy, held: str) -> bool:
+        return held == file.path and self._held[held][1] == file.size_bytes
+
+    def _placed(self, files: Iterable[ToCopy]) -> list[_Member]:
+        members: list[_Member] = []
+        end = self._end
+        for file in files:
+            members.append(_Member(file, _header(file.path, file.size_bytes), end))
+            end = members[-1].end
+        return members
+
+    def _cut(self) -> None:
+        """Removes what follows the last member that stays, so that zeros are there until another
+        header is.
+        """
+        self._next = None
+        with self._naming():
+            self._file.truncate(self._end)
+
+    def _write(self, member: _Member, *, tell: Tell) -> Copied:
+        file, descriptor = member.file, self._file.fileno()
+
+        def copy() -> Copied:
+            with file.source() as source:
+                sink = PlacedWriter(descriptor, member.start, self._naming)
+                found = pour(source, sink, file.size_bytes, tell)
+                sink.begin_writeback()
+                return found
+
+        copied = patiently(f"copying {file.where}", copy)
+        check_size(file, copied)
+        failpoint("transfer.after_copy")
+        PlacedWriter(descriptor, member.header_start, self._naming).write(member.header)
+        return copied
 
 
 class ArchiveReader:
@@ -212,8 +238,9 @@ class ArchiveReader:
         size_bytes = self._members[MANIFEST][1]
         if size_bytes > MOST_MANIFEST_BYTES:
             refuse(self.where, f"its manifest has {size_bytes:,} bytes")
-        with self.opened(MANIFEST)() as stream:
-            return stream.read(size_bytes)
+        with self._place.naming(self.where), self._path.open("rb") as file:
+            file.seek(self._members[MANIFEST][0])
+            return file.read(size_bytes)
 
     def sizes(self, paths: Iterable[str]) -> Mapping[str, int]:
         """How large files are, of those that are there.
@@ -229,15 +256,14 @@ class ArchiveReader:
 
     def opened(self, path: str) -> Opened:
         """Opens a file of it."""
-        start, size_bytes = self._members[path]
+        opened = _part_of(self._path, *self._members[path])
 
         @contextmanager
-        def opened() -> Iterator[Readable]:
-            with self._place.naming(self.where), self._path.open("rb", buffering=0) as file:
-                file.seek(start)
-                yield _Part(file, size_bytes)
+        def named() -> Iterator[Readable]:
+            with self._place.naming(self.where), opened() as stream:
+                yield stream
 
-        return opened
+        return named
 
     def close(self) -> None:
         """Nothing is held."""
@@ -259,17 +285,33 @@ class ArchiveReader:
 class _Part:
     """A stretch of an open file, from where it stands."""
 
-    def __init__(self, file: IO[bytes], size_bytes: int) -> None:
+    def __init__(self, file: FileIO, size_bytes: int) -> None:
         self._file = file
         self._left_bytes = size_bytes
 
-    def read(self, size: int, /) -> bytes:
-        chunk = self._file.read(min(size, self._left_bytes))
-        self._left_bytes -= len(chunk)
-        return chunk
+    def readinto(self, buffer: memoryview, /) -> int:
+        count = self._file.readinto(buffer[: self._left_bytes])
+        self._left_bytes -= count
+        return count
 
 
-def _whole_members(path: Path) -> Iterator[tuple[str, tuple[int, int]]]:
+def _part_of(path: Path, start: int, size_bytes: int) -> Opened:
+    @contextmanager
+    def opened() -> Iterator[Readable]:
+        with FileIO(path) as file:
+            file.seek(start)
+            yield _Part(file, size_bytes)
+
+    return opened
+
+
+def _header(path: str, size_bytes: int) -> bytes:
+    info = tarfile.TarInfo(path)
+    info.size, info.mode = size_bytes, 0o644
+    return info.tobuf(tarfile.GNU_FORMAT)
+
+
+def whole_members(path: Path) -> Iterator[tuple[str, tuple[int, int]]]:
     """The members of an archive up to where it was cut short."""
     try:
         for name, start, size_bytes in _members(path):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Protocol
 from uuid import UUID
@@ -23,7 +23,6 @@ from ...cold.store.storage import Storage
 from ...cold.table import ColdSnapshot, ColdTable
 from ...engines.engine import InlineEngine
 from ...errors import (
-    ContradictionError,
     InvalidArgumentError,
     MissingFileError,
     TrimmedError,
@@ -34,7 +33,7 @@ from ...offsets import HotSegments
 from ...producer_calls import REMEMBERED_CALLS, ProducerCall
 from ...record import TopicPartition
 from ...topic import Topic
-from .copying import AT_ONCE, Copied, Opened, Tell
+from .copying import Copied, Tell, ToCopy
 from .manifest import DataFile, ExportedFile, ExportedPartition, ExportedTopic, Manifest
 
 logger = logging.getLogger(__name__)
@@ -50,11 +49,10 @@ class ExportWriter(Protocol):
     where: str
     stage: Storage  # where tables are made for it
     export_id: UUID
-    takes_several: bool  # whether files may be put at the same time
 
     def begin(self, folder: str) -> None: ...
-    def put(self, path: str, size_bytes: int, source: Opened, tell: Tell) -> Copied: ...
-    def took(self, path: str, tell: Tell) -> Copied: ...
+    def put(self, files: Sequence[ToCopy], tell: Tell) -> list[Copied]: ...
+    def took(self, paths: Sequence[str], tell: Tell) -> list[Copied]: ...
     def clear(self, folder: str, keep: Iterable[str]) -> None: ...
     def finish(self, manifest: bytes) -> None: ...
     def close(self) -> None: ...
@@ -99,21 +97,24 @@ class Progress(Struct, frozen=True):
 
 
 class Telling:
-    """Counts the bytes that are done, for whoever wants to know."""
+    """Counts the bytes that are done, for whoever wants to know. Thread-safe."""
 
     def __init__(self, progress: Callable[[Progress], None] | None) -> None:
         self._progress = progress
+        self._lock = threading.Lock()  # also so that who is told hears of more each time
         self._done_bytes = self._total_bytes = 0
 
     def expect(self, size_bytes: int) -> None:
         """So many more are to be done."""
-        self._total_bytes += size_bytes
+        with self._lock:
+            self._total_bytes += size_bytes
 
     def tell(self, size_bytes: int) -> None:
         """So many were done."""
-        self._done_bytes += size_bytes
-        if self._progress is not None:
-            self._progress(Progress(self._done_bytes, max(self._done_bytes, self._total_bytes)))
+        with self._lock:
+            self._done_bytes += size_bytes
+            if self._progress is not None:
+                self._progress(Progress(self._done_bytes, max(self._done_bytes, self._total_bytes)))
 
 
 class _Seen(Struct, frozen=True):
@@ -262,24 +263,17 @@ def _copied(
     }
     telling.expect(sum(sizes.values()))
 
-    def put(path: str) -> ExportedFile:
-        size_bytes = sizes[path]
-        opened = partial(storage.opened, f"{place}/{path}")
-        found = writer.put(f"{_folder(topic)}/{path}", size_bytes, opened, telling.tell)
-        if found.size_bytes != size_bytes:
-            raise ContradictionError(
-                f"{place}/{path} has {found.size_bytes} bytes or more, and the table says "
-                f"{size_bytes}: it is not the file that was written. Put it back from a backup, or "
-                "move it aside by `lakelog quarantine`",
-                path=f"{place}/{path}",
-            )
-        return ExportedFile(path, found.size_bytes, found.sha256)
-
     ordered = sorted(sizes)
-    if not writer.takes_several:
-        return {path: put(path) for path in ordered}
-    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="lakelog-export") as threads:
-        return dict(zip(ordered, threads.map(put, ordered), strict=True))
+    files = [
+        ToCopy(
+            f"{_folder(topic)}/{path}",
+            sizes[path],
+            partial(storage.opened, f"{place}/{path}"),
+            f"{place}/{path}",
+        )
+        for path in ordered
+    ]
+    return _exported(ordered, writer.put(files, telling.tell))
 
 
 def _finished(
@@ -301,9 +295,9 @@ def _finished(
     held = dict(copied)
     log = writer.stage.list_files(f"{made.path}/_delta_log", recursive=False)
     fresh = [f"_delta_log/{info.base_name}" for info in log if info.is_file]
-    for path in [*(one.file.path for one in seen.hot_files), *sorted(fresh)]:
-        found = writer.took(f"{folder}/{path}", telling.tell)
-        held[path] = ExportedFile(path, found.size_bytes, found.sha256)
+    made_paths = [*(one.file.path for one in seen.hot_files), *sorted(fresh)]
+    taken = writer.took([f"{folder}/{path}" for path in made_paths], telling.tell)
+    held |= _exported(made_paths, taken)
     data = {one.file.path for one in files}
     exported = ExportedTopic(
         topic,
@@ -315,6 +309,13 @@ def _finished(
     )
     writer.clear(folder, held)
     return exported
+
+
+def _exported(paths: Sequence[str], found: Sequence[Copied]) -> dict[str, ExportedFile]:
+    return {
+        path: ExportedFile(path, one.size_bytes, one.sha256)
+        for path, one in zip(paths, found, strict=True)
+    }
 
 
 def _partition(seen: _Seen, number: int) -> ExportedPartition:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,17 @@ from ...cold.store.storage import Storage
 from ...errors import InvalidArgumentError, MissingFileError
 from ...failpoints import failpoint
 from ...json_text import parse_json
-from .copying import Copied, Opened, Tell, checksum, copy_file, pour
+from .copying import (
+    Copied,
+    Opened,
+    Tell,
+    ToCopy,
+    at_once,
+    check_size,
+    checksum,
+    copy_file,
+    same,
+)
 from .manifest import MANIFEST, MOST_MANIFEST_BYTES, refuse
 
 #: Marks a folder whose export is unfinished; it says which one.
@@ -29,8 +39,6 @@ class FolderWriter:
     Raises:
         InvalidArgumentError: something else lies in the folder.
     """
-
-    takes_several = True
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -63,29 +71,37 @@ class FolderWriter:
         """The files of a topic come next. Its table is made anew: it has none until then."""
         self._storage.delete_files(sorted(self._listed(f"{folder}/_delta_log")))
 
-    def put(self, path: str, size_bytes: int, source: Opened, tell: Tell) -> Copied:
-        """Copies a file in, unless the same one is there.
+    def put(self, files: Sequence[ToCopy], tell: Tell) -> list[Copied]:
+        """Copies files in, but for those that are there and the same.
 
-        Args:
-            path: below the folder.
+        Returns:
+            What each holds, in their order.
 
         Raises:
             MissingFileError: there is no such source.
+            ContradictionError: one has another size.
             ColdTierError: either place does not answer, or refuses.
         """
-        target = f"{self.where}/{path}"
-        (found,) = self._storage.stamps([target])
-        if found is not None and found[0] == size_bytes:
-            held = checksum(self._storage, target, size_bytes)
-            with source() as stream:
-                if pour(stream, None, size_bytes, tell) == held:
-                    return held
-        return copy_file(source, self._storage, target, size_bytes, tell)
+        return at_once(partial(self._put, tell=tell), files)
 
-    def took(self, path: str, tell: Tell) -> Copied:
+    def _put(self, file: ToCopy, *, tell: Tell) -> Copied:
+        target = f"{self.where}/{file.path}"
+        (found,) = self._storage.stamps([target])
+        if found is not None and found[0] == file.size_bytes:
+            kept = same(partial(self._storage.opened, target), file, tell)
+            if kept is not None:
+                return kept
+        check = partial(check_size, file)
+        return copy_file(file.source, self._storage, target, file.size_bytes, tell, check)
+
+    def took(self, paths: Sequence[str], tell: Tell) -> list[Copied]:
         """What was made in the stage, as it is now in the export."""
-        target = f"{self.where}/{path}"
-        return checksum(self._storage, target, self._storage.size_bytes(target), tell)
+
+        def held(path: str) -> Copied:
+            target = f"{self.where}/{path}"
+            return checksum(self._storage, target, self._storage.size_bytes(target), tell)
+
+        return at_once(held, paths)
 
     def clear(self, folder: str, keep: Iterable[str]) -> None:
         """Removes what an earlier attempt, or an older export, left of a topic.

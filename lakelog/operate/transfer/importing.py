@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 from uuid import UUID, uuid4, uuid5
 
@@ -53,7 +52,7 @@ from ...reservation import Reserved
 from ...topic import Topic, check_new_topic_name
 from ..restore import RestoredTopic, brought_back, table_ends
 from .checking import check_footers, check_sizes, checked_index
-from .copying import AT_ONCE, Opened, checksum, copy_file
+from .copying import Copied, Opened, at_once, checksum, copy_file
 from .exporting import Progress, Telling
 from .manifest import ExportedFile, ExportedTopic, Manifest, refuse
 
@@ -283,13 +282,7 @@ class Importer:
         wanted += [one for one in exported.beside if one.path.startswith("_quarantine/")]
         index = checked_index(reader.where, exported)
         try:
-            with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="lakelog-import") as threads:
-
-                def copy(file: ExportedFile) -> None:
-                    self._copy(file, exported, table, reader, telling)
-
-                for _ in threads.map(copy, wanted):
-                    pass
+            at_once(lambda file: self._copy(file, exported, table, reader, telling), wanted)
             check_footers(reader.where, table.storage, table.path, index)
         except CorruptExportError:
             _remove(table)
@@ -320,13 +313,16 @@ class Importer:
             held = checksum(table.storage, target, file.size_bytes, telling.tell)
             if held.sha256 == file.sha256:
                 return
-        copied = copy_file(source, table.storage, target, file.size_bytes, telling.tell)
-        if (copied.size_bytes, copied.sha256) != (file.size_bytes, file.sha256):
-            refuse(
-                reader.where,
-                f"{exported.folder}/{file.path} is damaged: its sha256 is {copied.sha256}, and the "
-                f"manifest says {file.sha256}",
-            )
+
+        def check(copied: Copied) -> None:
+            if (copied.size_bytes, copied.sha256) != (file.size_bytes, file.sha256):
+                refuse(
+                    reader.where,
+                    f"{exported.folder}/{file.path} is damaged: its sha256 is {copied.sha256}, and "
+                    f"the manifest says {file.sha256}",
+                )
+
+        copy_file(source, table.storage, target, file.size_bytes, telling.tell, check)
 
     def _recovered(self, topic: Topic, begun: _Begun, *, is_fresh: bool) -> RestoredTopic:
         """Has the partitions take appends.

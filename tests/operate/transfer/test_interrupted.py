@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
+import tarfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,10 +16,11 @@ from transfer_bench import rows, send
 
 from lakelog import Lakelog
 from lakelog.errors import CorruptExportError, MissingFileError
-from lakelog.failpoints import KILLED, NAMES
+from lakelog.failpoints import KILLED, NAMES, armed
+from lakelog.operate.transfer.archive import whole_members
 
-EXPORT = [name for name in NAMES if name.startswith("export.")]
-IMPORT = [name for name in NAMES if name.startswith("import.")]
+EXPORT = [name for name in NAMES if name.startswith(("export.", "transfer."))]
+IMPORT = [name for name in NAMES if name.startswith(("import.", "transfer."))]
 
 
 def killed_at(failpoint: str, lake: Lakelog, cold: Path, *command: str) -> None:
@@ -50,6 +54,90 @@ def test_a_killed_export_is_no_export_and_is_finished(
     lake.export(tmp_path / name, "orders")
     other.import_topics(tmp_path / name)
     assert rows(other, "orders") == before
+
+
+class Fault(Exception):
+    """What ends a call in the middle."""
+
+
+def fault_at(number: int) -> Callable[[], None]:
+    """Fails when it is come by for that time, and each time after."""
+    times = itertools.count()
+
+    def action() -> None:
+        if next(times) >= number:
+            raise Fault
+
+    return action
+
+
+@pytest.mark.parametrize("number", range(9))
+def test_an_archive_goes_on_after_its_last_whole_file(
+    lake: Lakelog, other: Lakelog, tmp_path: Path, number: int
+) -> None:
+    """Files are written side by side, so that later ones may be whole before earlier ones are."""
+    part = tmp_path / "export.tar.part"
+    with armed("transfer.after_copy", fault_at(number)), pytest.raises(Fault):
+        lake.export(tmp_path / "export.tar", "orders")
+    held = dict(whole_members(part))
+    assert len(held) <= number
+    content = part.read_bytes()
+    for name, (start, size_bytes) in held.items():
+        assert content[start : start + size_bytes] == (tmp_path / "cold" / name).read_bytes()
+
+    copied = itertools.count()
+    with armed("transfer.after_copy", lambda: bool(next(copied))):
+        manifest = lake.export(tmp_path / "export.tar", "orders")
+
+    assert next(copied) == len(manifest.topics[0].all_files()) - len(held)
+    other.import_topics(tmp_path / "export.tar")
+    assert rows(other, "orders") == rows(lake, "orders")
+    assert not part.exists()
+
+
+def test_an_archive_whose_disk_lost_what_was_written_last_is_made_whole(
+    lake: Lakelog, other: Lakelog, tmp_path: Path
+) -> None:
+    """A header may be on the disk when power goes, and what it is of not."""
+    with armed("export.after_files", fault_at(0)), pytest.raises(Fault):
+        lake.export(tmp_path / "export.tar", "orders")
+    part = tmp_path / "export.tar.part"
+    start, size_bytes = [place for _, place in whole_members(part)][4]
+    with part.open("r+b") as file:
+        file.seek(start)
+        file.write(b"\0" * size_bytes)
+
+    lake.export(tmp_path / "export.tar", "orders")
+
+    other.import_topics(tmp_path / "export.tar")
+    assert rows(other, "orders") == rows(lake, "orders")
+
+
+def test_an_archive_begins_its_topic_again_when_a_file_went_meanwhile(
+    lake: Lakelog, other: Lakelog, tmp_path: Path
+) -> None:
+    """The files that came before another topic's stay; nothing of the first attempt does."""
+    lake.topics.create("before", 1, {"retention.ms": -1, "local.retention.ms": 0})
+    send(lake, "before", 0, 50)
+    lake.archive("before")
+    file = sorted((tmp_path / "cold" / "orders").rglob("archive-*.parquet"))[-1]
+    aside = tmp_path / "aside"
+    file.rename(aside)
+    looks = itertools.count()
+
+    def come_back() -> None:
+        if next(looks) == 2:  # of topics: the first, the second, the second again
+            aside.rename(file)
+
+    with armed("export.after_hot", come_back):
+        lake.export(tmp_path / "export.tar", ["before", "orders"])
+
+    with tarfile.open(tmp_path / "export.tar") as archive:
+        names = archive.getnames()
+    assert len(set(names)) == len(names)
+    other.import_topics(tmp_path / "export.tar")
+    for topic in ("before", "orders"):
+        assert rows(other, topic) == rows(lake, topic)
 
 
 @pytest.mark.parametrize("failpoint", IMPORT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import duckdb
@@ -10,7 +11,13 @@ from deltalake import DeltaTable
 from transfer_bench import rows, send
 
 from lakelog import Lakelog
-from lakelog.errors import ColdTierRefusedError, InvalidArgumentError, TopicExistsError
+from lakelog.errors import (
+    ColdTierRefusedError,
+    ContradictionError,
+    InvalidArgumentError,
+    TopicExistsError,
+)
+from lakelog.operate.transfer.exporting import Progress
 from lakelog.record import TopicPartition
 
 
@@ -134,6 +141,44 @@ def test_an_export_is_brought_up_to_date_in_its_folder(
     kept = [name for name, time_ns in first.items() if second.get(name) == time_ns]
     assert len(kept) == 9  # three archives of three partitions; what was hot was written anew
     other.import_topics(tmp_path / "export")
+    assert rows(other, "orders") == rows(lake, "orders")
+
+
+@pytest.mark.parametrize("name", ["export", "export.tar"])
+@pytest.mark.parametrize("change", [b"x", None], ids=["longer", "shorter"])
+def test_a_file_that_is_not_what_the_table_says_is_named_and_not_exported(
+    lake: Lakelog, tmp_path: Path, name: str, change: bytes | None
+) -> None:
+    file = sorted((tmp_path / "cold").rglob("archive-*.parquet"))[1]
+    file.write_bytes(file.read_bytes() + change if change else file.read_bytes()[:-1])
+    with pytest.raises(ContradictionError, match=f"{file.name} has .* the table says"):
+        lake.export(tmp_path / name, "orders")
+    assert not (tmp_path / name).is_file()
+    assert not (tmp_path / name / "manifest.json").exists()
+
+
+@pytest.mark.parametrize("name", ["export", "export.tar"])
+def test_progress_tells_of_all_bytes_once(
+    lake: Lakelog, other: Lakelog, tmp_path: Path, name: str
+) -> None:
+    told: list[Progress] = []
+    manifest = lake.export(tmp_path / name, "orders", progress=told.append)
+    assert told[-1].done_bytes == told[-1].total_bytes == manifest.topics[0].size_bytes
+    assert [one.done_bytes for one in told] == sorted({one.done_bytes for one in told})
+    told.clear()
+    other.import_topics(tmp_path / name, progress=told.append)
+    assert told[-1].done_bytes == sum(one.file.size_bytes for one in manifest.topics[0].files)
+
+
+def test_an_unpacked_archive_is_an_export_in_a_folder(
+    lake: Lakelog, other: Lakelog, tmp_path: Path
+) -> None:
+    lake.export(tmp_path / "export.tar", "orders")
+    (tmp_path / "unpacked").mkdir()
+    subprocess.run(
+        ["tar", "-xf", str(tmp_path / "export.tar"), "-C", str(tmp_path / "unpacked")], check=True
+    )
+    other.import_topics(tmp_path / "unpacked")
     assert rows(other, "orders") == rows(lake, "orders")
 
 
