@@ -37,17 +37,17 @@ class PlacedWriter:
     ) -> None:
         self._descriptor = descriptor
         self._naming = naming
-        self._begun = self._position = position
+        self._begun = self.position = position  # where the next byte goes
 
     def write(self, data: bytes | memoryview, /) -> int:
         """Writes all of it; whoever gave it may change it afterwards."""
         left = memoryview(data)
         with self._naming():
             while left:
-                count = os.pwrite(self._descriptor, left[:WRITE_BYTES], self._position)
-                self._position += count
+                count = os.pwrite(self._descriptor, left[:WRITE_BYTES], self.position)
+                self.position += count
                 left = left[count:]
-                if self._position - self._begun >= BEGIN_BYTES:
+                if self.position - self._begun >= BEGIN_BYTES:
                     self.begin_writeback()
         return len(data)
 
@@ -57,8 +57,6 @@ class PlacedWriter:
         Linux begins to write what it is told not to be needed soon, and keeps it in its cache until
         it is written. Elsewhere the sync does it all.
         """
-        start, self._begun = self._begun, self._position
+        start, self._begun = self._begun, self.position
         with suppress(OSError, AttributeError):  # advice: a file system, or macOS, may take none
-            os.posix_fadvise(
-                self._descriptor, start, self._position - start, os.POSIX_FADV_DONTNEED
-            )
+            os.posix_fadvise(self._descriptor, start, self.position - start, os.POSIX_FADV_DONTNEED)

@@ -23,6 +23,7 @@ from uuid import UUID, uuid4
 from msgspec import Struct
 
 from ...back_off import patiently
+from ...cold.store.in_place import can_be_changed
 from ...cold.store.placed_writer import PlacedWriter
 from ...cold.store.storage import Storage
 from ...errors import MissingFileError
@@ -59,6 +60,7 @@ class ArchiveWriter:
 
     Sizes are known before, so each file has its place, and several are written at once. A file's
     header comes after its content: where it was not written, there are zeros, which end an archive.
+    Where files must be written in one pass, all comes in its order, one after the other.
 
     Raises:
         ColdTierError: it cannot be written.
@@ -75,7 +77,8 @@ class ArchiveWriter:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._held = dict(whole_members(self._part)) if self._part.exists() else {}
             self._order = list(self._held)
-            self._file = FileIO(self._part, "r+b" if self._part.exists() else "w+b")
+            self._in_place = can_be_changed(str(path.with_name(f".{path.name}-{uuid4().hex}")))
+            self._file = FileIO(self._part, "r+b" if self._part.exists() else "wb")
             self._folder = Path(mkdtemp(prefix=f".{path.name}-", dir=path.parent))
         #: Where tables are made for the export.
         self.stage = Storage(str(self._folder))
@@ -99,7 +102,8 @@ class ArchiveWriter:
         if not members:
             return kept
         self._cut()
-        copied = at_once(partial(self._write, tell=tell), members)
+        write = partial(self._write, tell=tell)
+        copied = at_once(write, members) if self._in_place else [*map(write, members)]
         self._end = members[-1].end
         return kept + copied
 
@@ -122,10 +126,12 @@ class ArchiveWriter:
         failpoint("export.before_manifest")
         with self._naming():
             self._cut()
-            header = _header(MANIFEST, len(manifest))
-            PlacedWriter(self._file.fileno(), self._end, self._naming).write(header + manifest)
-            end = self._end + len(header) + _padded(len(manifest)) + 2 * _BLOCK
-            self._file.truncate(-(-end // tarfile.RECORDSIZE) * tarfile.RECORDSIZE)
+            writer = PlacedWriter(self._file.fileno(), self._end, self._naming)
+            writer.write(_header(MANIFEST, len(manifest)))
+            writer.write(manifest)
+            end = writer.position + 3 * _BLOCK  # two end it, and one may be begun
+            whole_end = -(-end // tarfile.RECORDSIZE) * tarfile.RECORDSIZE
+            writer.write(bytes(whole_end - writer.position))
             os.fsync(self._file.fileno())
             self._part.replace(self._path)
             self._place.sync(str(self._path.parent))
@@ -184,7 +190,8 @@ class ArchiveWriter:
         """
         self._next = None
         with self._naming():
-            self._file.truncate(self._end)
+            if os.fstat(self._file.fileno()).st_size > self._end:
+                self._file.truncate(self._end)
 
     def _write(self, member: _Member, *, tell: Tell) -> Copied:
         file, descriptor = member.file, self._file.fileno()
@@ -196,10 +203,18 @@ class ArchiveWriter:
                 sink.begin_writeback()
                 return found
 
+        def write(position: int, data: bytes) -> None:
+            PlacedWriter(descriptor, position, self._naming).write(data)
+
+        if not self._in_place:
+            write(member.header_start, member.header)
         copied = patiently(f"copying {file.where}", copy)
         check_size(file, copied)
+        content_end = member.start + file.size_bytes
+        write(content_end, bytes(member.end - content_end))
         failpoint("transfer.after_copy")
-        PlacedWriter(descriptor, member.header_start, self._naming).write(member.header)
+        if self._in_place:
+            write(member.header_start, member.header)
         return copied
 
 
