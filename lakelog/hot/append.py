@@ -175,6 +175,8 @@ def elsewhere_and_behind(
     calls: Sequence[AppendCall], answers: Sequence[AppendResult | LakelogError]
 ) -> list[int]:
     """The calls that begin elsewhere, and of their partitions those that were sent behind them."""
+    if all(call.base_offset is None for call in calls):
+        return []
     behind: set[TopicPartition] = set()
     found = []
     for index, (call, answer) in enumerate(zip(calls, answers, strict=True)):

@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import SplitResult, parse_qs, urlencode, urlsplit
@@ -491,15 +491,19 @@ def _in_turn(
     then: Sequence[Command],
 ) -> list[Any]:
     """One reply to each."""
-    sent = [
-        [wire.script(*call)] if isinstance(call, tuple) else call.commands(wire) for call in calls
-    ]
-    replies = iter(wire.exchange([*chain.from_iterable(sent), *then]))
-    answers = []
-    for call, commands in zip(calls, sent, strict=True):
-        of_call = list(islice(replies, len(commands)))
-        answers.append(of_call[0] if isinstance(call, tuple) else call.answer(of_call))
-    return [*answers, *replies]
+    commands: list[Command] = []
+    transactions: list[tuple[Transaction, int, int]] = []  # each with where its commands are
+    for call in calls:
+        if isinstance(call, tuple):
+            commands.append(wire.script(*call))
+        else:
+            start = len(commands)
+            commands += call.commands(wire)
+            transactions.append((call, start, len(commands)))
+    replies = wire.exchange([*commands, *then])
+    for call, start, end in reversed(transactions):
+        replies[start:end] = [call.answer(replies[start:end])]
+    return replies
 
 
 class BlockedCommand:
