@@ -39,6 +39,7 @@ from ..store_errors import COMMITS_NEED, cannot_commit, error_class, one_line
 from . import vended_credentials
 from .bounded_file import BoundedFile
 from .delta_runtime import check_not_forked
+from .hidden_file import hidden_file, hidden_path
 from .object_store import ObjectStore, arrow_filesystem, object_store
 from .placed_writer import PlacedWriter
 from .store_options import StoreOptions
@@ -351,7 +352,7 @@ class Storage:
         """
         target = self.arrow_path(path)
         # A store shows no part of a file.
-        written = _hidden(target) if self.is_local else target
+        written = hidden_path(target) if self.is_local else target
         with self.naming(path):
             filesystem = self.filesystem()
             try:
@@ -378,20 +379,10 @@ class Storage:
                 yield _Kept(out)
             return
         naming = partial(self.naming, path)
-        written = Path(_hidden(path))
-        try:
-            with naming():
-                file = FileIO(written, "xb")
-            with file:
-                yield PlacedWriter(file.fileno(), 0, naming)
-                with naming():  # here, where the kernel tells of what it could not write since
-                    os.fsync(file.fileno())
-            with naming():
-                written.replace(path)
-        except BaseException:
-            with suppress(OSError):
-                written.unlink()
-            raise
+        with hidden_file(path, naming) as file:
+            yield PlacedWriter(file.fileno(), 0, naming)
+            with naming():  # here, where the kernel tells of what it could not write since
+                os.fsync(file.fileno())
 
     def read_bytes(self, path: str) -> bytes | None:
         """A small file's content; None if there is no such file."""
@@ -647,12 +638,6 @@ class _Kept:
 
     def write(self, data: bytes | memoryview, /) -> object:
         return self._out.write(bytes(data))
-
-
-def _hidden(target: str) -> str:
-    """Where a file is written until it is whole. Delta's readers ignore names with a dot first."""
-    folder, _, name = target.rpartition("/")
-    return f"{folder}/.{name}-{uuid4().hex}"
 
 
 def side_by_side(call: Callable[[T], R], values: Iterable[T]) -> list[R]:

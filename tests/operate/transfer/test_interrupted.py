@@ -159,6 +159,7 @@ def test_a_killed_import_is_finished_and_doubles_nothing(
     after = rows(other, "orders")
     assert sum(table.num_rows for table in after.values()) == 1000
     assert len(list((tmp_path / "other" / "orders").iterdir())) == 1
+    assert not list((tmp_path / "other" / "orders").rglob(".archive-*"))  # what was half there
     assert other.status().failures == ()
 
 
