@@ -188,13 +188,20 @@ end
 redis.call('ZCARD', segments)
 redis.call('ZCARD', times)
 if is_check then
-  if settings.log_append_time or int(p.log_end) ~= ARGV[12] or not take_entries(p.log_end) then
+  if settings.log_append_time or int(p.log_end) ~= ARGV[12] then
     return { 'ELSEWHERE', 0 }
   end
-  redis.call('HSET', state, 'appending', RUN_ID .. ' ' .. int(now))
+  redis.call('HSET', state, 'appending', RUN_ID .. ' ' .. int(now)) -- first: it may be refused
+  if not take_entries(p.log_end) then
+    redis.call('HDEL', state, 'appending')
+    return { 'ELSEWHERE', 0 }
+  end
   return { 'READY' }
 end
-assert(not is_count or int(p.log_end) == ARGV[12] and not take_entries(p.log_end), 'no transaction')
+if is_count and (int(p.log_end) ~= ARGV[12] or take_entries(p.log_end)) then
+  redis.call('HDEL', state, 'appending')
+  return { 'ELSEWHERE', 0 } -- the entries were refused, or the commands were executed one by one
+end
 
 -- Retention by time ------------------------------------------------------------------------------
 -- Before the append, which stands whatever becomes of it. So what is appended now, however old, can be
@@ -231,15 +238,21 @@ for i, e in ipairs(entries) do
   local last = p.log_end + e.count - 1
   local id = string.format('%d-%d', last, e.count)
   local max = e.max
-  local added
+  local added, is_closed
   if settings.log_append_time then
     max = now
     local values = { unpack(ARGV, e.from, e.to) }
     values[#values + 1] = 't'
     values[#values + 1] = int(now)
-    added = add_entry(p.log_end, id, unpack(values))
+    added, is_closed = add_entry(p.log_end, id, unpack(values))
   elseif not is_count then
-    added = add_entry(p.log_end, id, unpack(ARGV, e.from, e.to))
+    added, is_closed = add_entry(p.log_end, id, unpack(ARGV, e.from, e.to))
+    if added.err and is_there(p.log_end, id, unpack(ARGV, e.from, e.to)) then
+      added = nil
+    end
+  end
+  if is_closed then
+    return { 'CLOSED' }
   end
   if added and added.err then
     return added -- the very first write: the key is no stream, or holds a foreign id

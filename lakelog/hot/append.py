@@ -13,6 +13,7 @@ from ..codec import EntryId, ProducedBatch, decode, in_steps
 from ..config import MIB
 from ..errors import (
     HotTierPausedError,
+    HotTierUnavailableError,
     InvalidArgumentError,
     InvalidRecordError,
     InvalidTimestampError,
@@ -250,6 +251,14 @@ def _refusal(status: str, call: AppendCall, details: list[Any]) -> LakelogError:
                 "made of it; nothing of it was written",
                 topic_partition=tp,
                 is_denied=bool(details[0]),
+            )
+        case "CLOSED":
+            return HotTierUnavailableError(
+                f"the stream of {tp} was left by a transaction that Redis did not execute, so that "
+                "it takes nothing until somebody with the right to XSETID appends; nothing of the "
+                "call was written. Give this user that right: `lakelog acl producer` prints all",
+                sent=False,
+                run_id=None,
             )
         case "ALLOWANCE_USED_UP":
             return AllowanceUsedUpError(

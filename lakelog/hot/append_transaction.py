@@ -15,6 +15,10 @@ An entry carries its id, so the caller has to know where the log ends. Whatever 
 saying yes (a refusal, another log end, a script that the server does not know, a missing right)
 leaves a stream that takes nothing. So what the script does alone is what the transaction does, or
 nothing; and a caller to which the check says ``ELSEWHERE`` goes by the script.
+
+Only if MULTI itself is refused, as it is once a user's right to it is taken away, the others are
+executed one by one. The caller then sends the call by the script, which finds it counted, or finds
+its entries and counts them.
 """
 
 from __future__ import annotations
@@ -75,7 +79,9 @@ class AppendTransaction(Struct, frozen=True):
             replies: to `commands`.
         """
         executed = replies[-1]
-        if isinstance(executed, Exception):  # a command was refused, so that none was executed
+        # If not all were executed, one was refused, so that none was. Where MULTI was, the others
+        # were executed one by one, and the script knows what it finds of them.
+        if not isinstance(executed, list) or len(executed) != len(replies) - 2:
             return [b"ELSEWHERE", int(any(map(_is_denied, replies)))]
         check, count = executed[1], executed[-1]
         return count if isinstance(check, list) and check[0] == b"READY" else check

@@ -196,29 +196,54 @@ local function appending_since(text)
 end
 
 -- Has the stream take entries from the log end on. Whether it does: it does not if it has one from
--- there on, or is no stream.
+-- there on, or is no stream. Also returns why not, if whoever calls may not do it.
 local function take_entries(log_end)
   if not log_end or log_end < 1 then
     return false
   end
   local answer = redis.pcall('XSETID', stream, int(log_end - 1) .. '-18446744073709551615')
-  return not answer.err
+  local denied = answer.err and (string.find(answer.err, 'executing the script', 1, true)
+    or string.find(answer.err, 'ACL failure', 1, true))
+  return not answer.err, denied and answer
 end
 
 -- Adds an entry; the answer of XADD. Of a transaction whose scripts the server did not know, a stream is
--- left that takes none.
+-- left that takes none. Some servers set its id to none below an entry that was ever deleted by hand, so
+-- in the end it is tried right below the new one. Also returns whether the stream was left so, and whoever
+-- calls may not mend it.
 local function add_entry(log_end, id, ...)
   local added = redis.pcall('XADD', stream, id, ...)
   if not added.err then
     return added
   end
-  if not take_entries(log_end) then
+  local takes, denied = take_entries(log_end)
+  if denied and string.find(added.err, 'the last possible ID', 1, true) then
+    return denied, true
+  end
+  if not takes then
     local entries = redis.pcall('XREVRANGE', stream, '+', '-', 'COUNT', 1)
-    if entries.err or not entries[1] or redis.pcall('XSETID', stream, entries[1][1]).err then
+    if (entries.err or not entries[1] or redis.pcall('XSETID', stream, entries[1][1]).err)
+      and not take_entries(tonumber(string.match(id, '^%d+'))) then
       return added
     end
   end
   return redis.pcall('XADD', stream, id, ...)
+end
+
+-- Whether the first entry from the log end on is this one. So it is where a transaction's commands were
+-- executed one by one, since its MULTI was refused, and its caller sends it again by the script.
+local function is_there(log_end, id, ...)
+  local entry = redis.pcall('XRANGE', stream, int(log_end), '+', 'COUNT', 1)[1]
+  local values = { ... }
+  if not entry or entry[1] ~= id or #entry[2] ~= #values then
+    return false
+  end
+  for i, value in ipairs(values) do
+    if entry[2][i] ~= value then
+      return false
+    end
+  end
+  return true
 end
 
 -- Removes what half a transaction left beside the entries (see hot/declared.py): closed segments and

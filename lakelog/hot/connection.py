@@ -226,7 +226,7 @@ class Wire:
                 except ResponseError as error:
                     replies.append(error)
         except BaseException as error:
-            self._failed(error, is_first=not replies)
+            self._failed(error, is_first=not _any_executed(commands, replies))
             raise
         return replies
 
@@ -291,6 +291,14 @@ class Wire:
         """
         command = "EVALSHA_RO" if "no-writes" in SCRIPTS[name] else "EVALSHA"
         return (command, script_sha(name, self._run), len(keys), *keys, *args)
+
+
+def _any_executed(commands: Sequence[Command], replies: Sequence[Any]) -> bool:
+    """Whether one of the commands that were replied to may have been executed: of a transaction
+    that was begun, none is before EXEC.
+    """
+    is_begun = commands[0] == ("MULTI",) and replies[:1] == [b"OK"]
+    return bool(replies) and not (is_begun and ("EXEC",) not in commands[: len(replies)])
 
 
 def _writes(commands: Iterable[Command]) -> Iterator[bytes]:
@@ -471,13 +479,21 @@ class Server:
     def takes_transactions(self) -> bool:
         """Whether what is between MULTI and EXEC is one step here, and this user may say so.
 
-        Some proxies pass the commands on one by one. Asked once.
+        Some proxies pass the commands on one by one, others close the connection. Asked once.
+
+        Raises:
+            LakelogError: see `wire`.
         """
         if self.transactions is None:
-            with self.wire() as wire:
-                self.transactions = wire.exchange([("MULTI",), ("EXEC",)]) == [b"OK", []]
-                if not self.transactions:
-                    wire.drop()  # which one may have been begun on
+            try:
+                with self.wire() as wire:
+                    self.transactions = wire.exchange([("MULTI",), ("EXEC",)]) == [b"OK", []]
+                    if not self.transactions:
+                        wire.drop()  # which one may have been begun on
+            except HotTierUnavailableError as error:
+                if not error.sent:
+                    raise
+                self.transactions = False
         return self.transactions
 
     def close(self) -> None:
@@ -848,6 +864,11 @@ _STRIPPED = {
     BusyLoadingError: "LOADING",
     NoScriptError: "NOSCRIPT",
 }
+#: What XADD says where the stream has, or had, an entry above the one that is to be added.
+_ABOVE_THE_END = (
+    "equal or smaller than the target stream top item",
+    "has exhausted the last possible ID",
+)
 _NOT_NOW = {"BUSY", "MISCONF", "NOREPLICAS", *_STRIPPED.values()}
 
 
@@ -891,7 +912,7 @@ def translate(error: Exception, where: str, key: str | None = None) -> LakelogEr
             run_id=None,
             moved=moved(error),
         )
-    if code == "WRONGTYPE" or "equal or smaller than the target stream top item" in str(error):
+    if code == "WRONGTYPE" or any(one in str(error) for one in _ABOVE_THE_END):
         return ForeignEntryError(
             f"{key or 'a key of lakelog'} at {where}, or a key beside it, was written by somebody "
             f"else ({_reason(error)}); nothing was written. Find out who uses the keyspace, and "

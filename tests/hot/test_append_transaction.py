@@ -6,8 +6,10 @@ what only a transaction can meet.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
+import socket
 import threading
 
 import pytest
@@ -15,14 +17,22 @@ import redis
 from msgspec.structs import replace
 
 from lakelog import Lakelog
-from lakelog.errors import HotTierFullError, LakelogError
+from lakelog.errors import (
+    ForeignEntryError,
+    HotTierAccessError,
+    HotTierFullError,
+    HotTierUnavailableError,
+    LakelogError,
+)
 from lakelog.hot import HotLog
+from lakelog.hot.append_transaction import AppendTransaction
 from lakelog.operate.acl.acl import acl
 from lakelog.testing.eventually import eventually
 
 NOW_MS = 1_700_000_000_000  # where the manual clock begins
 UNTIERED = {"remote.storage.enable": False, "retention.ms": -1}
 LARGE = 100_000
+LARGEST_ID = f"{2**64 - 1}-{2**64 - 1}"
 
 
 def placed(bench, batch, base_offset):
@@ -83,12 +93,11 @@ def test_scripts_that_the_server_forgot_add_nothing_and_are_loaded_again(begun, 
 
 def test_a_stream_that_was_left_closed_takes_entries_again(begun, make_batch):
     """As a transaction leaves it whose scripts are unknown, and whose client then dies."""
-    largest = f"{2**64 - 1}-{2**64 - 1}"
-    begun.client.execute_command("XSETID", begun.keys()[0], largest)
+    begun.client.execute_command("XSETID", begun.keys()[0], LARGEST_ID)
     assert begun.send(make_batch([NOW_MS], first_sequence=3)).base_offset == 3
-    begun.client.execute_command("XSETID", begun.keys()[0], largest)
+    begun.client.execute_command("XSETID", begun.keys()[0], LARGEST_ID)
     assert append_at(begun, make_batch([NOW_MS], first_sequence=4), 4).base_offset == 4
-    begun.client.execute_command("XSETID", begun.keys()[0], largest)
+    begun.client.execute_command("XSETID", begun.keys()[0], LARGEST_ID)
     begun.client.hset(begun.keys()[1], "run_id", "another")
     assert begun.hot.recover(begun.tp(), 0).log_end > 5
 
@@ -221,6 +230,143 @@ def test_a_replica_gets_all_of_it(make_redis, make_bench, make_batch, redis_prog
         stream, state = bench.keys()[:2]
         assert client.xrange(stream) == bench.client.xrange(stream)
         assert client.hgetall(state) == bench.client.hgetall(state)
+
+
+@pytest.mark.parametrize(
+    "taken", [("multi", "exec", "xsetid"), ("multi",), ("exec",), ("xadd",), ("hset",)], ids=str
+)
+def test_rights_that_are_taken_amid_appends_leave_nothing_by_halves(
+    make_redis, make_bench, make_batch, redis_program, taken
+):
+    """Without MULTI the server executes one by one what it can of the others."""
+    server = make_redis(program=redis_program, user=["half on >secret ~* &* +@all"])
+    bench = make_bench(url=server.url)
+    bench.send(make_batch([NOW_MS]))
+    half = HotLog.connect(server.url.replace("//", "//half:secret@"), clock=bench.clock)
+
+    def append(*sequences):
+        batches = [make_batch([NOW_MS] * 2, first_sequence=one) for one in sequences]
+        calls = [placed(bench, batch, batch.first_sequence) for batch in batches]
+        return half.append_all(calls)
+
+    assert [answer.base_offset for answer in append(1)] == [1]
+    bench.client.acl_setuser("half", enabled=True, commands=[f"-{right}" for right in taken])
+    answers = append(3, 5)
+    if isinstance(answers[0], LakelogError):
+        assert isinstance(answers[0], HotTierAccessError)
+        bench.client.acl_setuser("half", enabled=True, commands=[f"+{right}" for right in taken])
+        answers = append(3, 5)
+    assert [answer.base_offset for answer in answers] == [3, 5]
+    assert bench.send(make_batch([NOW_MS], producer_id=2)).base_offset == 7
+    assert bench.read_offsets() == list(range(8))
+    assert bench.client.xlen(bench.keys()[0]) == 8
+    assert bench.state("appending") is None
+    half.close()
+
+
+def test_who_may_not_open_a_stream_waits_for_whoever_may(
+    make_redis, make_bench, make_batch, redis_program
+):
+    server = make_redis(program=redis_program, user=["old on >secret ~* &* +@all -xsetid"])
+    bench = make_bench(url=server.url)
+    bench.send(make_batch([NOW_MS]))
+    old = HotLog.connect(server.url.replace("//", "//old:secret@"), clock=bench.clock)
+    bench.client.execute_command("XSETID", bench.keys()[0], LARGEST_ID)
+    call = bench.call(make_batch([NOW_MS], producer_id=2))
+    (answer,) = old.append_all([call])
+    assert isinstance(answer, HotTierUnavailableError)
+    assert not answer.sent
+    assert bench.send(make_batch([NOW_MS], first_sequence=1)).base_offset == 1
+    (answer,) = old.append_all([call])
+    assert answer.base_offset == 2
+    old.close()
+
+
+def test_an_entry_that_was_deleted_by_hand_above_the_end_leaves_recovery_its_way(begun, make_batch):
+    """Some servers refuse the stream an id below it for ever."""
+    begun.client.xadd(begun.keys()[0], {"by": "hand"}, id="900-1")
+    begun.client.xdel(begun.keys()[0], "900-1")
+    answer = append_at(begun, make_batch([NOW_MS], first_sequence=3), 3)
+    assert not isinstance(answer, LakelogError) or isinstance(answer, ForeignEntryError)
+    begun.client.hset(begun.keys()[1], "run_id", "another")
+    log_end = begun.hot.recover(begun.tp(), 0).log_end
+    assert log_end > 900
+    assert begun.send(make_batch([NOW_MS], producer_id=2)).base_offset == log_end
+
+
+def test_what_a_server_that_loads_refuses_is_not_unknown(
+    make_redis, make_bench, make_batch, redis_program
+):
+    """It takes MULTI, which says nothing of what follows."""
+    full = make_redis(program=redis_program, **{"repl-diskless-sync-delay": 0})
+    server = make_redis(program=redis_program, **{"replica-read-only": "no"})
+    bench = make_bench(url=server.url)
+    bench.send(make_batch([NOW_MS]))
+    append_at(bench, make_batch([NOW_MS], first_sequence=1), 1)
+    with full.client() as client:
+        client.mset({f"key {number}": "" for number in range(100_000)})
+    bench.client.config_set("key-load-delay", 1_000)
+    bench.client.config_set("loading-process-events-interval-bytes", 1_024)
+    bench.client.replicaof("127.0.0.1", full.port)
+    eventually(lambda: bench.client.info("persistence")["loading"] == 1)
+    answer = append_at(bench, make_batch([NOW_MS], first_sequence=2), 2)
+    assert isinstance(answer, HotTierUnavailableError)
+    assert not answer.sent
+
+
+def test_a_proxy_that_closes_the_connection_at_multi(begun, make_batch):
+    with Closing(begun.client.connection_pool.connection_kwargs["port"]) as port:
+        hot = HotLog.connect(f"redis://127.0.0.1:{port}", clock=begun.clock)
+        for sequence in (3, 4):
+            call = placed(begun, make_batch([NOW_MS], first_sequence=sequence), sequence)
+            (answer,) = hot.append_all([call])
+            assert answer.base_offset == sequence
+        hot.close()
+
+
+class Closing:
+    """A proxy of connections that it closes when MULTI comes."""
+
+    def __init__(self, port):
+        self._port = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._sockets = []
+
+    def __enter__(self):
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self._listener.getsockname()[1]
+
+    def __exit__(self, *_):
+        for one in (self._listener, *self._sockets):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                server = socket.create_connection(("127.0.0.1", self._port))
+                self._sockets += (client, server)
+                for ends in ((client, server), (server, client)):
+                    threading.Thread(target=self._pump, args=ends, daemon=True).start()
+
+    def _pump(self, source, target):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65_536):
+                if b"MULTI" in data and b"SCRIPT" not in data:
+                    break
+                target.sendall(data)
+        for one in (source, target):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_proxy_that_executes_one_by_one_is_no_transaction(begun, make_batch):
+    call = placed(begun, make_batch([NOW_MS], first_sequence=3), 3)
+    transaction = AppendTransaction(begun.keys(), call, None, 0)
+    replies = [b"OK", b"OK", [b"READY"], b"3-1", [b"OK", 3, -1, 0, 0], []]
+    assert transaction.answer(replies)[0] == b"ELSEWHERE"
 
 
 # -- producers ---------------------------------------------------------------------------------
