@@ -57,7 +57,7 @@ ALLOWED = {
     "hot": {"codec", "encryption"},
     "cold": {"codec", "engines", "tracing"},
     "groups": {"hot"},
-    "ingest": {"metrics", "codec", "encryption", "hot", "tracing"},
+    "ingest": {"metrics", "codec", "encryption", "engines", "hot", "tracing"},
     "cleanup": {"metrics", "cold", "engines"},
     "archive": {"metrics", "hot", "cold", "engines", "tracing"},
     "read": {"metrics", "encryption", "hot", "cold", "groups", "tracing"},

@@ -31,6 +31,8 @@ from .delivery import Delivery
 from .expiry import age_limit_ms
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from opentelemetry.trace import Link
 
 #: Fields entries hold one record each; Redis runs a call as one script, so a call has at most this
@@ -195,6 +197,7 @@ class PartitionQueue:
         self.last_error: Exception | None = None  # since the last progress
         self.is_repaired = False
         self.is_mend_due = False  # what stops its appends could not be mended so far
+        self.recovery: Future[None] | None = None  # under way, or its outcome is not looked at yet
         self.told_end = 0  # one past the highest offset this producer was told
         self.is_alone = False  # its last call began there: nobody else appends, for all it knows
         self._compression_type = compression
@@ -283,7 +286,9 @@ class PartitionQueue:
         return calls
 
     def due_s(self, linger_s: float) -> float:
-        """When there is something to send (monotonic; infinity: nothing)."""
+        """When there is something to do (monotonic; infinity: nothing)."""
+        if self.recovery is not None:
+            return 0.0 if self.recovery.done() else float("inf")
         if self.in_flight.calls:
             return self.retry_at_s
         if self.closed:

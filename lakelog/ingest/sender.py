@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Link
 
     from ..tracing.tracer import Tracer
+    from .recoveries import Recoveries
 
 _log = logging.getLogger(__name__)
 
@@ -78,6 +79,7 @@ class Sender:
         self._hot = hot
         self._topics = topics
         self._recover = recover
+        self._recoveries: Recoveries | None = None  # there was none so far
         self._config = config
         self._expiry = expiry
         self._tracer = tracer
@@ -139,6 +141,8 @@ class Sender:
                     self._fail_topic(queue, error)
             self._call_back()
             self._accumulator.forget_old_topics(time.monotonic())
+        if self._recoveries is not None:
+            self._recoveries.end()
 
     def _await_work(self) -> list[PartitionQueue] | None:
         """The queues that are due, their calls moved in flight; None: all is done for good."""
@@ -171,13 +175,14 @@ class Sender:
 
     def _round(self, queues: Sequence[PartitionQueue]) -> None:
         for queue in queues:
+            self._end_recovery(queue)
             self._expire(queue)
-            if time.monotonic() >= queue.retry_at_s:
+            if self._may_send(queue):
                 self._fill(queue)
         calls: list[Call] = []
         with self._accumulator.lock:  # so that `abandon` knows what is being sent
             for queue in queues:
-                if time.monotonic() >= queue.retry_at_s and not self._accumulator.is_abandoned:
+                if self._may_send(queue) and not self._accumulator.is_abandoned:
                     calls += queue.in_flight.next_round()
             for call in calls:
                 call.is_sending = True
@@ -190,6 +195,9 @@ class Sender:
             self._settle(queue, answers)
         with self._accumulator.lock:
             self._accumulator.settled.notify_all()  # for `abandon`: nothing is being sent now
+
+    def _may_send(self, queue: PartitionQueue) -> bool:
+        return queue.recovery is None and time.monotonic() >= queue.retry_at_s
 
     def _fill(self, queue: PartitionQueue) -> None:
         """Moves what is due in flight, encoded."""
@@ -335,8 +343,9 @@ class Sender:
                 case Verdict.UNKNOWN:
                     self._end(call, delivery_error(call, "their outcome stayed unknown", answer))
         if mend is Verdict.RECOVER:
-            must_wait |= self._mend(queue, self._recover_partition)
-        elif mend is Verdict.REPAIR:
+            self._begin_recovery(queue)
+            return
+        if mend is Verdict.REPAIR:
             must_wait |= self._mend(queue, self._repair_topic)
         elif is_full and not queue.topic.config.tiered:
             self._mend(queue, self._make_room)
@@ -420,9 +429,28 @@ class Sender:
             queue.failures = max(queue.failures, 1)  # if it did not help, the next round pauses
         return not is_first_time
 
-    def _recover_partition(self, queue: PartitionQueue) -> None:
+    def _begin_recovery(self, queue: PartitionQueue) -> None:
+        """Recovers a partition while others go on: it may wait for a store that does not answer."""
+        from .recoveries import Recoveries
+
         _log.warning("%s: recovering from offset %d", queue.topic_partition, queue.told_end)
-        self._recover(queue.topic_partition, queue.told_end)
+        accumulator = self._accumulator
+        self._recoveries = self._recoveries or Recoveries(self._recover)
+
+        def ended(_: object) -> None:
+            with accumulator.lock:
+                accumulator.work.notify_all()
+
+        queue.recovery = self._recoveries.ask(queue.topic_partition, queue.told_end)
+        queue.recovery.add_done_callback(ended)
+
+    def _end_recovery(self, queue: PartitionQueue) -> None:
+        recovery = queue.recovery
+        if recovery is None or not recovery.done():
+            return
+        queue.recovery = None
+        if self._mend(queue, lambda _: recovery.result()):
+            self._pause(queue)
 
     def _make_room(self, queue: PartitionQueue) -> None:
         """Applies an untiered partition's retention, which an append to a full Redis cannot."""

@@ -22,6 +22,7 @@ from lakelog.errors import (
     HotTierUnavailableError,
     NotEnoughReplicasAfterAppendError,
     NotEnoughReplicasError,
+    RecoveryNeededError,
     UnknownProducerError,
 )
 from lakelog.hot.append import append_arguments
@@ -476,6 +477,87 @@ def test_a_lock_of_a_process_that_was_killed_holds_back_its_partition_alone(make
         assert free == [1, 2, 3]
         client.delete(*client.keys("*:resume:*"))  # as if its time were over
         assert producer.send("held", b"later").result().offset == 1
+
+
+def test_a_recovery_that_takes_long_holds_back_its_own_topic_alone(
+    make_redis, make_tier, make_producer
+):
+    """Such as one that asks a store which does not answer."""
+    server = make_redis()
+    tier = make_tier(server.url)
+    for name in ("held", "free"):
+        tier.topics.create(name)
+    may_end = threading.Event()
+
+    def recover(topic_partition, at_least):
+        if topic_partition.topic == "held":
+            assert may_end.wait(60)
+        tier.hot.recover(topic_partition, at_least)
+
+    producer = make_producer(tier, recover=recover, linger_ms=0, delivery_timeout_ms=400)
+    for name in ("held", "free"):
+        producer.send(name, b"before").result()
+    _restart(server)
+    held = producer.send("held", b"after")
+    error = held.exception(60)
+    free = producer.send("free", b"after").result(60)
+    assert not may_end.is_set()
+    may_end.set()
+    assert isinstance(error, DeliveryError)
+    assert (error.not_written, error.unknown) == (1, 0)
+    assert isinstance(error.last_error, RecoveryNeededError)
+    assert tier.values("free") == [b"before", b"after"]
+    on = producer.send("held", b"on").result(60)
+    assert (free.topic, on.topic) == ("free", "held")
+    assert tier.values("held") == [b"before", b"on"]
+
+
+def test_a_producer_is_closed_though_a_recovery_hangs(make_redis, make_tier, make_producer):
+    server = make_redis()
+    tier = make_tier(server.url)
+    tier.topics.create("t")
+    begun, may_end = threading.Event(), threading.Event()
+
+    def recover(topic_partition, at_least):
+        begun.set()
+        assert may_end.wait(60)
+
+    producer = make_producer(tier, recover=recover)
+    producer.send("t", b"before").result()
+    _restart(server)
+    result = producer.send("t", b"after")
+    assert begun.wait(60)
+    with pytest.raises(DeliveryError):
+        producer.close(timeout_ms=0)
+    assert not may_end.is_set()
+    may_end.set()
+    assert result.exception().not_written == 1
+
+
+def test_partitions_of_a_topic_are_recovered_one_after_the_other(
+    make_redis, make_tier, make_producer
+):
+    """Each takes the server's lock, and looks at the same table."""
+    server = make_redis()
+    tier = make_tier(server.url)
+    tier.topics.create("t", 8)
+    recovering, at_once, recovered = [], [], []
+
+    def recover(topic_partition, at_least):
+        recovering.append(topic_partition)
+        at_once.append(len(recovering))
+        tier.hot.recover(topic_partition, at_least)
+        recovering.remove(topic_partition)
+        recovered.append(topic_partition.partition)
+
+    producer = make_producer(tier, recover=recover)
+    for values in ([b"before"], [b"after"]):
+        sent = [producer.send("t", v, partition=p) for v in values for p in range(8)]
+        assert {one.result().partition for one in sent} == set(range(8))
+        if values == [b"before"]:
+            _restart(server)
+    assert sorted(set(recovered)) == list(range(8))
+    assert max(at_once) == 1
 
 
 def test_a_recovery_that_cannot_succeed_fails_the_records_with_its_error(
