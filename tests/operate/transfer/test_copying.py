@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelog.cold.store import storage as storage_module
-from lakelog.cold.store.placed_writer import BEGIN_BYTES, WRITE_BYTES, PlacedWriter
+from lakelog.cold.store.placed_writer import BEGIN_BYTES, KEPT_BYTES, WRITE_BYTES, PlacedWriter
 from lakelog.cold.store.storage import Storage
 from lakelog.errors import ColdTierFullError, ContradictionError, MissingFileError
 from lakelog.operate.transfer import copying
@@ -154,7 +154,7 @@ def test_a_copy_is_on_the_disk_before_it_appears(
 
 
 def test_threads_write_beside_each_other_into_one_file(tmp_path: Path) -> None:
-    contents = [os.urandom(size) for size in (BEGIN_BYTES + 1, 0, 1, WRITE_BYTES, 3 * BEGIN_BYTES)]
+    contents = [os.urandom(size) for size in (BEGIN_BYTES + 1, 0, 1, WRITE_BYTES, 2 * KEPT_BYTES)]
     starts = [sum(len(one) + 3 for one in contents[:n]) for n in range(len(contents))]
     with (tmp_path / "a").open("w+b") as file:
 
