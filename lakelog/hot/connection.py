@@ -904,7 +904,7 @@ def translate(error: Exception, where: str, key: str | None = None) -> LakelogEr
             sent=False,
             run_id=None,
         )
-    if code in _NOT_NOW:
+    if code in _NOT_NOW or "access a non local key" in str(error):  # it is gone from a moving slot
         return HotTierUnavailableError(
             f"Redis at {where} cannot take the command now ({_reason(error)}); nothing was "
             "written. Try again, and check the server if it goes on",

@@ -150,6 +150,11 @@ if gap_end > log_end then -- else all that was reserved is there
   redis.call('HSET', state, 'gaps',
     (st[7] and st[7] .. ',' or '') .. int(log_end) .. '-' .. int(gap_end))
 end
+-- While a slot is on its way to another server, a key that is gone may not be asked for.
+local producer_count = redis.pcall('HLEN', producers)
+if type(producer_count) ~= 'number' then
+  producer_count = 0
+end
 if open.bytes > 0 then
   close_segment(open, log_end)
   closed_bytes = closed_bytes + open.bytes
@@ -162,5 +167,5 @@ else
 end
 redis.call('HSET', state, 'run_id', RUN_ID, 'log_end', int(gap_end),
   'segment', format_segment(new_segment(gap_end, now)), 'closed_bytes', int(closed_bytes),
-  'producer_count', redis.call('HLEN', producers), 'index', '0 ' .. index_timestamp .. ' ' .. largest)
+  'producer_count', int(producer_count), 'index', '0 ' .. index_timestamp .. ' ' .. largest)
 return { start and 'OK' or 'UNSYNCED' }

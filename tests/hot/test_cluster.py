@@ -204,6 +204,29 @@ def test_a_slot_on_its_way_is_a_retriable_error_and_loses_nothing(bench, redis_c
     assert bench.read_offsets(0, 1) == [0]
 
 
+def test_a_partition_recovers_while_its_slot_is_on_its_way(bench, redis_cluster):
+    """A key that the recovery empties is gone, and what is gone may be on the other server."""
+
+    move = Move(redis_cluster, key_slot(bench.keys()[0].encode()))
+    source = move.nodes[move.source]
+    bench.append_sized(5_000, NOW_MS)
+    source.hset(bench.keys()[1], "run_id", "another")
+    bench.hot.recover(bench.tp(), 0)
+    bench.append_sized(5_000, NOW_MS + 1)
+    assert all(map(source.exists, bench.keys()))
+    move.begin()
+    source.hset(bench.keys()[1], "run_id", "another")
+    with pytest.raises(HotTierUnavailableError):  # it looks at what it recovered
+        bench.hot.recover(bench.tp(), 0)
+    assert source.hget(bench.keys()[1], "run_id") != b"another"
+    while move.move_keys():
+        pass
+    move.end()
+    log_end = bench.hot.recover(bench.tp(), 0).log_end  # for the other server
+    assert len(bench.offsets().gaps) == 3
+    assert bench.append(NOW_MS).base_offset == log_end
+
+
 def test_a_server_that_went_is_looked_for_anew(bench, redis_cluster, make_batch):
     """Another may have its slots by now; here it comes back as another run of itself."""
     for partition in range(PARTITIONS):
