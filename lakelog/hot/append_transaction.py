@@ -18,7 +18,8 @@ nothing; and a caller to which the check says ``ELSEWHERE`` goes by the script.
 
 Only if MULTI itself is refused, as it is once a user's right to it is taken away, the others are
 executed one by one. The caller then sends the call by the script, which finds it counted, or finds
-its entries and counts them.
+its entries and counts them. Who appends in between may be refused as if the entries were somebody
+else's; and where several do so at once, an entry can be left that has to be moved aside.
 """
 
 from __future__ import annotations
