@@ -12,7 +12,8 @@ from math import inf
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
-from msgspec.structs import replace
+from msgspec import Struct
+from msgspec.structs import astuple, replace
 
 from ..errors import (
     CommitFailedError,
@@ -68,6 +69,15 @@ class ConsumerGroupMetadata(NamedTuple):
     member_id: str = NO_MEMBER_ID
     group_instance_id: str | None = None
     state: MemberState = MemberState.UNJOINED
+
+
+class Standing(Struct, frozen=True):
+    """A member at some moment, for a commit that was asked for then."""
+
+    epoch: int  # of its rounds of joining
+    member_id: str
+    generation_id: int
+    is_stable: bool
 
 
 class Membership:
@@ -207,12 +217,23 @@ class Membership:
                 self._is_attending = False
                 self._attended_s = time.monotonic()
 
+    def standing(self) -> Standing:
+        """Under which generation a commit that is asked for now is made, whenever that is."""
+        with self._lock:
+            is_stable = self._state is MemberState.STABLE
+            return Standing(self._epoch, self._member_id, self._generation_id, is_stable)
+
     def commit(
         self,
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         topic_ids: Mapping[str, UUID] | None = None,
+        standing: Standing | None = None,
     ) -> None:
         """Stores how far the group has come; see `GroupCoordinator.commit`. From any thread.
+
+        Args:
+            standing: as it was when the commit was asked for: what comes after a rebalance is of
+                partitions that may be somebody else's. None: as it is now.
 
         Raises:
             CommitFailedError: it is no member any more, or missed a rebalance: the partitions may
@@ -220,9 +241,8 @@ class Membership:
             RebalanceInProgressError: not now; again after the next `attend`.
             FencedInstanceIdError: another member has joined under its instance id.
         """
+        epoch, member_id, generation_id, was_stable = astuple(standing or self.standing())
         with self._lock:
-            epoch, member_id, generation_id = self._epoch, self._member_id, self._generation_id
-            was_stable = self._state is MemberState.STABLE
             is_lost, failure = self._is_lost, self._failure
         if isinstance(failure, FencedInstanceIdError):
             raise failure

@@ -20,7 +20,7 @@ from ..errors import (
     UnknownTopicOrPartitionError,
 )
 from ..groups.coordinator import GroupCoordinator
-from ..groups.membership import Membership
+from ..groups.membership import Membership, Standing
 from ..offsets import check_offset
 from ..record import OffsetAndMetadata, TopicPartition
 from ..tracing.switch import tracer
@@ -74,7 +74,7 @@ class GroupOffsets:
     def commit(self, offsets: Offsets | None, timeout_ms: int | None = None) -> None:
         """See `Consumer.commit`."""
         self.settle()
-        self._commit(self._checked(offsets), timeout_ms)
+        self._commit(self._checked(offsets), timeout_ms, self._standing())
 
     def commit_async(self, offsets: Offsets | None, callback: OnCommit | None) -> Future[None]:
         """See `Consumer.commit_async`."""
@@ -82,7 +82,7 @@ class GroupOffsets:
         chosen = self._checked(offsets)
         if self._worker is None:
             self._worker = ThreadPoolExecutor(1, f"lakelog-commits-{self.group_id}")
-        future = self._worker.submit(self._commit, chosen, None)
+        future = self._worker.submit(self._commit, chosen, None, self._standing())
         self._under_way = [one for one in self._under_way if not one.done()] + [future]
         if callback is not None:
             future.add_done_callback(
@@ -126,7 +126,7 @@ class GroupOffsets:
         if not offsets:
             return
         try:
-            self._commit_once(offsets)
+            self._commit_once(offsets, self._standing())
         except LakelogError as error:
             shown = ", ".join(f"{tp} at {one.offset}" for tp, one in sorted(offsets.items())[:5])
             logger.warning(
@@ -179,13 +179,16 @@ class GroupOffsets:
 
     # -- how -----------------------------------------------------------------------------------
 
-    def _commit(self, offsets: Offsets, timeout_ms: int | None) -> None:
+    def _standing(self) -> Standing | None:
+        return None if self.membership is None else self.membership.standing()
+
+    def _commit(self, offsets: Offsets, timeout_ms: int | None, standing: Standing | None) -> None:
         """Again while Redis is away, for so long."""
         within_s = PATIENCE_S if timeout_ms is None else timeout_ms / 1000
 
         def once() -> RebalanceInProgressError | None:
             try:
-                self._commit_once(offsets)
+                self._commit_once(offsets, standing)
             except RebalanceInProgressError as error:  # only a poll ends it
                 return error
             return None
@@ -196,19 +199,19 @@ class GroupOffsets:
         if stopped is not None:
             raise stopped
 
-    def _commit_once(self, offsets: Offsets) -> None:
+    def _commit_once(self, offsets: Offsets, standing: Standing | None) -> None:
         if self._tracer is None:
-            self._commit_now(offsets)
+            self._commit_now(offsets, standing)
             return
         with self._tracer.settle("commit", self.group_id, offsets.keys()):
-            self._commit_now(offsets)
+            self._commit_now(offsets, standing)
 
-    def _commit_now(self, offsets: Offsets) -> None:
+    def _commit_now(self, offsets: Offsets, standing: Standing | None) -> None:
         topics = {tp.topic: tp for tp in offsets}
         ids = {topic: self._topic_id(tp) for topic, tp in topics.items()}
         known = {topic: id_ for topic, id_ in ids.items() if id_ is not None}
         if self.membership is not None:
-            self.membership.commit(offsets, known)
+            self.membership.commit(offsets, known, standing)
             return
         try:
             self._coordinator.commit(self.group_id, offsets, topic_ids=known)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -29,6 +30,7 @@ from lakelog.groups.answers import Leaving
 from lakelog.groups.membership import MemberState
 from lakelog.read.consumer import Consumer
 from lakelog.read.consumer_config import ConsumerConfig
+from lakelog.read.group_offsets import GroupOffsets
 from lakelog.read.subscription import ConsumerRebalanceListener
 from lakelog.record import OffsetAndMetadata
 from lakelog.testing.eventually import eventually
@@ -452,6 +454,30 @@ def test_commits_in_the_background_keep_their_order_and_tell(shared: SharedTopic
     consumer.commit({TP: OffsetAndMetadata(20)})
     assert told == [({TP: OffsetAndMetadata(offset)}, None) for offset in range(1, 20)]
     assert shared.committed() == {"orders-0": 20}
+
+
+def test_a_commit_in_the_background_is_of_the_generation_in_which_it_was_asked_for(
+    shared: SharedTopics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it could undo what a partition's next member has committed, or come too late for it."""
+    one = shared.consumer("orders", enable_auto_commit=False, **COOPERATIVE)
+    together(one, until=lambda: one.assignment() == ALL)
+    gate, commit = threading.Event(), GroupOffsets._commit
+
+    def late(self: GroupOffsets, *given: Any) -> None:
+        gate.wait()
+        commit(self, *given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(GroupOffsets, "_commit", late)
+        future = one.commit_async({tp: OffsetAndMetadata(1) for tp in ALL})
+    other = shared.consumer("orders", enable_auto_commit=False, **COOPERATIVE)
+    together(one, other, until=settled(one, other))
+    gate.set()
+    assert isinstance(future.exception(), CommitFailedError)
+    assert shared.committed() == {}
+    assert len(one.assignment()) == 2  # it is a member as before
+    one.commit({tp: OffsetAndMetadata(1) for tp in one.assignment()})
 
 
 def test_a_commit_in_the_background_that_is_refused(shared: SharedTopics) -> None:
