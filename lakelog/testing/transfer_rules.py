@@ -59,7 +59,10 @@ class TransferRules(LogHarness):
         log = copy.log(TOPIC)
         for model in self.models:
             number = model.topic_partition.partition
-            require_same(log.read(number).records(), model.read(model.log_start))
+            # What compaction removed is not in a copy, though the log reads it while Redis has it.
+            archived = model.cold() if self.topic.config.tiered else []
+            others = model.read(model.archive_start if self.topic.config.tiered else 0)
+            require_same(log.read(number).records(), [*archived, *others])
             found = offsets[number]
             require(
                 (found.log_start, found.log_end) == (model.log_start, model.log_end),

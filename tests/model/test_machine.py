@@ -16,6 +16,7 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from lakelog.config import Compression, EntryFormat
+from lakelog.testing.cleanup_rules import STEPS, Life
 from lakelog.testing.log_rules import LogRules
 from lakelog.testing.machine import log_machine
 from lakelog.testing.shared_root_rules import SharedRootRules
@@ -115,3 +116,27 @@ def test_who_finds_a_topic_that_its_table_calls_deleted_deletes_it_again(
         story._lose_tail(before)
         story.a_neighbour_writes(count=1, anew=False)
         story.a_neighbour_writes(count=1, anew=True)
+
+
+def test_a_copy_has_not_what_compaction_removed_while_redis_has_it(tmp_path: Path) -> None:
+    row = (1_700_000_000_000, b"k", b"v", ())
+    two = Batch((row, row), (EntryFormat.FIELDS,), Compression.NONE, flatten=False, fresh=True)
+    one = Batch((row,), (EntryFormat.FIELDS,), Compression.NONE, flatten=False, fresh=True)
+    compacted = {
+        "cleanup.policy": "compact",
+        "min.cleanable.dirty.ratio": "0",
+        "segment.ms": 1000,
+        "retention.ms": -1,
+        "local.retention.ms": -1,
+    }
+    with log_machine(tmp_path) as machine:
+        story = machine()
+        try:
+            story.create_topic(Chosen(writer="calls"), compacted, 100)
+            story._live(Life(0, [two, one], 2_000, []))
+            story.clean_up(STEPS, with_hot=False, trims=False)
+            assert story.models[0].removed
+            assert len(story.models[0].read()) == 3
+            story.a_copy_comes_and_goes(as_file=False, partition=0, value=b"")
+        finally:
+            story.teardown()
