@@ -41,7 +41,7 @@ class Workers:
     def ask(self, function: Callable[[], T]) -> Future[T]:
         """Begin with it now; its answer, or what it raises, comes later."""
         answer: Future[T] = Future()
-        self.run(partial(_settle, answer, function))
+        self.run(partial(settle, answer, function))
         return answer
 
     def end(self) -> None:
@@ -61,7 +61,8 @@ class Workers:
                 self._idle += 1
 
 
-def _settle(answer: Future[T], function: Callable[[], T]) -> None:
+def settle(answer: Future[T], function: Callable[[], T]) -> None:
+    """Gives the future what the function returns or raises."""
     try:
         answer.set_result(function())
     except BaseException as error:

@@ -309,15 +309,15 @@ def _writes(commands: Iterable[Command]) -> Iterator[bytes]:
     small: list[bytes] = []
     small_bytes = 0
     for piece in chain.from_iterable(map(_packed, commands)):
-        small.append(piece)
-        small_bytes += len(piece)
-        if small_bytes >= _WRITE_BYTES:
-            if len(piece) >= _WRITE_BYTES and len(small) > 1:
-                yield b"".join(small[:-1])
-                yield piece
-            else:
-                yield small[0] if len(small) == 1 else b"".join(small)
+        is_large = len(piece) >= _WRITE_BYTES
+        if not is_large:
+            small.append(piece)
+            small_bytes += len(piece)
+        if small and (is_large or small_bytes >= _WRITE_BYTES):
+            yield b"".join(small)
             small, small_bytes = [], 0
+        if is_large:
+            yield piece
     if small:
         yield b"".join(small)
 

@@ -184,9 +184,9 @@ class HotLog:
         Under quotas of the keyspace, the trip is still one while a partition's allowance lasts; see
         `allowance`.
         """
-        return self._allowances.append(calls, lambda chosen: self._append_again(chosen, acks))
+        return self._allowances.append(calls, lambda chosen: self._append_or_resend(chosen, acks))
 
-    def _append_again(
+    def _append_or_resend(
         self, calls: Sequence[AppendCall], acks: Acks
     ) -> list[AppendResult | LakelogError]:
         """Where a call does not begin where it was thought to, it is sent again, as are those of

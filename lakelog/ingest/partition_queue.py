@@ -197,7 +197,9 @@ class PartitionQueue:
         self.last_error: Exception | None = None  # since the last progress
         self.is_repaired = False
         self.is_mend_due = False  # what stops its appends could not be mended so far
-        self.recovery: Future[None] | None = None  # under way, or its outcome is not looked at yet
+        self.recovery: Future[object] | None = (
+            None  # under way, or its outcome is not looked at yet
+        )
         self.told_end = 0  # one past the highest offset this producer was told
         self.is_alone = False  # its last call began there: nobody else appends, for all it knows
         self._compression_type = compression

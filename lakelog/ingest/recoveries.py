@@ -6,8 +6,9 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 
-from ..engines.workers import Workers
+from ..engines.workers import Workers, settle
 from ..record import TopicPartition
 
 #: Topics that are at it at a time; others wait, as they may when as many stores do not answer.
@@ -28,19 +29,20 @@ class Recoveries:
         self._recover = recover
         self._workers = Workers("lakelog-recovery")
         self._lock = threading.Lock()
-        self._waiting: dict[str, deque[tuple[Future[None], TopicPartition, int]]] = {}  # by topic
+        self._waiting: dict[str, deque[Callable[[], None]]] = {}  # by topic
         self._due: deque[str] = deque()  # topics of these that no thread is at
         self._threads = 0
 
-    def ask(self, topic_partition: TopicPartition, at_least: int) -> Future[None]:
+    def ask(self, topic_partition: TopicPartition, at_least: int) -> Future[object]:
         """Begin with it as soon as the topic's others are done; its outcome comes later."""
-        answer: Future[None] = Future()
+        answer: Future[object] = Future()
+        recover = partial(self._recover, topic_partition, at_least)
         topic = topic_partition.topic
         with self._lock:
             if topic not in self._waiting:
                 self._waiting[topic] = deque()
                 self._due.append(topic)
-            self._waiting[topic].append((answer, topic_partition, at_least))
+            self._waiting[topic].append(partial(settle, answer, recover))
             if self._threads == TOPICS_AT_ONCE or not self._due:
                 return answer
             self._threads += 1
@@ -58,13 +60,8 @@ class Recoveries:
                     self._threads -= 1
                     return
                 topic = self._due.popleft()
-                answer, topic_partition, at_least = self._waiting[topic].popleft()
-            try:
-                self._recover(topic_partition, at_least)
-            except BaseException as error:
-                answer.set_exception(error)
-            else:
-                answer.set_result(None)
+                task = self._waiting[topic].popleft()
+            task()
             with self._lock:
                 if self._waiting[topic]:
                     self._due.append(topic)

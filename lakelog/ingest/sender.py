@@ -412,7 +412,7 @@ class Sender:
         self._done.append(call.delivery)
         return stored_bytes
 
-    def _mend(self, queue: PartitionQueue, action: Callable[[PartitionQueue], None]) -> bool:
+    def _mend(self, queue: PartitionQueue, action: Callable[[PartitionQueue], object]) -> bool:
         """Mends what stops a partition's appends. Says whether to pause before the next round."""
         is_first_time = queue.failures == 0 or queue.is_mend_due
         try:

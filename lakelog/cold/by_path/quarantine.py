@@ -32,7 +32,6 @@ from ...record import OffsetRange, TopicPartition
 from ...topic import Topic
 from ..change import Change, Rewrite
 from ..segment import SegmentFile, is_stand_in
-from ..store.bounded_file import BoundedFile
 from ..store.storage import Storage
 from ..table import ColdSnapshot
 from .path_table import PathTable
@@ -263,11 +262,10 @@ class ColdQuarantine:
         self._storage.make_folder(folder)
         with (
             self._storage.naming(full),
-            self._storage.filesystem().open_output_stream(self._storage.arrow_path(full)) as out,
+            self._storage.output(self._storage.arrow_path(full)) as out,
         ):
-            to = out if self._storage.is_local else BoundedFile(out)
             for chunk in chunks:  # type: ignore[attr-defined]
-                to.write(chunk)
+                out.write(chunk)
         # It must be on the disk before the commit that takes the file out of the table.
         self._storage.sync(full, folder)
 

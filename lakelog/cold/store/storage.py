@@ -356,8 +356,8 @@ class Storage:
         with self.naming(path):
             filesystem = self.filesystem()
             try:
-                with filesystem.open_output_stream(written) as out:
-                    yield out if self.is_local else BoundedFile(out)
+                with self.output(written) as out:
+                    yield out
                 if written != target:
                     filesystem.move(written, target)
             except BaseException:
@@ -365,6 +365,16 @@ class Storage:
                     with suppress(OSError):
                         filesystem.delete_file(written)
                 raise
+
+    @contextmanager
+    def output(self, path: str) -> Iterator[pa.NativeFile | BoundedFile]:
+        """A file to write. Of a store's, no more than a bound is on its way; see `BoundedFile`.
+
+        Args:
+            path: as Arrow has it; see `arrow_path`.
+        """
+        with self.filesystem().open_output_stream(path) as out:
+            yield out if self.is_local else BoundedFile(out)
 
     @contextmanager
     def copied_into(self, path: str) -> Iterator[Sink]:

@@ -23,6 +23,7 @@ from uuid import UUID, uuid4
 from msgspec import Struct
 
 from ...back_off import patiently
+from ...cold.store.hidden_file import hidden_path
 from ...cold.store.in_place import can_be_changed
 from ...cold.store.placed_writer import PlacedWriter
 from ...cold.store.storage import Storage
@@ -77,7 +78,7 @@ class ArchiveWriter:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._held = dict(whole_members(self._part)) if self._part.exists() else {}
             self._order = list(self._held)
-            self._in_place = can_be_changed(str(path.with_name(f".{path.name}-{uuid4().hex}")))
+            self._in_place = can_be_changed(hidden_path(str(path.absolute())))
             self._file = FileIO(self._part, "r+b" if self._part.exists() else "wb")
             self._folder = Path(mkdtemp(prefix=f".{path.name}-", dir=path.parent))
         #: Where tables are made for the export.
