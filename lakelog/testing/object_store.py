@@ -7,6 +7,7 @@ import http.client
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
 from ..back_off import wait_until
-from .servers import START_TIMEOUT_S, STARTING, free_port
+from .servers import ANSWER_TIMEOUT_S, START_TIMEOUT_S, STARTING, free_port
 
 #: Headers about one connection, not about the message.
 _HOP_BY_HOP = {
@@ -42,24 +43,21 @@ class S3Server:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> S3Server:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        process = self._process
-
-        def is_over() -> bool:
-            with contextlib.suppress(OSError):
-                self._request("GET", "/")
-                return True
-            return process.poll() is not None
-
-        if not wait_until("moto's answer", is_over, STARTING) or process.poll() is not None:
-            self.stop()
-            raise RuntimeError("moto's server did not start; is moto[server] installed?")
+        with tempfile.TemporaryFile() as said:  # a line per request, too
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)],
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                start_new_session=True,
+            )
+            if not self._await_answer(self._process):
+                self.stop()
+                said.seek(0)
+                raise RuntimeError(
+                    "moto's server did not start (is moto[server] installed?); it said:\n"
+                    + said.read().decode(errors="replace")[-4000:]
+                )
         return self
 
     def stop(self) -> None:
@@ -80,8 +78,20 @@ class S3Server:
         text = self._request("GET", f"/{bucket}?list-type=2")[1].decode()
         return sorted(re.findall(r"<Key>(.*?)</Key>", text))
 
-    def _request(self, method: str, path: str) -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=START_TIMEOUT_S)
+    def _await_answer(self, process: subprocess.Popen[bytes]) -> bool:
+        def is_over() -> bool:
+            with contextlib.suppress(OSError):
+                # Who has the port otherwise may accept connections and never answer.
+                self._request("GET", "/", ANSWER_TIMEOUT_S)
+                return True
+            return process.poll() is not None
+
+        return wait_until("moto's answer", is_over, STARTING) and process.poll() is None
+
+    def _request(
+        self, method: str, path: str, timeout_s: float = START_TIMEOUT_S
+    ) -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout_s)
         try:
             connection.request(method, path)
             answer = connection.getresponse()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import socket
 import subprocess
 import urllib.request
 from pathlib import Path
 from typing import Any
 
 from .object_store import FaultyFront, S3Server
-from .servers import START_TIMEOUT_S, free_port
+from .servers import START_TIMEOUT_S, free_port, reserved_port
 
 _API = "/api/2.1/unity-catalog"
 
@@ -113,9 +113,6 @@ def _two_free_ports() -> int:
     """A free port whose next one is free too."""
     while True:
         port = free_port()
-        with socket.socket() as following:
-            try:
-                following.bind(("127.0.0.1", port + 1))
-            except (OSError, OverflowError):
-                continue
-        return port
+        with contextlib.suppress(OSError, OverflowError):
+            reserved_port(port + 1)
+            return port
