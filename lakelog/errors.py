@@ -401,7 +401,7 @@ class HotTierPausedError(LakelogError):
 
 
 class HotTierAccessError(LakelogError, PermissionError):
-    """Redis answered but refuses: wrong password, missing ACL right, read-only replica."""
+    """Redis answered but refuses: wrong password, missing ACL right."""
 
     where: str | None = None
 

@@ -215,6 +215,7 @@ class Wire:
         """
         connection = self._connection
         replies: list[Any] = []
+        is_demoted = False
         try:
             connection.send_packed_command(_writes(commands))
             for _ in commands:
@@ -225,9 +226,12 @@ class Wire:
                         replies.append(connection.read_response())
                 except ResponseError as error:
                     replies.append(error)
+                    is_demoted |= isinstance(error, ReadOnlyError)
         except BaseException as error:
             self._failed(error, is_first=not _any_executed(commands, replies))
             raise
+        if is_demoted:
+            self.drop()  # a server that steps down keeps it, while its name leads to another one
         return replies
 
     def begin(self, commands: Sequence[Command]) -> None:
@@ -869,7 +873,8 @@ _ABOVE_THE_END = (
     "equal or smaller than the target stream top item",
     "has exhausted the last possible ID",
 )
-_NOT_NOW = {"BUSY", "MISCONF", "NOREPLICAS", *_STRIPPED.values()}
+#: UNBLOCKED: it waited for news while the server became a replica.
+_NOT_NOW = {"BUSY", "MISCONF", "NOREPLICAS", "UNBLOCKED", *_STRIPPED.values()}
 
 
 def moved(error: object) -> bool:
@@ -891,10 +896,16 @@ def translate(error: Exception, where: str, key: str | None = None) -> LakelogEr
             "(lakelog archive), shorten local.retention.ms, or raise maxmemory",
             where=where,
         )
-    if isinstance(
-        error, (AuthenticationError, NoPermissionError, ReadOnlyError)
-    ) or _is_missing_right(error):
+    if isinstance(error, (AuthenticationError, NoPermissionError)) or _is_missing_right(error):
         return access_error(error, where)
+    if isinstance(error, ReadOnlyError):
+        return HotTierUnavailableError(
+            f"Redis at {where} is a read-only replica ({_reason(error)}); nothing was written. Try "
+            "again: after a failover its name leads to the new primary. If it goes on, connect to "
+            "the primary",
+            sent=False,
+            run_id=None,
+        )
     if code == "NOSCRIPT":
         return HotTierUnavailableError(
             f"Redis at {where} has started, taken over or lost its scripts since somebody who may "
@@ -932,9 +943,7 @@ def translate(error: Exception, where: str, key: str | None = None) -> LakelogEr
 
 
 def access_error(error: Exception, where: str) -> HotTierAccessError:
-    if isinstance(error, ReadOnlyError):
-        advice = "this is a read-only replica; connect to the primary"
-    elif isinstance(error, NoPermissionError) or _is_missing_right(error):
+    if isinstance(error, NoPermissionError) or _is_missing_right(error):
         advice = (
             "the user lacks a right. `lakelog acl ROLE --topic TOPIC` prints what a producer, "
             "consumer, reader, archiver or admin needs"

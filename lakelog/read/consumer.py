@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..errors import InvalidArgumentError
+from ..errors import InvalidArgumentError, LakelogError
 from ..groups.coordinator import GroupCoordinator
 from ..groups.membership import ConsumerGroupMetadata, Membership, Owner
 from ..offsets import AtTimestamp, Earliest, Latest, check_offset, timestamp_ms
@@ -34,6 +34,7 @@ from .deserializers import Deserializers
 from .following import Following, FollowsAll, FollowsGroup
 from .group_offsets import GroupOffsets, OnCommit
 from .lag import Lag
+from .outage import Outage
 from .policy import OffsetReset
 from .subscription import SeenTopics, Subscription
 from .topic_log import TopicLog
@@ -89,6 +90,7 @@ class Consumer:
         )
         self._following: Following | None = None  # None: partitions are assigned by hand
         self._records: Iterator[Record] | None = None  # of the iteration that goes on
+        self._outage = Outage()
         self._tracer = tracer()
 
     # -- which partitions, from where ------------------------------------------------------------
@@ -276,8 +278,9 @@ class Consumer:
             OffsetOutOfRangeError, NoOffsetForPartitionError: with auto_offset_reset ``none``.
             RecordDeserializationError: a deserializer failed. The position is that of the record,
                 so that it comes again unless you seek past it; what lies before is returned first.
-            LakelogError: a tier does not answer or is damaged. Positions stay; records of other
-                partitions are returned first.
+            LakelogError: a tier is damaged, or refuses this user. Positions stay; records of other
+                partitions are returned first. One that does not answer is asked again until the
+                time is over, and the log says so.
         """
         limit = self.config.max_poll_records if max_records is None else max_records
         polled = self._poll(timeout_ms, check_count("max_records", limit))
@@ -319,6 +322,8 @@ class Consumer:
 
         Raises:
             StopIteration: none came within ``consumer_timeout_ms``; a later call waits again.
+            LakelogError: nor is it known whether there are more, since a tier does not answer; see
+                `poll` for others.
             InvalidArgumentError: there is neither a subscription nor an assignment.
         """
         if self._records is None:
@@ -337,6 +342,8 @@ class Consumer:
         self._check_assigned()
         while len(self._reading) or self._following is not None:
             cursor = self._await(_deadline(self.config.consumer_timeout_ms))
+            if cursor is None and self._outage.error is not None:
+                raise self._outage.error  # there may be more
             if cursor is None:
                 return
             for _ in range(RECORDS_AT_ONCE):
@@ -526,23 +533,49 @@ class Consumer:
     def _await(self, deadline: float | None) -> Cursor | None:
         """The first cursor in turn that has a record at hand; None when the time is over.
 
+        While a tier does not answer, it is asked again until then.
+
         Raises:
             Exception: a cursor failed in an earlier call, or has failed now and no other is ready.
         """
-        self._reading.raise_failure()
+        until_s = inf if deadline is None else deadline
         while True:
-            self._follow(_left_ms(deadline))
-            self._reading.find_starts()
-            waker = None if self._following is None else self._following.waker
-            self._reading.wait_for_news(self._wait_ms(deadline), waker)
-            cursor = self._reading.ready()
+            if not self._outage.is_due:
+                cursor = self._reading.ready()
+                if cursor is not None or not self._outage.wait(until_s):
+                    return cursor
+            try:
+                cursor = self._look(deadline)
+            except LakelogError as error:
+                if self._following is not None and error in self._following.subscription.raised:
+                    raise
+                self._outage.began(error, f"reading {self._what()}")
+                cursor = self._reading.ready()
+            else:
+                self._outage.ended()
             if cursor is not None:
                 return cursor
-            if self._following is not None and self._following.are_gone(self._reading.active()):
-                continue
-            self._reading.raise_failure()
             if deadline is not None and time.monotonic() >= deadline:
                 return None
+
+    def _look(self, deadline: float | None) -> Cursor | None:
+        """As `_await`, but once: None as well when there is something to do before the deadline."""
+        self._reading.raise_failure()
+        self._follow(_left_ms(deadline))
+        self._reading.find_starts()
+        waker = None if self._following is None else self._following.waker
+        self._reading.wait_for_news(self._wait_ms(deadline), waker)
+        cursor = self._reading.ready()
+        if cursor is None and not (
+            self._following is not None and self._following.are_gone(self._reading.active())
+        ):
+            self._reading.raise_failure()
+        return cursor
+
+    def _what(self) -> str:
+        if self._following is not None:
+            return str(self._following.subscription)
+        return ", ".join(map(str, sorted(self._reading.partitions())[:5]))
 
     def _follow(self, timeout_ms: int) -> None:
         if self._offsets is not None:

@@ -45,6 +45,7 @@ class Subscription(Struct, frozen=True):
     names: frozenset[str] = frozenset()
     pattern: re.Pattern[str] | None = None
     listener: Any = None
+    raised: list[Exception] = []  # by the listener, the last time that it raised something
 
     @classmethod
     def of(cls, topics: Iterable[str], pattern: object, listener: object) -> Subscription:
@@ -82,16 +83,25 @@ class Subscription(Struct, frozen=True):
 
     def tell_revoked(self, partitions: Set[TopicPartition]) -> None:
         if partitions and self.listener is not None:
-            self.listener.on_partitions_revoked(set(partitions))
+            self._tell(self.listener.on_partitions_revoked, partitions)
 
     def tell_lost(self, partitions: Set[TopicPartition]) -> None:
         if partitions and self.listener is not None:
             told = getattr(self.listener, "on_partitions_lost", self.listener.on_partitions_revoked)
-            told(set(partitions))
+            self._tell(told, partitions)
 
     def tell_assigned(self, partitions: Set[TopicPartition]) -> None:
         if self.listener is not None:
-            self.listener.on_partitions_assigned(set(partitions))
+            self._tell(self.listener.on_partitions_assigned, partitions)
+
+    def _tell(
+        self, told: Callable[[set[TopicPartition]], object], partitions: Set[TopicPartition]
+    ) -> None:
+        try:
+            told(set(partitions))
+        except Exception as error:
+            self.raised[:] = [error]
+            raise
 
     def __str__(self) -> str:
         if self.pattern is not None:

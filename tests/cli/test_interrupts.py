@@ -1,4 +1,4 @@
-"""Ctrl-C, and a Redis that takes no more: a process says what it did, and leaves no traceback."""
+"""Ctrl-C, a Redis that takes no more or restarts: a process says so, and leaves no traceback."""
 
 from __future__ import annotations
 
@@ -170,3 +170,26 @@ def test_an_interrupt_while_it_starts_leaves_no_traceback(place: list[str]) -> N
         if wait_ms > 1_000 and said == "stopped\n":
             return
     raise AssertionError("it never ran")
+
+
+def test_who_follows_goes_on_after_a_restart_of_redis(
+    make_redis: Callable[..., RedisServer], tmp_path: Path
+) -> None:
+    server = make_redis(appendfsync="always")
+
+    def send(value: str) -> None:
+        with Lakelog.connect(server.url, tmp_path, engine="inline") as lake, lake.producer() as to:
+            to.send("t", value).result()
+
+    with Lakelog.connect(server.url, tmp_path, engine="inline") as lake:
+        lake.topics.create("t")
+    place = ["--redis", server.url, "--cold", str(tmp_path), "--engine", "inline"]
+    with running(*place, "consume", "t", "--follow", "-f", "%s\\n", "--max", "1") as process:
+        with server.client() as client:
+            eventually(lambda: client.info("clients")["blocked_clients"])
+        server.restart()
+        send("b")
+        shown, said = process.communicate(timeout=300)
+    assert (process.returncode, shown) == (0, "b\n")
+    assert "Traceback" not in said
+    assert "tried again" in said

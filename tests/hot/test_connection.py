@@ -275,9 +275,10 @@ def test_a_read_only_replica(make_redis, make_bench, make_batch):
         with primary.client() as asked:  # it counts a replica that has spoken, not one that loads
             eventually(lambda: asked.info("replication").get("slave0", {}).get("state") == "online")
     hot = HotLog.connect(replica.url)
-    with pytest.raises(HotTierAccessError, match="read-only replica"):
+    with pytest.raises(HotTierUnavailableError, match="connect to the primary") as refused:
         hot.append(bench.tp(), bench.topic.topic_id, make_batch([NOW_MS]))
-    with pytest.raises(HotTierAccessError, match="read-only replica"):
+    assert not refused.value.sent
+    with pytest.raises(HotTierUnavailableError, match="read-only replica"):
         hot.topics().create("more")
     assert hot.offsets([bench.tp()])[bench.tp()].log_end == 1
     bench.hot.close()

@@ -42,7 +42,7 @@ class FaultyNetwork:
 
     def __init__(self, server_port: int) -> None:
         self.plan: Callable[[], str] = lambda: "pass"
-        self._server_port = server_port
+        self.server_port = server_port  # where connections lead that are opened from now on
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.muted = threading.Event()  # set at the first answer that was swallowed
@@ -83,7 +83,7 @@ class FaultyNetwork:
                 _close(client)
                 continue
             try:
-                server = socket.create_connection(("127.0.0.1", self._server_port))
+                server = socket.create_connection(("127.0.0.1", self.server_port))
             except OSError:
                 _close(client)
                 continue

@@ -16,6 +16,7 @@ from lakelog.errors import (
     ConcurrentChangeError,
     ContradictionError,
     DeliveryError,
+    DeliveryPendingError,
     HotTierAccessError,
     HotTierFullError,
     HotTierPausedError,
@@ -299,6 +300,37 @@ def test_a_right_that_was_taken_away_fails_the_records_that_need_it(
             producer.send("t", b"b").result()
         client.execute_command("ACL", "SETUSER", "default", "+@all")
     assert producer.send("t", b"c").result().offset == 1
+
+
+@pytest.mark.parametrize("value_bytes", [10, 100_000], ids=["script", "transaction"])
+def test_records_outlive_a_planned_failover(
+    value_bytes, make_redis, make_network, make_tier, make_producer, redis_program
+):
+    """As behind a name of a managed Redis: the server that steps down keeps its connections."""
+    old, new = (make_redis(program=redis_program, **{"repl-diskless-sync-delay": 0}) for _ in "ab")
+    with new.client() as client:
+        client.replicaof("127.0.0.1", old.port)
+        eventually(lambda: client.info("replication")["master_link_status"] == "up")
+    network = make_network(old.port)
+    tier = make_tier(network.url)
+    tier.topics.create("t")
+    producer = make_producer(tier)
+    values = [b"%d" % n + bytes(value_bytes) for n in range(40)]
+    results = [producer.send("t", value) for value in values[:20]]
+    results[-1].result()
+    with old.client() as client:
+        client.execute_command("FAILOVER", "TO", "127.0.0.1", new.port)
+        eventually(lambda: client.info("replication")["role"] == "slave")
+    refused = producer.send("t", values[20])  # nobody has the new place yet
+    with pytest.raises(DeliveryPendingError):
+        refused.result(0.1)
+    network.server_port = new.port
+    results += [refused, *(producer.send("t", value) for value in values[21:])]
+    producer.close()
+    assert [make_tier(new.url).records("t")[n].offset for n in range(40)] == [
+        result.result().offset for result in results
+    ]
+    assert make_tier(new.url).values("t") == values
 
 
 def test_without_the_replicas_nothing_is_written(tier, make_producer):

@@ -33,6 +33,7 @@ from ...topic import check_topic_name
 from ...tracing.switch import tracer
 from ..consumer_config import check_count, check_timeout
 from ..deserializers import Deserializers
+from ..outage import Outage
 from ..subscription import SeenTopics
 from ..topic_log import TopicLog
 from .dead_letters import DeadLetters
@@ -98,6 +99,7 @@ class ShareConsumer:
         self._callback: OnAcknowledged | None = None
         self._untold: list[tuple[dict[TopicPartition, set[int]], LakelogError | None]] = []
         self._is_closed = False
+        self._outage = Outage()
         self._tracer = tracer()
 
     # -- which topics ----------------------------------------------------------------------------
@@ -155,9 +157,10 @@ class ShareConsumer:
                 were acknowledged; or nothing is subscribed to.
             RecordDeserializationError: a deserializer failed. The record was released; what lies
                 before it was returned first.
-            LakelogError: a tier does not answer or is damaged, or the dead-letter topic takes
+            LakelogError: a tier is damaged or refuses this user, or the dead-letter topic takes
                 nothing. What was acquired is given back; records of other partitions are returned
-                first.
+                first. A tier that does not answer is asked again until the time is over, and the
+                log says so.
         """
         limit = self.config.max_poll_records if max_records is None else max_records
         check_count("max_records", limit)
@@ -179,22 +182,41 @@ class ShareConsumer:
         )
 
     def _polled(self, limit: int, deadline: float) -> dict[TopicPartition, list[Record]]:
-        while True:
-            if self._failure is not None:
-                failure, self._failure = self._failure, None
-                raise failure
-            self._follow()
-            due_in_ms, waiting = self._take(limit)
-            found = {tp: one.hand_out() for tp, one in self._partitions.items() if one.coming}
-            if found:
-                for topic_partition, records in found.items():
-                    COUNTS.add(m.CONSUMED_RECORDS, len(records), topic_partition.topic)
+        while self._outage.wait(deadline):
+            try:
+                found = self._looked(limit, deadline)
+            except LakelogError as error:
+                names = ", ".join(sorted(self._names))
+                self._outage.began(error, f"taking from topics {names}")
+                continue
+            self._outage.ended()
+            if found is not None:
                 return found
-            left_ms = round((deadline - time.monotonic()) * 1000)
-            if self._failure is None and waiting is not None:
-                if left_ms <= 0:
-                    return {}
-                self._wait(waiting, min(left_ms, due_in_ms, _LOOK_MS))
+        return {}
+
+    def _looked(self, limit: int, deadline: float) -> dict[TopicPartition, list[Record]] | None:
+        """What there is, or nothing when the time is over; None: look again."""
+        self._raise_failure()
+        self._follow()
+        due_in_ms, waiting = self._take(limit)
+        found = {tp: one.hand_out() for tp, one in self._partitions.items() if one.coming}
+        if found:
+            for topic_partition, records in found.items():
+                COUNTS.add(m.CONSUMED_RECORDS, len(records), topic_partition.topic)
+            return found
+        self._raise_failure()
+        if waiting is None:
+            return None
+        left_ms = round((deadline - time.monotonic()) * 1000)
+        if left_ms <= 0:
+            return {}
+        self._wait(waiting, min(left_ms, due_in_ms, _LOOK_MS))
+        return None
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
 
     def acknowledge(self, record: Record, type_: AcknowledgeType = AcknowledgeType.ACCEPT) -> None:
         """Says what becomes of a record of an earlier poll; the next commit or poll sends it.

@@ -1,0 +1,162 @@
+"""A consumer outlives a Redis that restarts, fails over or is away for long, and says so."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakelog import Lakelog
+from lakelog.errors import HotTierAccessError, HotTierUnavailableError
+from lakelog.testing.eventually import LIVENESS_S, eventually
+from lakelog.testing.servers import RedisServer
+
+KINDS: dict[str, Callable[[Lakelog], Any]] = {
+    "alone": lambda lake: lake.consumer("orders", auto_offset_reset="earliest"),
+    "of a group": lambda lake: lake.consumer(
+        "orders", group_id="readers", auto_offset_reset="earliest"
+    ),
+    "of a share group": lambda lake: lake.share_consumer(
+        "orders", group_id="workers", share_auto_offset_reset="earliest"
+    ),
+}
+
+
+@pytest.fixture
+def server(make_redis: Callable[..., RedisServer]) -> RedisServer:
+    return make_redis(appendfsync="always")
+
+
+@pytest.fixture
+def lake(server: RedisServer, tmp_path: Path) -> Iterator[Lakelog]:
+    with Lakelog.connect(server.url, tmp_path / "cold", engine="inline") as lake:
+        lake.topics.create("orders", 1, {"retention.ms": -1})
+        yield lake
+
+
+def send(lake: Lakelog, *values: str) -> None:
+    with lake.producer() as producer:
+        for value in values:
+            producer.send("orders", value)
+
+
+def read(consumer: Any, count: int, timeout_ms: int = 60_000) -> list[bytes | None]:
+    found: list[bytes | None] = []
+    while len(found) < count:
+        for records in consumer.poll(timeout_ms).values():
+            found += [record.value for record in records]
+    return found
+
+
+class Meanwhile:
+    """What a call returns or raises, in a thread of its own."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self._outcome: list[Any] = []
+        self._thread = threading.Thread(target=self._run, args=(call,), daemon=True)
+        self._thread.start()
+
+    def _run(self, call: Callable[[], Any]) -> None:
+        try:
+            self._outcome.append(call())
+        except Exception as error:
+            self._outcome.append(error)
+
+    def outcome(self) -> Any:
+        self._thread.join(LIVENESS_S)
+        return self._outcome[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_that_waits_outlives_a_restart(kind: str, server: RedisServer, lake: Lakelog) -> None:
+    with KINDS[kind](lake) as consumer:
+        send(lake, "a")
+        assert read(consumer, 1) == [b"a"]
+        waiting = Meanwhile(lambda: read(consumer, 1))
+        with server.client() as client:
+            eventually(lambda: client.info("clients")["blocked_clients"])
+        server.restart()
+        send(lake, "b")
+        assert waiting.outcome() == [b"b"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_that_waits_outlives_a_failover(
+    kind: str, make_redis: Callable[..., RedisServer], server: RedisServer, lake: Lakelog
+) -> None:
+    """Redis breaks its wait off when the server becomes a replica, and reads on there."""
+    heir = make_redis(**{"repl-diskless-sync-delay": 0, "replicaof": f"127.0.0.1 {server.port}"})
+    with heir.client() as client:
+        eventually(lambda: client.info("replication")["master_link_status"] == "up")
+    with KINDS[kind](lake) as consumer, server.client() as client:
+        send(lake, "a")
+        assert read(consumer, 1) == [b"a"]
+        waiting = Meanwhile(lambda: read(consumer, 1))
+        eventually(lambda: client.info("clients")["blocked_clients"])
+        client.execute_command("FAILOVER", "TO", "127.0.0.1", heir.port)
+        eventually(lambda: client.info("replication")["role"] == "slave")
+        with heir.client() as promoted:
+            promoted.execute_command("FAILOVER", "TO", "127.0.0.1", server.port)
+        eventually(lambda: client.info("replication")["role"] == "master")
+        send(lake, "b")
+        assert waiting.outcome() == [b"b"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_poll_in_an_outage_finds_nothing_and_the_log_says_why(
+    kind: str, server: RedisServer, lake: Lakelog, caplog: pytest.LogCaptureFixture
+) -> None:
+    send(lake, "a")
+    with KINDS[kind](lake) as consumer:
+        assert read(consumer, 1) == [b"a"]
+        server.kill()
+        assert consumer.poll(0) == {}
+        assert consumer.poll(300) == {}
+        assert "Redis" in caplog.text
+        assert "tried again" in caplog.text
+        server.start()
+        send(lake, "b")
+        assert read(consumer, 1, timeout_ms=0) == [b"b"]
+        assert "succeeded after" in caplog.text
+
+
+def test_an_iteration_does_not_end_as_if_that_were_all(server: RedisServer, lake: Lakelog) -> None:
+    send(lake, "a", "b")
+    with lake.consumer("orders", auto_offset_reset="earliest", consumer_timeout_ms=100) as consumer:
+        assert [record.value for record in consumer] == [b"a", b"b"]
+        server.kill()
+        with pytest.raises(HotTierUnavailableError):
+            next(consumer)
+        server.start()
+        send(lake, "c")
+        assert [record.value for record in consumer] == [b"c"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_who_may_not_read_is_told_at_once(kind: str, server: RedisServer, lake: Lakelog) -> None:
+    send(lake, "a")
+    with KINDS[kind](lake) as consumer, server.client() as client:
+        assert read(consumer, 1) == [b"a"]
+        client.execute_command("ACL", "SETUSER", "default", "-xread", "-evalsha", "-evalsha_ro")
+        with pytest.raises(HotTierAccessError):
+            consumer.poll(60_000)
+        client.execute_command("ACL", "SETUSER", "default", "+@all")
+
+
+def test_what_a_listener_raises_is_not_taken_for_an_outage(lake: Lakelog) -> None:
+    class Listener:
+        def on_partitions_revoked(self, revoked: object) -> None:
+            pass
+
+        def on_partitions_assigned(self, assigned: object) -> None:
+            raise HotTierUnavailableError("of its own", sent=False, run_id=None)
+
+    send(lake, "a")
+    with lake.consumer(group_id="readers", auto_offset_reset="earliest") as consumer:
+        consumer.subscribe(["orders"], listener=Listener())
+        with pytest.raises(HotTierUnavailableError, match="of its own"):
+            read(consumer, 1)
+        assert read(consumer, 1) == [b"a"]
