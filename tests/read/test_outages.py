@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 from lakelog import Lakelog
 from lakelog.errors import HotTierAccessError, HotTierUnavailableError
@@ -51,6 +52,12 @@ def read(consumer: Any, count: int, timeout_ms: int = 60_000) -> list[bytes | No
     return found
 
 
+def is_followed(client: redis.Redis) -> bool:
+    """Whether the server counts a replica: it may hand over to it."""
+    info = client.info("replication")
+    return info["role"] == "master" and info.get("slave0", {}).get("state") == "online"
+
+
 class Meanwhile:
     """What a call returns or raises, in a thread of its own."""
 
@@ -89,9 +96,8 @@ def test_one_that_waits_outlives_a_failover(
 ) -> None:
     """Redis breaks its wait off when the server becomes a replica, and reads on there."""
     heir = make_redis(**{"repl-diskless-sync-delay": 0, "replicaof": f"127.0.0.1 {server.port}"})
-    with heir.client() as client:
-        eventually(lambda: client.info("replication")["master_link_status"] == "up")
     with KINDS[kind](lake) as consumer, server.client() as client:
+        eventually(lambda: is_followed(client))
         send(lake, "a")
         assert read(consumer, 1) == [b"a"]
         waiting = Meanwhile(lambda: read(consumer, 1))
@@ -99,6 +105,7 @@ def test_one_that_waits_outlives_a_failover(
         client.execute_command("FAILOVER", "TO", "127.0.0.1", heir.port)
         eventually(lambda: client.info("replication")["role"] == "slave")
         with heir.client() as promoted:
+            eventually(lambda: is_followed(promoted))
             promoted.execute_command("FAILOVER", "TO", "127.0.0.1", server.port)
         eventually(lambda: client.info("replication")["role"] == "master")
         send(lake, "b")
