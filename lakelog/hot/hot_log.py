@@ -14,6 +14,7 @@ from ..clock import Clock
 from ..codec import EntryId, ProducedBatch
 from ..config import KIB, MIB
 from ..errors import (
+    HotTierAccessError,
     HotTierUnavailableError,
     InvalidArgumentError,
     LakelogError,
@@ -298,7 +299,15 @@ class HotLog:
             "appendfsync": b"always",
             "no-appendfsync-on-rewrite": b"no",
         }
-        replies = server.call(*(("CONFIG", "GET", name) for name in needed))
+        try:
+            replies = server.call(*(("CONFIG", "GET", name) for name in needed))
+        except (HotTierUnavailableError, HotTierAccessError):
+            raise
+        except LakelogError as error:
+            raise InvalidArgumentError(
+                f"acks='fsync' asks for settings of {server.name}, which tells none, as where "
+                f"somebody else runs it ({error.message}); use acks='memory' or 'replicas=N'"
+            ) from error
         if not all(map(_says, replies, needed.values())):
             raise InvalidArgumentError(
                 "acks='fsync' needs appendonly yes, appendfsync always and "

@@ -27,6 +27,12 @@ class ServerInfo(Struct, frozen=True):
     appendfsync: str | None  # None: CONFIG GET is not allowed here
     snapshots: str | None  # the `save` setting; None likewise
     clock_skew_ms: int = 0  # see `clock_skew.skew_ms`
+    replicas: int = 0  # that are connected
+
+    @property
+    def takes_settings(self) -> bool:
+        """Whether CONFIG is allowed, as it is not where somebody else runs the server."""
+        return self.appendfsync is not None
 
     @property
     def memory(self) -> MemoryUse:
@@ -66,6 +72,7 @@ def server_info(server: Server) -> ServerInfo:
         appendfsync=setting(server, "appendfsync"),
         snapshots=setting(server, "save"),
         clock_skew_ms=skew,
+        replicas=int(info.get("connected_slaves", 0)),
     )
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from ..hot.hot_log import HotLog
     from ..hot.reachability import Way
+    from ..hot.server_info import ServerInfo
     from ..spark.reachability import Place
 
 OK, RISKY, MISSING, BROKEN = "ok", "risky", "missing", "broken"
@@ -238,16 +239,16 @@ def _servers(hot: HotLog) -> Iterator[Finding]:
             OK if good else BROKEN,
             "eviction",
             server.eviction_policy if good else f"{server.eviction_policy}: records may vanish",
-            None if good else "redis-cli CONFIG SET maxmemory-policy noeviction",
+            None if good else _set(server, "maxmemory-policy noeviction"),
         )
-        yield _persistence(server.append_only_file, server.appendfsync, server.snapshots)
+        yield _persistence(server)
         headroom = server.memory_headroom_bytes
         if headroom is None:
             yield Finding(
                 RISKY,
                 "maxmemory",
                 "no limit: the machine may run out of memory",
-                "redis-cli CONFIG SET maxmemory 4gb (or what the machine can spare)",
+                f"{_set(server, 'maxmemory 4gb')} (or what the machine can spare)",
             )
         else:
             good = headroom >= HEADROOM_SHARE * server.max_memory_bytes
@@ -266,19 +267,29 @@ def _servers(hot: HotLog) -> Iterator[Finding]:
         )
 
 
-def _persistence(append_only: bool, fsync: str | None, snapshots: str | None) -> Finding:
-    if append_only:
-        found = f"append-only file, appendfsync {fsync or 'unknown'}"
-        if fsync == "no":
-            return Finding(RISKY, "persistence", found, "redis-cli CONFIG SET appendfsync everysec")
-        return Finding(OK, "persistence", found)
-    found = f"snapshots only ({snapshots})" if snapshots else "none: a restart loses every record"
-    return Finding(
-        RISKY if snapshots else BROKEN,
-        "persistence",
-        found,
-        "redis-cli CONFIG SET appendonly yes, and in redis.conf",
-    )
+def _persistence(server: ServerInfo) -> Finding:
+    what = "persistence"
+    if server.append_only_file:
+        found = f"append-only file, appendfsync {server.appendfsync or 'unknown'}"
+        if server.appendfsync == "no":
+            return Finding(RISKY, what, found, _set(server, "appendfsync everysec"))
+        return Finding(OK, what, found)
+    mend = f"{_set(server, 'appendonly yes')}, and in redis.conf"
+    if not server.takes_settings:
+        mend = f"{_set(server, 'appendonly yes')}, or replicas and producers with acks=replicas=1"
+    if server.snapshots:
+        return Finding(RISKY, what, f"snapshots only ({server.snapshots})", mend)
+    if server.replicas:
+        found = f"{counted(server.replicas, 'replica')}: a restart of all loses every record"
+        return Finding(RISKY, what, found, mend)
+    return Finding(BROKEN, what, "none: a restart loses every record", mend)
+
+
+def _set(server: ServerInfo, setting: str) -> str:
+    """How a setting is made there."""
+    if server.takes_settings:
+        return f"redis-cli CONFIG SET {setting}"
+    return f"among the service's own settings (CONFIG is refused here): {setting}"
 
 
 def _topics(hot: HotLog) -> Iterator[Finding]:

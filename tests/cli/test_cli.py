@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 
 from lakelog.cli import main as cli
+from lakelog.testing.eventually import eventually
+from lakelog.testing.servers import RedisServer
 
 Run = Callable[..., str]
 
@@ -545,6 +547,29 @@ def test_doctor_tells_risks_and_what_mends_them(
     assert code == 1
     assert findings["eviction"]["state"] == "broken"
     assert findings["eviction"]["do"].endswith("maxmemory-policy noeviction")
+
+
+def test_doctor_knows_a_redis_that_somebody_else_runs(
+    make_redis: Callable[..., RedisServer], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def told(server: RedisServer) -> dict[str, Any]:
+        cli.main(["doctor", "--redis", server.url, "--output", "json"])
+        return {row["what"]: row for row in json.loads(capsys.readouterr().out)}
+
+    served = {"appendonly": "no", "repl-diskless-sync-delay": 0, "rename-command": 'CONFIG ""'}
+    server = make_redis(**served, **{"maxmemory-policy": "volatile-lru"})
+    found = told(server)
+    assert "the service's own settings" in found["eviction"]["do"]
+    assert found["persistence"]["state"] == "broken"
+    make_redis(replicaof=f"127.0.0.1 {server.port}")
+    with server.client() as client:
+        eventually(lambda: client.info("replication")["connected_slaves"])
+    found = told(server)
+    assert (found["persistence"]["state"], found["persistence"]["found"][:9]) == (
+        "risky",
+        "1 replica",
+    )
+    assert "acks=replicas=1" in found["persistence"]["do"]
 
 
 def test_doctor_does_not_look_from_spark_at_a_log_in_a_directory(
