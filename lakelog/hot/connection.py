@@ -12,12 +12,14 @@ from __future__ import annotations
 import hashlib
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
 from itertools import chain
+from math import inf
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import SplitResult, parse_qs, urlencode, urlsplit
@@ -197,6 +199,7 @@ class Wire:
     """One connection to one run of one server, held for one exchange."""
 
     def __init__(self, connection: RawConnection) -> None:
+        self.is_demoted = False  # the server has said that it is a replica
         self._connection = connection
         self._run: Run = connection.lakelog_run  # type: ignore[attr-defined]
 
@@ -215,7 +218,6 @@ class Wire:
         """
         connection = self._connection
         replies: list[Any] = []
-        is_demoted = False
         try:
             connection.send_packed_command(_writes(commands))
             for _ in commands:
@@ -226,11 +228,11 @@ class Wire:
                         replies.append(connection.read_response())
                 except ResponseError as error:
                     replies.append(error)
-                    is_demoted |= isinstance(error, ReadOnlyError)
+                    self.is_demoted |= isinstance(error, ReadOnlyError)
         except BaseException as error:
             self._failed(error, is_first=not _any_executed(commands, replies))
             raise
-        if is_demoted:
+        if self.is_demoted:
             self.drop()  # a server that steps down keeps it, while its name leads to another one
         return replies
 
@@ -345,6 +347,7 @@ class Server:
     name: str
     on_unreachable: Callable[[], None] = field(default=lambda: None, repr=False)
     transactions: bool | None = field(default=None, init=False)  # None: not known yet
+    _demoted_s: float = field(default=-inf, init=False)  # when it last said so, monotonic
 
     def __post_init__(self) -> None:
         options = dict(self.options)
@@ -378,7 +381,7 @@ class Server:
         """
         pool = pool or self._pool
         try:
-            connection = pool.take()
+            connection = self._taken(pool)
         except (AuthenticationError, AuthorizationError, NoPermissionError) as error:
             raise access_error(error, self.name) from error
         except (RedisError, OSError) as error:
@@ -395,13 +398,28 @@ class Server:
                 f"what answers there is no Redis: {_reason(error)}. Check the host and the "
                 "parameters after '?'"
             ) from error
+        wire = Wire(connection)
         try:
-            yield Wire(connection)
+            yield wire
         except HotTierUnavailableError:
             self.on_unreachable()
             raise
         finally:
+            if wire.is_demoted:
+                self._demoted_s = time.monotonic()
             pool.give_back(connection)
+
+    def _taken(self, pool: Pool) -> Any:
+        """A connection that was opened since the server was last found to be a replica."""
+        connection = pool.take()
+        if connection.lakelog_opened_s <= self._demoted_s:
+            try:
+                connection.disconnect()
+                connection.connect()
+            except BaseException:
+                pool.give_back(connection)
+                raise
+        return connection
 
     def _why_not(self, error: BaseException) -> str:
         """Why there is no connection, and what to do besides looking at the server."""
@@ -853,6 +871,7 @@ def _lacking(connection: RawConnection, run: Run) -> list[str]:
 def _greet(connection: RawConnection) -> Run:
     """Opens a connection for plain commands: asks which run of the server this is."""
     connection.on_connect()
+    connection.lakelog_opened_s = time.monotonic()  # type: ignore[attr-defined]
     connection.send_command("INFO", "server", "replication")
     run = Run.of(_text(connection.read_response()))
     connection.lakelog_run = run  # type: ignore[attr-defined]

@@ -450,7 +450,7 @@ class StickyProxy:
     """Keeps its clients' connections while the server behind it comes and goes."""
 
     def __init__(self, port):
-        self._port = port
+        self.port_behind = port
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -477,7 +477,7 @@ class StickyProxy:
             data = client.recv(1 << 20)
             if not data:
                 return
-            inside = inside or socket.create_connection(("127.0.0.1", self._port))
+            inside = inside or socket.create_connection(("127.0.0.1", self.port_behind))
             inside.sendall(data)
 
     def close(self):
@@ -502,6 +502,31 @@ def test_a_server_that_restarts_behind_a_proxy_is_noticed(make_redis, make_bench
     assert answer.base_offset == gap.end > 1
     assert answer.run_id != run_id
     hot.close()
+    proxy.close()
+
+
+def test_the_first_refusal_of_a_demoted_server_ends_all_its_connections(make_redis):
+    """They were opened before it stepped down, and its name may lead to another one by now."""
+    old, new = make_redis(), make_redis()
+    proxy = StickyProxy(old.port)
+    servers = connect(f"redis://127.0.0.1:{proxy.port}")
+    server = servers.for_key("key")
+
+    def runs():
+        with contextlib.ExitStack() as held:
+            return {held.enter_context(server.wire()).run_id for _ in range(5)}
+
+    before = runs()
+    with old.client() as client:
+        client.replicaof("127.0.0.1", new.port)
+    proxy.port_behind = new.port
+    assert runs() == before
+    with pytest.raises(HotTierUnavailableError, match="read-only replica"):
+        server.call(("SET", "key", "value"))
+    assert len(runs()) == 1
+    assert runs() != before
+    server.call(("SET", "key", "value"))
+    servers.close()
     proxy.close()
 
 
