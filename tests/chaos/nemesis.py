@@ -107,6 +107,8 @@ class Nemesis:
                 server.make_room()
             case "kill" | "stop", "master", ReplicatedCluster() as cluster:
                 return cluster.fail_over(draws, act.seconds, kill=what == "kill")
+            case "depose", "master", ReplicatedCluster() as cluster:
+                return cluster.depose(draws)
             case "store", how, _ if self.store is not None:
                 said = self.store.fail(how, draws)
                 ending.wait(act.seconds)

@@ -16,7 +16,7 @@ from typing import Any
 
 import redis
 
-from lakelog.back_off import wait_until
+from lakelog.back_off import POLL, wait_until
 from lakelog.testing.object_store import Fault, FaultyFront, S3Server, s3_options
 from lakelog.testing.servers import STARTING, RedisServer
 
@@ -239,6 +239,23 @@ class ReplicatedCluster:
         self.losses.append(Span(began_s - EVERYSEC_HELD_BACK_S, time.monotonic()))
         self.restarts += 1
         return f"node {number}, {'killed' if kill else 'stopped'} for {seconds:.1f} s"
+
+    def depose(self, draws: random.Random) -> str:
+        """A master hands over to its replica, as for a planned stop: nothing may be lost by that.
+
+        Its clients' connections stay open.
+        """
+        self._await(self._is_whole)
+        number = draws.choice([n for n, node in enumerate(self._nodes) if _is_master(node)])
+        port = self._nodes[number].port
+        heir = next(node for node in self._nodes if _replication(node).get("master_port") == port)
+        self.restarts += 1
+        while not _is_master(heir):
+            _ask(heir, "CLUSTER FAILOVER")
+            # It gives up after five seconds.
+            wait_until("a new master", lambda: _is_master(heir), POLL.within(6.0))
+        self._await(self._is_whole)
+        return f"node {number}"
 
     def _masters(self) -> set[int]:
         return {node.port for node in self._nodes if _is_master(node)}

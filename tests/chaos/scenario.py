@@ -183,7 +183,10 @@ SCENARIOS: Mapping[str, Scenario] = {
         "cluster",
         ("memory", "replicas=1"),
         ("replicas=1",),
-        (_PROCESSES, Lane(("kill-master", "stop-master"), pause_s=6.0, longest_s=8.0)),
+        (
+            _PROCESSES,
+            Lane(("kill-master", "stop-master", "depose-master"), pause_s=6.0, longest_s=8.0),
+        ),
         {},
     ),
     "clock": Scenario(
