@@ -10,11 +10,13 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from .. import compute as pc
+from ..back_off import Tries
 from ..config import MIB
 from ..errors import (
     ContradictionError,
     CorruptRecordError,
     DecryptionError,
+    HotTierUnavailableError,
     MissingFileError,
     TrimmedError,
 )
@@ -70,6 +72,38 @@ def fetches(
                 yield tiers.values.of_step(topic_partition, _before(step, error.row, error.offset))
             raise
         yield opened
+
+
+def range_fetches(
+    tiers: Tiers,
+    topic_partition: TopicPartition,
+    offset: int,
+    end: int,
+    *,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    seen: Look | None = None,
+) -> Iterator[Fetched]:
+    """As `fetches`, of a range that is read as a whole.
+
+    Once it has begun, a Redis that does not answer is asked again for `PATIENCE_S`, as a store is
+    by itself: who reads for an hour outlives a restart or a failover. Before, it is told at once.
+    """
+    tries: Tries | None = None  # nothing failed since the last step
+    at = offset
+    while at < end:
+        try:
+            for step in fetches(tiers, topic_partition, at, end, max_bytes=max_bytes, seen=seen):
+                at = step.next_offset
+                if tries is not None:
+                    tries.succeeded()
+                    tries = None
+                yield step
+        except HotTierUnavailableError as error:
+            if at == offset:
+                raise
+            tries = tries or Tries(f"reading {topic_partition}")
+            tries.wait(error)
+            seen = None
 
 
 def _before(step: Fetched, row: int, offset: int) -> Fetched:

@@ -8,7 +8,7 @@ from itertools import chain
 import pyarrow as pa
 
 from ..record import RECORDS, Record, RecordRows, TopicPartition
-from .fetch import fetches
+from .fetch import range_fetches
 from .tiers import Tiers
 from .where import Always, Where, is_all, matching, parse, write
 
@@ -17,7 +17,7 @@ class RangeRead:
     """The records of [start_offset, end_offset), read again by each iteration.
 
     Iterating gives `RECORDS` batches in bounded memory. A record that the log held when the
-    iteration began is there, or the iteration raises; see `fetches` for the errors. Only what
+    iteration began is there, or the iteration raises; see `range_fetches` for the errors. Only what
     compaction removes meanwhile may be there or not.
     """
 
@@ -38,7 +38,7 @@ class RangeRead:
         self.end_offset = end_offset  # exclusive
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        for step in fetches(
+        for step in range_fetches(
             self._tiers,
             self.topic_partition,
             self.start_offset,

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..errors import InvalidArgumentError
 from ..record import MAX_OFFSET, RECORDS, OffsetRange, TopicPartition
-from .fetch import fetches
+from .fetch import range_fetches
 from .stretches import Stretch, stretches
 from .tiers import Tiers
 
@@ -33,7 +33,7 @@ def sample(tiers: Tiers, n: int, seed: int) -> pa.Table:
     taken = 0
     for wanted, partition, part in _parts(found, n, random.Random(seed)):
         topic_partition = TopicPartition(tiers.topic.name, partition)
-        for step in fetches(tiers, topic_partition, part.start, part.end):
+        for step in range_fetches(tiers, topic_partition, part.start, part.end):
             rows = step.records.slice(0, wanted - taken)
             taken += rows.num_rows
             numbers = pa.repeat(pa.scalar(partition, pa.int32()), rows.num_rows)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ..errors import MissingFileError
 from ..record import Fetched, TopicPartition
-from .fetch import fetches
+from .fetch import range_fetches
 from .found import FOUND, Place, with_partition
 from .stretches import Piece, piece_at, pieces, record_count
 from .tiers import SegmentedLook, Tiers
@@ -237,7 +237,7 @@ class Scan:
         return parts
 
     def _fetches(self, start: int, end: int) -> Iterator[Fetched]:
-        return fetches(
+        return range_fetches(
             self._tiers,
             self.topic_partition,
             start,

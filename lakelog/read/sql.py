@@ -34,7 +34,7 @@ from msgspec import Struct
 from .. import compute as pc
 from ..errors import InvalidArgumentError, MissingExtraError
 from ..record import HEADERS_TYPE
-from .fetch import fetches
+from .fetch import range_fetches
 from .stretches import Piece, pieces
 from .tiers import Tiers
 
@@ -254,7 +254,7 @@ class _TopicTable(ds.Dataset):  # type: ignore[misc]
         try:
             tiers, parts = self._seen
             for partition, start, end in _joined(may_match(parts, condition)):
-                for step in fetches(tiers, tiers.topic.partition(partition), start, end):
+                for step in range_fetches(tiers, tiers.topic.partition(partition), start, end):
                     if step.records.num_rows:
                         yield _as_table(step.records, partition)
         except Exception as error:

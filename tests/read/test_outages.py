@@ -167,3 +167,21 @@ def test_what_a_listener_raises_is_not_taken_for_an_outage(lake: Lakelog) -> Non
         with pytest.raises(HotTierUnavailableError, match="of its own"):
             read(consumer, 1)
         assert read(consumer, 1) == [b"a"]
+
+
+def test_a_read_that_has_begun_goes_on_and_one_that_has_not_says_so(
+    server: RedisServer, lake: Lakelog
+) -> None:
+    values = [b"%d" % n + bytes(300_000) for n in range(40)]
+    with lake.producer() as producer:
+        producer.send_batch("orders", values)
+    log = lake.log("orders").read(0, max_bytes=1)
+    batches = iter(log)
+    found = [next(batches)]
+    server.kill()
+    with pytest.raises(HotTierUnavailableError):
+        next(iter(log))
+    reading = Meanwhile(lambda: list(batches))
+    server.start()
+    found += reading.outcome()
+    assert [value for batch in found for value in batch.column("value").to_pylist()] == values
