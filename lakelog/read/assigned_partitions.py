@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 
-from ..errors import InvalidArgumentError
+from ..errors import InvalidArgumentError, LakelogError
 from ..hot.arrivals import Arrival
 from ..hot.waker import Waker
 from ..record import RecordRows, TopicPartition
 from .cursor import Cursor
+from .outage import is_outage
 from .policy import OffsetReset
 from .read_ahead import ReadAhead
 from .topic_log import TopicLog
@@ -177,14 +178,26 @@ class AssignedPartitions:
             if all_idle and not news and not is_woken:
                 _look_where_nothing_came(active)
 
+    def away(self) -> LakelogError | None:
+        """Why one cannot go on for now: a tier that it reads does not answer."""
+        failures = (cursor.failure for cursor in self.active() if cursor.failure is not None)
+        return next(filter(is_outage, failures), None)
+
+    def ask_again(self) -> None:
+        """Those that stopped since a tier did not answer go on."""
+        for cursor in self:
+            if is_outage(cursor.failure):
+                cursor.failure = None
+
     def raise_failure(self) -> None:
-        """Raises what stopped a cursor, once.
+        """Raises what stopped a cursor, once; of an outage, see `away`.
 
         Raises:
             Exception: the failure of the first that has one.
         """
         for cursor in self.active():
-            cursor.raise_failure()
+            if not is_outage(cursor.failure):
+                cursor.raise_failure()
 
 
 def _look_where_nothing_came(cursors: list[Cursor]) -> None:

@@ -552,7 +552,11 @@ class Consumer:
                 self._outage.began(error, f"reading {self._what()}")
                 cursor = self._reading.ready()
             else:
-                self._outage.ended()
+                away = self._reading.away()
+                if away is None:
+                    self._outage.ended()
+                else:  # one of several stores: the others' records are given meanwhile
+                    self._outage.began(away, f"reading {self._what()}")
             if cursor is not None:
                 return cursor
             if deadline is not None and time.monotonic() >= deadline:
@@ -560,6 +564,8 @@ class Consumer:
 
     def _look(self, deadline: float | None) -> Cursor | None:
         """As `_await`, but once: None as well when there is something to do before the deadline."""
+        if self._outage.error is not None:
+            self._reading.ask_again()
         self._reading.raise_failure()
         self._follow(_left_ms(deadline))
         self._reading.find_starts()

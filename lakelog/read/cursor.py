@@ -127,7 +127,11 @@ class Cursor:
         return self._ahead is not None
 
     def try_fill(self) -> bool:
-        """As `fill`, but an error is kept as the cursor's failure."""
+        """As `fill`, but an error is kept as the cursor's failure, and until that is raised or
+        dropped nothing is read.
+        """
+        if self.failure is not None:
+            return False
         try:
             return self.fill()
         except Exception as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import TypeGuard
 
 from ..back_off import BackOff, Tries
 from ..errors import ColdTierUnavailableError, HotTierUnavailableError, LakelogError
@@ -10,6 +11,11 @@ from ..errors import ColdTierUnavailableError, HotTierUnavailableError, LakelogE
 #: How often a tier that is away is asked. Source: Kafka's ``reconnect.backoff.ms`` and
 #: ``reconnect.backoff.max.ms``.
 ASK_AGAIN = BackOff(0.05, 1.0)
+
+
+def is_outage(error: object) -> TypeGuard[LakelogError]:
+    """Whether it says that a tier does not answer."""
+    return isinstance(error, (HotTierUnavailableError, ColdTierUnavailableError))
 
 
 class Outage:
@@ -28,7 +34,7 @@ class Outage:
         Raises:
             LakelogError: the error, if asking again is of no use.
         """
-        if not isinstance(error, (HotTierUnavailableError, ColdTierUnavailableError)):
+        if not is_outage(error):
             raise error
         self._tries = self._tries or Tries(what, ASK_AGAIN)
         self._tries.failed(error)

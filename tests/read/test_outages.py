@@ -6,13 +6,17 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import redis
 
-from lakelog import Lakelog
+from lakelog import Lakelog, back_off
+from lakelog.cold.store import object_store
 from lakelog.errors import HotTierAccessError, HotTierUnavailableError
+from lakelog.record import Record, TopicPartition
 from lakelog.testing.eventually import LIVENESS_S, eventually
+from lakelog.testing.object_store import Fault, FaultyFront, s3_options
 from lakelog.testing.servers import RedisServer
 
 KINDS: dict[str, Callable[[Lakelog], Any]] = {
@@ -46,10 +50,17 @@ def send(lake: Lakelog, *values: str) -> None:
 
 def read(consumer: Any, count: int, timeout_ms: int = 60_000) -> list[bytes | None]:
     found: list[bytes | None] = []
-    while len(found) < count:
-        for records in consumer.poll(timeout_ms).values():
-            found += [record.value for record in records]
+
+    def has_all() -> bool:
+        found.extend(_values(consumer.poll(timeout_ms)))
+        return len(found) >= count
+
+    eventually(has_all)
     return found
+
+
+def _values(polled: dict[TopicPartition, list[Record]]) -> list[bytes | None]:
+    return [record.value for records in polled.values() for record in records]
 
 
 def is_followed(client: redis.Redis) -> bool:
@@ -185,3 +196,34 @@ def test_a_read_that_has_begun_goes_on_and_one_that_has_not_says_so(
     server.start()
     found += reading.outcome()
     assert [value for batch in found for value in batch.column("value").to_pylist()] == values
+
+
+def test_a_topic_whose_store_is_away_holds_up_neither_the_others_nor_the_group(
+    server: RedisServer, s3_front: FaultyFront, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick = {"max_retries": "1", "backoff_config.init_backoff": "10ms"}
+    monkeypatch.setattr(object_store, "DELTA_RETRIES", {**object_store.DELTA_RETRIES, **quick})
+    monkeypatch.setattr(object_store, "S3_ATTEMPTS", 1)
+    monkeypatch.setattr(back_off, "ASK_AGAIN", back_off.ASK_AGAIN.within(0.02))
+    options = s3_options(s3_front.url)
+    root = f"s3://lakelog/{uuid4().hex}"
+    with Lakelog.connect(server.url, root, storage_options=options, engine="inline") as lake:
+        lake.topics.create("old", 1, {"retention.ms": -1, "local.retention.ms": 0})
+        lake.topics.create("orders", 2, {"retention.ms": -1})
+        with lake.producer() as producer:
+            producer.send("old", "a")
+        lake.archive()
+        s3_front.inject(*(Fault(how, "/old/", status=503, times=None) for how in ("GET", "HEAD")))
+
+        def member() -> Any:
+            return lake.consumer("old", "orders", group_id="readers", auto_offset_reset="earliest")
+
+        with member() as first, member() as second:
+            eventually(lambda: first.poll(0) == {} and first.assignment())
+            send(lake, "b")
+            assert read(first, 1, timeout_ms=10) == [b"b"]
+            send(lake, "c")
+            assert read(first, 1, timeout_ms=10) == [b"c"]
+            eventually(lambda: first.poll(0) == second.poll(0) == {} and second.assignment())
+            s3_front.inject()
+            eventually(lambda: [*_values(first.poll(0)), *_values(second.poll(0))] == [b"a"])
