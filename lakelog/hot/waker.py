@@ -17,7 +17,8 @@ class Waker:
         for end in (self._reads, self._writes):
             os.set_blocking(end, False)
         self.is_set = False
-        weakref.finalize(self, _close, self._reads, self._writes)
+        # Not when the process ends: a heartbeat that still runs may set it until its last moment.
+        weakref.finalize(self, _close, self._reads, self._writes).atexit = False
 
     def set(self) -> None:
         """End the wait."""

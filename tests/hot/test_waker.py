@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
+import sys
 
 from lakelog.hot.waker import Waker
 
@@ -28,3 +30,16 @@ def test_it_is_waited_for_in_a_process_of_many_open_files():
         for one in opened:
             os.close(one)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_it_can_be_set_until_the_process_is_gone():
+    """As by the heartbeats of a group, whose thread nobody waits for at the end."""
+    program = """
+import atexit
+made = []
+atexit.register(lambda: made[0].set())  # called last
+from lakelog.hot.waker import Waker
+made.append(Waker())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
