@@ -228,7 +228,7 @@ class Wire:
                         replies.append(connection.read_response())
                 except ResponseError as error:
                     replies.append(error)
-                    self.is_demoted |= isinstance(error, ReadOnlyError)
+                    self.is_demoted |= _says_demoted(error)
         except BaseException as error:
             self._failed(error, is_first=not _any_executed(commands, replies))
             raise
@@ -259,6 +259,7 @@ class Wire:
                 raise BrokenPipeError("the connection was closed")
             return self._connection.read_response()
         except ResponseError as error:
+            self.is_demoted |= _says_demoted(error)
             return error
         except BaseException as error:
             self._failed(error, is_first=True)
@@ -297,6 +298,11 @@ class Wire:
         """
         command = "EVALSHA_RO" if "no-writes" in SCRIPTS[name] else "EVALSHA"
         return (command, script_sha(name, self._run), len(keys), *keys, *args)
+
+
+def _says_demoted(error: ResponseError) -> bool:
+    """Whether a server that refuses is a replica, perhaps since just now."""
+    return isinstance(error, ReadOnlyError) or _code(error) == "UNBLOCKED"
 
 
 def _any_executed(commands: Sequence[Command], replies: Sequence[Any]) -> bool:
@@ -484,7 +490,9 @@ class Server:
         """Runs scripts, then plain commands, in one round trip on one connection.
 
         A script that the server does not know (a failover behind a proxy, SCRIPT FLUSH) was not
-        executed: the connection is opened again, which loads it under the server's run id.
+        executed: the connection is opened again, which loads it under the server's run id. One that
+        a replica refuses is sent once more on a new connection, which leads to the new primary if
+        the name does by now.
 
         Returns:
             The run id that answered, and the replies, with error replies in their place.
@@ -493,7 +501,8 @@ class Server:
             with self.wire() as wire:
                 replies = _in_turn(wire, calls, then)
                 unknown = sum(isinstance(reply, NoScriptError) for reply in replies)
-                if unknown < len(calls) or attempt == 2:
+                refused = sum(isinstance(reply, ReadOnlyError) for reply in replies)
+                if unknown + refused < len(calls) or attempt == (1 if refused else 2):
                     break
                 wire.drop()
         return wire.run_id, replies

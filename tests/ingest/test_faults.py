@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -302,16 +303,21 @@ def test_a_right_that_was_taken_away_fails_the_records_that_need_it(
     assert producer.send("t", b"c").result().offset == 1
 
 
+def follow(old, new):
+    """Makes a server the replica of another, to which that can hand over: both say so."""
+    with new.client() as replica, old.client() as primary:
+        replica.replicaof("127.0.0.1", old.port)
+        eventually(lambda: replica.info("replication")["master_link_status"] == "up")
+        eventually(lambda: primary.info("replication").get("slave0", {}).get("state") == "online")
+
+
 @pytest.mark.parametrize("value_bytes", [10, 100_000], ids=["script", "transaction"])
 def test_records_outlive_a_planned_failover(
     value_bytes, make_redis, make_network, make_tier, make_producer, redis_program
 ):
     """As behind a name of a managed Redis: the server that steps down keeps its connections."""
     old, new = (make_redis(program=redis_program, **{"repl-diskless-sync-delay": 0}) for _ in "ab")
-    with new.client() as client:
-        client.replicaof("127.0.0.1", old.port)
-    with old.client() as client:
-        eventually(lambda: client.info("replication").get("slave0", {}).get("state") == "online")
+    follow(old, new)
     network = make_network(old.port)
     tier = make_tier(network.url)
     tier.topics.create("t")
@@ -332,6 +338,32 @@ def test_records_outlive_a_planned_failover(
         result.result().offset for result in results
     ]
     assert make_tier(new.url).values("t") == values
+
+
+def test_calls_after_a_planned_failover_are_refused_by_none_of_the_old_connections(
+    make_redis, make_network, make_tier, redis_program
+):
+    """Whoever asks once only, such as a commit, is served as soon as the name leads elsewhere."""
+    old, new = (make_redis(program=redis_program, **{"repl-diskless-sync-delay": 0}) for _ in "ab")
+    follow(old, new)
+    network = make_network(old.port)
+    tier = make_tier(network.url)
+    together = threading.Barrier(8)
+    names = [f"t{n}" for n in range(8)]
+
+    def at_once(call):
+        together.wait()
+        return call()
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda _: at_once(tier.topics.list), range(8)))
+        with old.client() as client:
+            client.execute_command("FAILOVER", "TO", "127.0.0.1", new.port)
+        with new.client() as client:  # the last to know
+            eventually(lambda: client.info("replication")["role"] == "master")
+        network.server_port = new.port
+        list(threads.map(lambda name: at_once(lambda: tier.topics.create(name)), names))
+    assert sorted(topic.name for topic in make_tier(new.url).topics.list()) == names
 
 
 def test_without_the_replicas_nothing_is_written(tier, make_producer):
