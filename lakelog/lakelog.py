@@ -172,7 +172,8 @@ class Lakelog(ColdLog):
         """Connects to a Redis and a cold root; without a Redis, to what is archived there.
 
         Args:
-            redis_url: ``redis://``, ``rediss://`` or ``unix://``; ``?cluster=true`` for a cluster.
+            redis_url: ``redis://``, ``rediss://`` or ``unix://``; ``?cluster=true`` for a cluster,
+                of which it may name several servers, with commas between them.
                 None: a `ColdLog`, which reads what is archived and cleans it up.
             cold: a folder, an object store's URL, or ``catalog.schema`` for tables by name, which
                 only Spark writes and reads. None: only untiered topics can be used.

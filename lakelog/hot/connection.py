@@ -10,11 +10,12 @@ a server that restarted or was promoted does not know them until a client has ma
 from __future__ import annotations
 
 import hashlib
+import re
 import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
@@ -638,13 +639,26 @@ class SingleServer:
         self._server.close()
 
 
-class ClusterServers:
-    """Keys are spread over the primaries of a Redis Cluster by slot."""
+Address = tuple[str, int]
 
-    def __init__(self, options: dict[str, Any], name: str) -> None:
-        self._options = options
+#: By the servers that a URL names, all of their cluster that this process was told of last: what
+#: connects anew must not depend on the few that a URL names.
+_TOLD: dict[tuple[Address, ...], Sequence[Address]] = {}
+
+
+class ClusterServers:
+    """Keys are spread over the primaries of a Redis Cluster by slot.
+
+    Args:
+        seeds: the options of those servers of it that the URL names.
+        name: of the cluster, for errors.
+    """
+
+    def __init__(self, seeds: Sequence[dict[str, Any]], name: str) -> None:
+        self._options = seeds[0]
         self._name = name
-        self._seed = Server(options, name)
+        self._named = tuple(_address(options) for options in seeds)
+        self._seeds = [Server(options, name) for options in seeds]
         self._is_stale = False  # a server did not answer: another may have taken over its slots
         self._lock = threading.Lock()
         self._servers: dict[tuple[str, int], Server] = {}
@@ -679,60 +693,96 @@ class ClusterServers:
 
     def refresh(self) -> None:
         """Reads the slot map again, from any server that answers."""
-        seeds = [*self._servers.values(), self._seed]
         self._is_stale = False
-        error: LakelogError | None = None
-        for seed in seeds:
+        errors: list[HotTierUnavailableError] = []
+        for seed in self._all_known():
             try:
                 reply = seed.call(("CLUSTER", "SLOTS"))[0]
             except HotTierUnavailableError as unavailable:
-                error = unavailable
+                errors.append(unavailable)
                 continue
             with self._lock:
                 self._slots = [
-                    (int(first), int(last), self._server(primary, seed))
+                    (int(first), int(last), self._server(_told(primary, seed)))
                     for first, last, primary, *_ in reply
                 ]
+                _TOLD[self._named] = [_told(node, seed) for _, _, *nodes in reply for node in nodes]
                 self._is_stale = False  # some seeds did not answer, but this one did
             return
-        raise error or AssertionError("a cluster has a seed")
+        raise errors[-1].changed(
+            message=f"{errors[-1].message}. No other server of the cluster answers, or none is "
+            "known: the URL may name several, as redis://a:6379,b:6379?cluster=true"
+        )
+
+    def _all_known(self) -> Iterator[Server]:
+        """Those in use first, then those that the URL names, and last what was told of before."""
+        seen = {*self._servers, *self._named}
+        yield from [*self._servers.values(), *self._seeds]
+        for address in _TOLD.get(self._named, ()):
+            if address not in seen:
+                with closing(self._opened(address)) as server:
+                    yield server
 
     def _mark_stale(self) -> None:
         self._is_stale = True
 
-    def _server(self, primary: Sequence[Any], seed: Server) -> Server:
-        host = _text(primary[0]) or seed.options["host"]  # empty: the address it was reached by
-        address = (host, int(primary[1]))
+    def _server(self, address: Address) -> Server:
         if address not in self._servers:
-            options = {**self._options, "host": address[0], "port": address[1]}
-            self._servers[address] = Server(options, f"{address[0]}:{address[1]}", self._mark_stale)
+            self._servers[address] = self._opened(address)
         return self._servers[address]
 
+    def _opened(self, address: Address) -> Server:
+        host, port = address
+        options = {**self._options, "host": host, "port": port}
+        return Server(options, f"{host}:{port}", self._mark_stale)
+
     def close(self) -> None:
-        for server in (self._seed, *self._servers.values()):
+        for server in (*self._seeds, *self._servers.values()):
             server.close()
+
+
+def _address(options: Mapping[str, Any]) -> Address:
+    return options["host"], options["port"]
+
+
+def _told(node: Sequence[Any], seed: Server) -> Address:
+    """Where a server is, as another of its cluster says."""
+    # Empty: the address that the other was reached by.
+    return _text(node[0]) or seed.options["host"], int(node[1])
 
 
 def connect(url: str, password: str | None = None) -> Servers:
     """The servers behind a URL: ``redis://``, ``rediss://`` (TLS) or ``unix://``.
 
-    ``?cluster=true`` says that it is one node of a Redis Cluster; other query parameters are
-    redis-py's (``ssl_ca_certs=…``, ``socket_timeout=…``).
+    ``?cluster=true`` says that it is one node of a Redis Cluster, or several with commas between
+    them, of which one has to answer; other query parameters are redis-py's (``ssl_ca_certs=…``,
+    ``socket_timeout=…``).
 
     Raises:
         InvalidArgumentError: not such a URL.
     """
-    options, is_cluster = connection_options(url, password)
+    urls = _of_each_host(url)
+    options, is_cluster = connection_options(urls[0], password)
     name = mask(url)
-    return ClusterServers(options, name) if is_cluster else SingleServer(options, name)
+    if is_cluster:
+        return ClusterServers([connection_options(one, password)[0] for one in urls], name)
+    if len(urls) > 1:
+        raise InvalidArgumentError(
+            f"{name!r} names several hosts, which only a Redis Cluster has: add ?cluster=true, or "
+            "name the primary alone"
+        )
+    return SingleServer(options, name)
 
 
 def connection_options(url: str, password: str | None = None) -> tuple[dict[str, Any], bool]:
     """The arguments for redis-py, and whether the URL says that it is a Redis Cluster.
 
+    Of one that names several hosts, those of the first.
+
     Raises:
         InvalidArgumentError: see `connect`.
     """
+    url = _of_each_host(url)[0]
     parts = _split(url)
     if parts is None or parts.scheme not in {"redis", "rediss", "unix"}:
         raise InvalidArgumentError(
@@ -769,6 +819,17 @@ def connection_options(url: str, password: str | None = None) -> tuple[dict[str,
             "none that redis-py takes. Percent-encode special characters in the password"
         ) from None
     return options, is_cluster
+
+
+def _of_each_host(url: str) -> list[str]:
+    """A URL that names several hosts, as one for each."""
+    scheme, slashes, rest = url.partition("://") if isinstance(url, str) else ("", "", "")
+    network = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    credentials, at, hosts = network.rpartition("@")
+    if not slashes or "," not in hosts:
+        return [url]
+    path = rest[len(network) :]
+    return [f"{scheme}://{credentials}{at}{host}{path}" for host in hosts.split(",")]
 
 
 _TCP_OPTIONS = {

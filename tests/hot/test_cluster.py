@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 
 import pytest
@@ -9,11 +10,17 @@ import redis
 from msgspec.structs import replace
 from redis.crc import key_slot
 
-from lakelog.errors import HotTierUnavailableError, LakelogError, RecoveryNeededError
+from lakelog.errors import (
+    HotTierUnavailableError,
+    InvalidArgumentError,
+    LakelogError,
+    RecoveryNeededError,
+)
 from lakelog.hot import AppendResult, HotLog
+from lakelog.hot.connection import connect
 from lakelog.hot.keys import Keys
 from lakelog.testing.eventually import eventually
-from lakelog.testing.servers import RedisServer
+from lakelog.testing.servers import RedisClusterServers, RedisServer, free_port
 
 NOW_MS = 1_700_000_000_000
 PARTITIONS = 12
@@ -260,6 +267,31 @@ def test_a_server_that_went_is_looked_for_anew(bench, redis_cluster, make_batch)
     for p in there:
         assert bench.hot.recover(bench.tp(p), 1).log_end >= GAP
     assert not any(isinstance(a, LakelogError) for a in try_all())
+
+
+def test_what_a_url_names_may_be_gone_as_long_as_another_is_known(tmp_path):
+    cluster = RedisClusterServers(tmp_path).start()
+    try:
+        first, second, _ = cluster.nodes
+        with contextlib.closing(connect(cluster.url)) as servers:
+            there = {server.name for server in servers.all()}
+        first.kill()  # with nobody to take its slots over
+        with contextlib.closing(connect(cluster.url)) as servers:
+            assert {server.name for server in servers.all()} == there
+        named = f"redis://127.0.0.1:{{}},127.0.0.1:{second.port}?cluster=true"
+        with contextlib.closing(connect(named.format(first.port))) as servers:
+            assert {server.name for server in servers.all()} == there
+        nobody = f"redis://127.0.0.1:{free_port()},127.0.0.1:{first.port}?cluster=true"
+        with pytest.raises(HotTierUnavailableError, match="the URL may name several") as away:
+            connect(nobody)
+        assert not away.value.sent
+    finally:
+        cluster.stop()
+
+
+def test_only_a_cluster_has_several_hosts():
+    with pytest.raises(InvalidArgumentError, match=r"redis://:\*\*\*@a:1,b:2.*cluster=true"):
+        connect("redis://:secret@a:1,b:2")
 
 
 def test_no_server_of_the_slot_is_an_error_of_that_call(bench, make_batch, monkeypatch):

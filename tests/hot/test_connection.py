@@ -108,6 +108,7 @@ def test_a_socket_leads_to_no_cluster(tmp_path):
         (f"redis://h?password=a@{SECRET}", "redis://…"),
         (f"me:{SECRET}@h", "me:***@h"),
         ("unix:///run/redis.sock?db=1", "unix:///run/redis.sock"),
+        (f"redis://me:{SECRET}@a:1,b:2?cluster=true", "redis://me:***@a:1,b:2"),
     ],
 )
 def test_mask(url, masked):
