@@ -544,6 +544,8 @@ class Consumer:
                 cursor = self._reading.ready()
                 if cursor is not None or not self._outage.wait(until_s):
                     return cursor
+            if self._offsets is not None:
+                self._offsets.tell()  # what callbacks raise is no outage
             try:
                 cursor = self._look(deadline)
             except LakelogError as error:
@@ -585,7 +587,6 @@ class Consumer:
 
     def _follow(self, timeout_ms: int) -> None:
         if self._offsets is not None:
-            self._offsets.tell()
             self._offsets.auto_commit_if_due()
         if self._following is not None:
             self._following.follow(timeout_ms)

@@ -60,7 +60,7 @@ class Subscription(Struct, frozen=True):
             raise InvalidArgumentError(
                 f"topics={topics!r} is one text; subscribe to a list of names, such as [{topics!r}]"
             )
-        names = frozenset(topics)
+        names = topic_names(topics)
         if bool(names) == bool(pattern):
             raise InvalidArgumentError(
                 "subscribe to names or to a pattern, one of both: subscribe(['flights']) or "
@@ -107,6 +107,22 @@ class Subscription(Struct, frozen=True):
         if self.pattern is not None:
             return f"pattern {self.pattern.pattern!r}"
         return f"topics {', '.join(sorted(self.names))}"
+
+
+def topic_names(topics: Iterable[str]) -> frozenset[str]:
+    """The names that were given.
+
+    Raises:
+        InvalidArgumentError: several are given in the place of one.
+    """
+    given = [*topics]
+    for one in given:
+        if isinstance(one, list | tuple | set | frozenset):
+            raise InvalidArgumentError(
+                f"{one!r} is no topic's name; give names one by one (consumer('a', 'b')), or "
+                "subscribe(['a', 'b'])"
+            )
+    return frozenset(given)
 
 
 class SeenTopics:

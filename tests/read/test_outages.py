@@ -180,6 +180,32 @@ def test_what_a_listener_raises_is_not_taken_for_an_outage(lake: Lakelog) -> Non
         assert read(consumer, 1) == [b"a"]
 
 
+def test_what_a_callback_raises_is_not_taken_for_an_outage(lake: Lakelog) -> None:
+    def told(offsets: object, error: object) -> None:
+        raise HotTierUnavailableError("of its own", sent=False, run_id=None)
+
+    send(lake, "a")
+    with lake.consumer("orders", group_id="readers", auto_offset_reset="earliest") as consumer:
+        assert read(consumer, 1) == [b"a"]
+        consumer.commit_async(callback=told).result()
+        with pytest.raises(HotTierUnavailableError, match="of its own"):
+            consumer.poll(60_000)
+
+
+def test_a_share_consumer_warns_of_an_outage_once(
+    server: RedisServer, lake: Lakelog, caplog: pytest.LogCaptureFixture
+) -> None:
+    send(lake, "a")
+    with KINDS["of a share group"](lake) as consumer:
+        assert read(consumer, 1) == [b"a"]
+        server.kill()
+        for _ in range(20):
+            consumer.poll(0)
+        warned = [one for one in caplog.records if one.name.endswith("share_consumer")]
+        assert sum(one.levelname == "WARNING" for one in warned) == 1
+        server.start()
+
+
 def test_a_read_that_has_begun_goes_on_and_one_that_has_not_says_so(
     server: RedisServer, lake: Lakelog
 ) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import uuid
+from functools import partial
 from itertools import islice
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakelog import Lakelog
 from lakelog.codec import ProducedBatch, encode
 from lakelog.config import Compression, EntryFormat
 from lakelog.errors import (
@@ -365,3 +367,14 @@ def test_one_bad_record_does_not_hold_up_other_partitions(bench, make_topic):
     assert values(consumer, 2) == {("one", 1): [1, 2]}
     with pytest.raises(RecordDeserializationError):
         consumer.poll()
+
+
+def test_a_list_in_the_place_of_a_name_is_told(tmp_path, redis_url):
+    with Lakelog.connect(redis_url, tmp_path, engine="inline") as lake:
+        lake.topics.create("orders", 1, {"retention.ms": -1})
+        for consumer in (
+            partial(lake.consumer, ["orders"]),
+            partial(lake.share_consumer, ["orders"], group_id="workers"),
+        ):
+            with pytest.raises(InvalidArgumentError, match="give names one by one"):
+                consumer()

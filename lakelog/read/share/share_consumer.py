@@ -34,7 +34,7 @@ from ...tracing.switch import tracer
 from ..consumer_config import check_count, check_timeout
 from ..deserializers import Deserializers
 from ..outage import Outage
-from ..subscription import SeenTopics
+from ..subscription import SeenTopics, topic_names
 from ..topic_log import TopicLog
 from .dead_letters import DeadLetters
 from .share_consumer_config import ShareConsumerConfig
@@ -116,7 +116,7 @@ class ShareConsumer:
             raise InvalidArgumentError(
                 f"topics={topics!r} is one text; subscribe to a list of names, such as [{topics!r}]"
             )
-        names = frozenset(topics)
+        names = topic_names(topics)
         if not names:
             raise InvalidArgumentError("subscribe to one topic at least; unsubscribe() ends it")
         for name in names:
@@ -173,7 +173,7 @@ class ShareConsumer:
             self._settle(partition, partition.give_back())  # of a poll that was interrupted
         for topic_partition, error in self._commit().items():
             if error is not None and self._callback is None:
-                logger.warning("%s: %s", topic_partition, error)
+                self._log(topic_partition, error)
         self._tell()
         if self._tracer is None:
             return self._polled(limit, deadline)
@@ -399,7 +399,12 @@ class ShareConsumer:
         try:
             self._shares.acknowledge(topic_partition, topic_id, self.member_id, said)
         except LakelogError as error:
-            logger.warning("%s: %s", topic_partition, error)
+            self._log(topic_partition, error)
+
+    def _log(self, topic_partition: TopicPartition, error: LakelogError) -> None:
+        """Says why nothing was acknowledged; of an outage that goes on, the polls tell."""
+        level = logging.WARNING if self._outage.error is None else logging.DEBUG
+        logger.log(level, "%s: %s", topic_partition, error)
 
     def _wait(self, waiting: dict[TopicPartition, int], timeout_ms: int) -> None:
         if waiting:
