@@ -23,19 +23,27 @@ _SHARE = (
     "var box = this.getBoundingClientRect(), "
     "share = Math.min(1, Math.max(0, (event.clientX - box.left) / box.width)); "
 )
-_DOWN = escape(_SHARE + "this.dataset.from = share; event.preventDefault();")
+#: Where a drag began is kept by what outlives a redraw: the answer to a click may come amid it. It
+#: holds as long as the times below the picture stay.
+_DRAG = "var home = this.closest('.lakelog-explorer') || this, axis = this.nextElementSibling; "
+_DOWN = escape(
+    _SHARE + _DRAG + "home.dataset.from = share; home.dataset.axis = axis.textContent; "
+    "event.preventDefault();"
+)
 _MOVE = escape(
-    "if (this.dataset.from !== undefined && event.buttons & 1) {"
+    _DRAG
+    + "if (home.dataset.axis === axis.textContent && event.buttons & 1) {"
     + _SHARE
-    + "var drawn = this.querySelector('.ll-drawn'), from = +this.dataset.from; "
+    + "var drawn = this.querySelector('.ll-drawn'), from = +home.dataset.from; "
     "drawn.style.left = 100 * Math.min(from, share) + '%'; "
     "drawn.style.width = 100 * Math.abs(share - from) + '%'; }"
 )
 _UP = escape(
-    _SHARE + "var from = this.dataset.from, "
-    "said = this.closest('.lakelog-explorer').querySelector('.lakelog-picked input'); "
-    "delete this.dataset.from; "
-    "if (said && from !== undefined) { "
+    _SHARE + _DRAG + "var from = home.dataset.from, "
+    "is_same = home.dataset.axis === axis.textContent, "
+    "said = home.querySelector('.lakelog-picked input'); "
+    "delete home.dataset.from; delete home.dataset.axis; "
+    "if (said && is_same) { "
     "var count = +((said.value.split(' ')[2]) || 0) + 1; "
     "said.value = Math.min(from, share) + ' ' + Math.max(from, share) + ' ' + count; "
     "said.dispatchEvent(new Event('input', {bubbles: true})); "
