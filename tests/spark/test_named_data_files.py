@@ -13,7 +13,7 @@ from spark_log import EPOCH_MS, SPARKS_OWN, SparkLog
 from lakelog.cli import main as cli
 from lakelog.explore.picture import groups, row_groups
 from lakelog.explore.picture.picture import Picture, pictures
-from lakelog.read.tiers import Look, join
+from lakelog.read.tiers import SegmentedLook, join
 
 pytestmark = pytest.mark.slow
 
@@ -97,8 +97,10 @@ def test_rows_that_a_deletion_vector_hides_are_neither_shown_nor_counted(
     unified = log.lakelog.log("orders")
     assert unified.table is not None
     where = unified.topic.partition(0)
-    hot, cold = log.lakelog.hot.offsets([where])[where], unified.table.unchecked()
-    look = Look({0: join(hot, cold, 0)}, cold, {0: hot})  # unchecked: what was lost is an error
+    hot, cold = log.lakelog.hot.segments([where])[where], unified.table.unchecked()
+    look = SegmentedLook(
+        {0: join(hot, cold, 0)}, cold, {0: hot}
+    )  # unchecked: what was lost is an error
     made: list[Picture] = []
     window = (EPOCH_MS, EPOCH_MS + 201_000)
     for most_counted in (0, groups.COUNTED_RECORDS):
