@@ -90,6 +90,24 @@ class RedisServer:
             self.kill()
         self.start()
 
+    def follow(self, primary: RedisServer) -> None:
+        """Become its replica; returns once it may hand over: both say so."""
+
+        def follows() -> bool:
+            return bool(client.info("replication")["master_link_status"] == "up")
+
+        with self.client() as client:
+            client.replicaof("127.0.0.1", str(primary.port))
+            if not wait_until("the replica", lambda: follows() and primary.is_followed(), STARTING):
+                raise RuntimeError(f"it does not follow:\n{self.log()[-4000:]}")
+
+    def is_followed(self) -> bool:
+        """Whether it is a primary, and counts a replica as online."""
+        with self.client() as client:
+            info = client.info("replication")
+        state: str | None = info.get("slave0", {}).get("state")
+        return bool(info["role"] == "master") and state == "online"
+
     def append_only_size(self) -> int:
         """Bytes in the append-only file's growing part, once every answered write is in it."""
         if self.conf.get("appendfsync", "everysec") == "everysec":  # which holds writes back

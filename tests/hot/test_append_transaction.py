@@ -221,9 +221,8 @@ def test_a_replica_gets_all_of_it(make_redis, make_bench, make_batch, redis_prog
     replica = make_redis(program=redis_program)
     bench = make_bench(url=primary.url)
     bench.send(make_batch([NOW_MS]))
+    replica.follow(primary)
     with replica.client() as client:
-        client.replicaof("127.0.0.1", primary.port)
-        eventually(lambda: client.info("replication")["master_link_status"] == "up")
         for sequence in range(1, 4):
             append_at(bench, make_batch([NOW_MS], first_sequence=sequence), sequence)
         assert bench.client.wait(1, 5_000) == 1

@@ -271,10 +271,7 @@ def test_a_read_only_replica(make_redis, make_bench, make_batch):
     primary, replica = make_redis(**QUICK), make_redis()
     bench = make_bench(url=primary.url)
     bench.append(NOW_MS)
-    with replica.client() as client:
-        client.replicaof("127.0.0.1", primary.port)
-        with primary.client() as asked:  # it counts a replica that has spoken, not one that loads
-            eventually(lambda: asked.info("replication").get("slave0", {}).get("state") == "online")
+    replica.follow(primary)
     hot = HotLog.connect(replica.url)
     with pytest.raises(HotTierUnavailableError, match="connect to the primary") as refused:
         hot.append(bench.tp(), bench.topic.topic_id, make_batch([NOW_MS]))

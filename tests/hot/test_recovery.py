@@ -456,14 +456,6 @@ def test_adopters_of_one_server_take_turns(make_redis, make_bench):
 # -- failover ----------------------------------------------------------------------------------
 
 
-def follow(replica, primary):
-    """Makes a server a replica and waits until it holds what the other does."""
-    with replica.client() as client:
-        client.replicaof("127.0.0.1", primary.port)
-        while client.info("replication")["master_link_status"] != "up":
-            pass
-
-
 def promote(server):
     with server.client() as client:
         client.replicaof("NO", "ONE")
@@ -476,7 +468,7 @@ def test_a_promoted_replica_that_lags_asks_for_recovery(make_redis, make_bench, 
     primary, replica = (make_redis(program=redis_program, **QUICK) for _ in range(2))
     bench = make_bench(url=primary.url)
     bench.append(NOW_MS)
-    follow(replica, primary)
+    replica.follow(primary)
     promote(replica)
     bench.append(NOW_MS)  # acknowledged by the old primary alone
     hot = HotLog.connect(replica.url)
@@ -495,10 +487,10 @@ def test_a_primary_that_was_refilled_meanwhile_asks_for_recovery(
     first, second = (make_redis(program=redis_program, **QUICK) for _ in range(2))
     bench = make_bench(url=first.url)
     bench.append(NOW_MS)
-    follow(second, first)
+    second.follow(first)
     promote(second)
     run_id = bench.append(NOW_MS, NOW_MS).run_id  # lost below
-    follow(first, second)
+    first.follow(second)
     promote(first)
     assert bench.offsets().log_end == 1
     assert not bench.offsets().recovered
@@ -515,7 +507,7 @@ def test_a_promoted_replica_does_not_adopt_a_clean_mark(make_redis, make_bench):
     bench = make_bench(url=first.url)
     bench.append(NOW_MS)
     bench.hot.pause([bench.tp()])
-    follow(second, first)
+    second.follow(first)
     promote(second)
     bench.hot.resume([bench.tp()])
     bench.append(NOW_MS)

@@ -303,21 +303,13 @@ def test_a_right_that_was_taken_away_fails_the_records_that_need_it(
     assert producer.send("t", b"c").result().offset == 1
 
 
-def follow(old, new):
-    """Makes a server the replica of another, to which that can hand over: both say so."""
-    with new.client() as replica, old.client() as primary:
-        replica.replicaof("127.0.0.1", old.port)
-        eventually(lambda: replica.info("replication")["master_link_status"] == "up")
-        eventually(lambda: primary.info("replication").get("slave0", {}).get("state") == "online")
-
-
 @pytest.mark.parametrize("value_bytes", [10, 100_000], ids=["script", "transaction"])
 def test_records_outlive_a_planned_failover(
     value_bytes, make_redis, make_network, make_tier, make_producer, redis_program
 ):
     """As behind a name of a managed Redis: the server that steps down keeps its connections."""
     old, new = (make_redis(program=redis_program, **{"repl-diskless-sync-delay": 0}) for _ in "ab")
-    follow(old, new)
+    new.follow(old)
     network = make_network(old.port)
     tier = make_tier(network.url)
     tier.topics.create("t")
@@ -345,7 +337,7 @@ def test_calls_after_a_planned_failover_are_refused_by_none_of_the_old_connectio
 ):
     """Whoever asks once only, such as a commit, is served as soon as the name leads elsewhere."""
     old, new = (make_redis(program=redis_program, **{"repl-diskless-sync-delay": 0}) for _ in "ab")
-    follow(old, new)
+    new.follow(old)
     network = make_network(old.port)
     tier = make_tier(network.url)
     together = threading.Barrier(8)

@@ -9,7 +9,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-import redis
 
 from lakelog import Lakelog, back_off
 from lakelog.cold.store import object_store
@@ -63,12 +62,6 @@ def _values(polled: dict[TopicPartition, list[Record]]) -> list[bytes | None]:
     return [record.value for records in polled.values() for record in records]
 
 
-def is_followed(client: redis.Redis) -> bool:
-    """Whether the server counts a replica: it may hand over to it."""
-    info = client.info("replication")
-    return info["role"] == "master" and info.get("slave0", {}).get("state") == "online"
-
-
 class Meanwhile:
     """What a call returns or raises, in a thread of its own."""
 
@@ -106,9 +99,9 @@ def test_one_that_waits_outlives_a_failover(
     kind: str, make_redis: Callable[..., RedisServer], server: RedisServer, lake: Lakelog
 ) -> None:
     """Redis breaks its wait off when the server becomes a replica, and reads on there."""
-    heir = make_redis(**{"repl-diskless-sync-delay": 0, "replicaof": f"127.0.0.1 {server.port}"})
+    heir = make_redis(**{"repl-diskless-sync-delay": 0})
+    heir.follow(server)
     with KINDS[kind](lake) as consumer, server.client() as client:
-        eventually(lambda: is_followed(client))
         send(lake, "a")
         assert read(consumer, 1) == [b"a"]
         waiting = Meanwhile(lambda: read(consumer, 1))
@@ -116,7 +109,7 @@ def test_one_that_waits_outlives_a_failover(
         client.execute_command("FAILOVER", "TO", "127.0.0.1", heir.port)
         eventually(lambda: client.info("replication")["role"] == "slave")
         with heir.client() as promoted:
-            eventually(lambda: is_followed(promoted))
+            eventually(heir.is_followed)
             promoted.execute_command("FAILOVER", "TO", "127.0.0.1", server.port)
         eventually(lambda: client.info("replication")["role"] == "master")
         send(lake, "b")
