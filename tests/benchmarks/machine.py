@@ -38,11 +38,12 @@ class Machine:
 
     def sentence(self) -> str:
         """The head of a table."""
-        quiet = "nobody else" if self.is_quiet else f"others with {self.others_share:.0%} of it"
+        share = f"{self.others_share:.0%} of it"
+        others = "nobody else" if self.is_quiet else f"others, with {share},"
         packages = ", ".join(f"{name} {one}" for name, one in self.packages.items())
         return (
             f"{self.cores} cores ({self.cpu}), {self.memory_gib:.0f} GiB, {self.system}, "
-            f"Python {self.python}, {self.redis}, {packages}; on the machine was {quiet}"
+            f"Python {self.python}, {self.redis}, {packages}; {others} used the machine"
         )
 
 

@@ -195,4 +195,4 @@ def test_a_machine_says_whether_others_use_it() -> None:
     assert 0 <= others_share(0.05) <= 1
     busy = Machine(**{**vars(MACHINE), "others_share": 2 * QUIET_SHARE})
     assert not busy.is_quiet
-    assert "others with 6%" in busy.sentence()
+    assert "others, with 6% of it, used" in busy.sentence()
