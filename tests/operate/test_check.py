@@ -20,6 +20,7 @@ from segment_bench import Bench
 
 from lakelog import Lakelog, back_off
 from lakelog.cli import main as cli
+from lakelog.cold.store import object_store
 from lakelog.errors import ColdTierError
 from lakelog.hot.keys import Keys
 from lakelog.operate.finding import Kind
@@ -408,8 +409,11 @@ def test_a_key_that_this_user_may_not_read_is_not_checked_and_not_foreign(world:
 
 
 @pytest.fixture
-def stored(redis_url: str, s3_front: FaultyFront) -> Iterator[Lakelog]:
+def stored(
+    redis_url: str, s3_front: FaultyFront, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Lakelog]:
     """Two partitions of 60 records: archived up to 40 in two files, and all of it in Redis too."""
+    monkeypatch.setattr(object_store, "S3_ATTEMPTS", 4)  # eight take up to a minute
     root, options = f"s3://lakelog/{uuid4().hex}", s3_options(s3_front.url)
     with Lakelog.connect(redis_url, root, storage_options=options, engine="inline") as lake:
         lake.topics.create("orders", 2, {"retention.ms": -1, "local.retention.ms": -1})
