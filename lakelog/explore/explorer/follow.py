@@ -9,8 +9,10 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from ...config import MIB
+from ...errors import LakelogError
 from ...offsets import HotOffsets, Latest
 from ...read.found import FOUND, Place, SearchLimit
+from ...read.outage import Outage
 from ...read.where import is_all
 from ...record import OffsetRange, TopicPartition
 from .answer import answer, of_search
@@ -36,44 +38,49 @@ def follow(
     on_shown: Callable[[Shown], object],
     drawn: Callable[[], Shown | None],
     on_new: Callable[[int], None],
+    on_outage: Callable[[LakelogError | None], None],
     holds: Callable[[], bool],
     stopped: Callable[[], bool],
     wait_ms: int = WAIT_MS,
 ) -> Shown:
     """Shows the last records, and again when more are appended, until stopped.
 
-    What a filter let through stays: it is asked only of what was appended since.
+    What a filter let through stays: it is asked only of what was appended since. Once there is a
+    page, a tier that does not answer is asked again until it does.
 
     Args:
         on_shown: gets a page, and draws it: not while the one before is held.
         drawn: the page that the reader has before them; it may be one from before.
         on_new: told how many records the log has grown by since that page, once that changes.
+        on_outage: told why a tier does not answer, at each try, and None when all do again.
         holds: whether the page is to stay as it is for now.
 
     Raises:
         UnknownTopicIdError, UnknownTopicOrPartitionError: the topic was dropped.
-        HotTierUnavailableError: Redis does not answer.
+        HotTierUnavailableError: Redis does not answer at the beginning.
     """
     ask = replace(ask, where=Latest(), history=False)
     topic, hot = opened.log.topic, opened.log.hot
     asked = range(topic.partitions) if ask.partition is None else [ask.partition]
     partitions = [topic.partition(number) for number in asked]
-    shown: Shown | None = None
-    while True:
-        if shown is None or is_all(ask.match):
-            limit = ask.limit if is_all(ask.match) else _FIRST_LOOK
-            shown = answer(opened, replace(ask, limit=limit), stopped=stopped)
-            shown = replace(shown, ask=replace(shown.ask, limit=ask.limit))
-        else:
-            shown = _grown(opened, shown, stopped)
-        seen = {one: shown.offsets[one.partition].log_end for one in partitions}
-        on_shown(shown)
+    outage = Outage()
+
+    def page(before: Shown | None) -> Shown:
+        """It ends where the log ends now."""
+        if before is not None and not is_all(ask.match):
+            return _grown(opened, before, stopped)
+        limit = ask.limit if is_all(ask.match) else _FIRST_LOOK
+        found = answer(opened, replace(ask, limit=limit), stopped=stopped)
+        return replace(found, ask=replace(found.ask, limit=ask.limit))
+
+    def await_more(seen: dict[TopicPartition, int]) -> None:
+        """Returns once there is more than the drawn page has and it need not stay, or stopped."""
         told = 0
         while seen == (ends := _ends(drawn(), partitions, seen)) or holds():
             _pause(stopped)
             grew = hot.wait(seen, wait_ms)
             if stopped():
-                return shown
+                return
             # A dropped topic gets no more records: a blocking read would wait for ever.
             found = hot.offsets(partitions, topic_id=topic.topic_id)
             if grew:
@@ -83,6 +90,23 @@ def follow(
             if behind != told:
                 on_new(behind)
                 told = behind
+
+    shown: Shown | None = None
+    while True:
+        try:
+            shown = page(shown)
+            if outage.error is not None:
+                outage.ended()
+                on_outage(None)
+            on_shown(shown)
+            await_more({one: shown.offsets[one.partition].log_end for one in partitions})
+        except LakelogError as error:
+            if shown is None:
+                raise
+            outage.began(error, f"following {topic.name}")
+            on_outage(error)
+            while not (outage.is_due or stopped()):
+                time.sleep(_NAP_S)
         if stopped():
             return shown
 

@@ -178,12 +178,24 @@ class Questions:
                 if screen.holds:
                     self.background.only_if_newest(job, lambda: screen.new(records))
 
+            def on_outage(error: LakelogError | None) -> None:
+                def show() -> None:
+                    if error is None:
+                        self.succeed()
+                        screen.following()
+                    elif str(error) != str(self.error):
+                        self.show_error(error, self.follow)
+                        screen.busy("it is asked again until it answers …", stoppable=True)
+
+                self.background.only_if_newest(job, show)
+
             return follow(
                 self.open(ask.topic),
                 ask,
                 on_shown=on_shown,
                 drawn=lambda: screen.shown,
                 on_new=on_new,
+                on_outage=on_outage,
                 holds=lambda: screen.holds,
                 stopped=lambda: job.stopped() or self._is_closed(),
             )

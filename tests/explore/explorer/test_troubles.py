@@ -416,7 +416,9 @@ def test_a_followed_topic_that_vanishes_is_said_to_be_gone(orders):
     assert not hands.find("follow").value
 
 
-def test_following_goes_on_by_the_retry_button_when_redis_is_back(make_redis, tmp_path):
+@pytest.fixture
+def restarted(make_redis, tmp_path):
+    """A server that has stopped while the tail was followed, the log and the hands."""
     server = make_redis()
     with Lakelog.connect(server.url, tmp_path / "cold", engine="inline") as lakelog:
         lakelog.topics.create("orders", 1, {"retention.ms": -1})
@@ -427,13 +429,54 @@ def test_following_goes_on_by_the_retry_button_when_redis_is_back(make_redis, tm
         explorer.follow()
         server.stop()
         eventually(lambda: hands.visible("error"))
-        assert hands.visible("retry")
-        assert isinstance(explorer.error, HotTierUnavailableError)
-        server.start()
-        hands.click("retry")
-        assert not hands.visible("error")
-        assert hands.find("follow").value
+        yield server, lakelog, hands
         explorer.close()
+
+
+def test_following_goes_on_by_itself_when_redis_is_back(restarted):
+    server, lakelog, hands = restarted
+    assert hands.find("follow").value
+    assert "asked again" in hands.html("progress")
+    assert isinstance(hands.explorer.error, HotTierUnavailableError)
+    server.start()
+    eventually(lambda: not hands.visible("error"))
+    assert hands.explorer.error is None
+    assert "following" in hands.html("progress")
+    with lakelog.producer() as producer:
+        offset = producer.send("orders", "news", partition=0).result().offset
+    eventually(lambda: hands.offsets()[-1] == offset)
+
+
+def test_an_opened_record_stays_open_while_redis_is_away(restarted):
+    server, lakelog, hands = restarted
+    hands.type("opened", "0:0")
+    server.start()
+    eventually(lambda: not hands.visible("error"))
+    with lakelog.producer() as producer:
+        producer.send("orders", "news", partition=0).result()
+    eventually(lambda: hands.visible("new"))
+    assert hands.offsets() == [0]
+    assert not hands.visible("error")
+
+
+def test_following_is_asked_for_again_by_the_retry_button(restarted):
+    server, _, hands = restarted
+    assert hands.visible("retry")
+    server.start()
+    hands.click("retry")
+    assert not hands.visible("error")
+    assert hands.find("follow").value
+
+
+def test_following_a_redis_that_is_away_can_be_stopped(restarted):
+    _, _, hands = restarted
+    hands.type("follow", False)
+    eventually(lambda: hands.html("progress") == "")
+    assert not hands.find("follow").value
+    assert hands.visible("error")
+    for thread in followers():
+        thread.join(60)
+    assert not followers()
 
 
 def test_a_text_of_a_megabyte_is_looked_for_and_a_longer_one_is_refused(orders):
