@@ -15,9 +15,9 @@ is the default, they refuse a reader that would take them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 import pyarrow as pa
@@ -31,7 +31,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from ..back_off import patiently
+from ..back_off import ASK_AGAIN, patiently
 from ..clock import Clock, SystemClock
 from ..codec.value_columns import value_schema
 from ..encryption.of_topic import check_tasks_have_key
@@ -84,6 +84,8 @@ except ImportError:  # Spark 4.0 and 4.1: each micro-batch takes all there is
     HAS_READ_LIMITS = False
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 NAME = "lakelog"
 
@@ -183,7 +185,12 @@ class _RangeReader:
         columns = value_schema(options.value_columns)
         looked: dict[UUID, Looked] = {}
         if options.as_of_version is None:
-            looked = looked_at(options.place, ranges, stored_values=options.stored_values)
+            looked = looked_at(
+                options.place,
+                ranges,
+                stored_values=options.stored_values,
+                back_off=options.back_off,
+            )
         for one in ranges:
             topic_partition = TopicPartition(one.topic.name, one.partition)
             for records in range_rows(
@@ -193,6 +200,7 @@ class _RangeReader:
                 as_of_version=options.as_of_version,
                 stored_values=options.stored_values,
                 looked=looked.get(one.topic.topic_id),
+                back_off=options.back_off,
             ):
                 yield spark_rows(
                     records, topic_partition, headers=options.include_headers, columns=columns
@@ -285,7 +293,7 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
             return self._latest_without_start().to_json()
         begin = StreamOffset.from_json(start)
         self._reached(begin)
-        ends = patiently(_LOOKING, lambda: self._look(begin))
+        ends = self._patiently(_LOOKING, lambda: self._look(begin))
         is_limited = HAS_READ_LIMITS and not (limit is None or isinstance(limit, ReadAllAvailable))
         offsets = self._limited(begin.offsets, ends, is_limited=is_limited)
         if offsets == begin.offsets:
@@ -317,7 +325,7 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
             if first.get(tp, 0) < end_offset:
                 of_topic = ranges.setdefault(tp.topic, {})
                 of_topic[tp.partition] = OffsetRange(first.get(tp, 0), end_offset)
-        return patiently(
+        return self._patiently(
             "planning a micro-batch",
             lambda: self._input_ranges(ranges, until.topic_ids, until.gaps),
         )
@@ -327,6 +335,10 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
         self._reached(StreamOffset.from_json(end))
 
     # -- how -----------------------------------------------------------------------------------
+
+    def _patiently(self, what: str, function: Callable[[], T]) -> T:
+        """Whoever begins a stream is told soon that a tier is away; one that runs outlives it."""
+        return patiently(what, function, self._options.back_off if self._looks else ASK_AGAIN)
 
     def _reached(self, position: StreamOffset) -> None:
         if self._group is not None:
@@ -449,7 +461,7 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
             ):  # not asked for if there is a checkpoint; else raised then
                 self._begun = True
         known = self._last or self._initial or StreamOffset({})
-        ends = patiently(_LOOKING, lambda: self._look(StreamOffset({}, known.topic_ids)))
+        ends = self._patiently(_LOOKING, lambda: self._look(StreamOffset({}, known.topic_ids)))
         since = None if self._begun or self._initial is None else self._initial.offsets
         offsets = self._limited(known.offsets, ends, is_limited=False)
         if self._last is None or self._last.offsets != offsets:

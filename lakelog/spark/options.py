@@ -28,6 +28,8 @@
 | maxTriggerDelay                     | stream | so long at most: ms, ``30s``, ``15m`` (default)   |
 | minPartitions                       | both   | tasks at least; large ranges are split anyway     |
 | failOnDataLoss                      | both   | default ``true``                                  |
+| kafkaConsumer.pollTimeoutMs         | both   | how long tasks and streams that run ask again a   |
+|                                     |        | tier that does not answer; default 120000         |
 | groupId                             | stream | a consumer group that is told of its progress     |
 | includeHeaders                      | both   | default ``false``                                 |
 | valueColumns                        | both   | columns to make of JSON values, as in             |
@@ -61,6 +63,7 @@ from uuid import UUID
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from ..back_off import ASK_AGAIN, BackOff
 from ..cold.by_name.names import SCHEMA
 from ..config import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from ..errors import InvalidArgumentError, UnknownTopicOrPartitionError
@@ -102,6 +105,7 @@ READ = (
     *OF_TRIGGERS,
     "minPartitions",
     "failOnDataLoss",
+    "kafkaConsumer.pollTimeoutMs",
     "groupId",
     "includeHeaders",
     "valueColumns",
@@ -120,11 +124,16 @@ OF_SPARK = frozenset(
 LEFT_OUT = {
     "groupIdPrefix": "a stream goes by its checkpoint; groupId names a group that is told of it",
     "kafka.group.id": "a stream goes by its checkpoint; groupId names a group that is told of it",
-    "fetchOffset.numRetries": "lakelog asks again by itself, for 10 s",
-    "fetchOffset.retryIntervalMs": "lakelog asks again by itself, for 10 s",
-    "kafkaConsumer.pollTimeoutMs": "nothing is polled: a task reads a range that is there",
+    "fetchOffset.numRetries": "lakelog asks again by itself; see kafkaConsumer.pollTimeoutMs",
+    "fetchOffset.retryIntervalMs": "lakelog asks again by itself; see kafkaConsumer.pollTimeoutMs",
     "maxRecordsPerPartition": "large ranges are split anyway; see minPartitions",
 }
+
+
+#: How tasks, and streams that run, ask a tier again that does not answer: somebody has to start a
+#: query again that fails. Source: the Kafka source's ``kafkaConsumer.pollTimeoutMs``, by default
+#: ``spark.network.timeout``.
+UNDER_WAY = ASK_AGAIN.within(120.0)
 
 
 class Subscription(Struct, frozen=True):
@@ -207,6 +216,7 @@ class ReadOptions(Struct, frozen=True):
     limits: TriggerLimits = TriggerLimits()
     min_partitions: int = 1
     fail_on_data_loss: bool = True
+    back_off: BackOff = UNDER_WAY
     group_id: str | None = None  # that is told how far a stream is
     include_headers: bool = False
     value_columns: str = ""
@@ -264,6 +274,7 @@ def parse(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
             _refuse(f"{name} is for streams; a batch reads its whole range")
     if "groupId" in options and not streaming:
         _refuse("groupId is for streams: a batch has no progress that a group could be told of")
+    timeout_ms = _count(options, "kafkaConsumer.pollTimeoutMs")
     return ReadOptions(
         place=log_place(options),
         subscription=_subscription(options),
@@ -273,6 +284,7 @@ def parse(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         limits=_limits(options),
         min_partitions=_count(options, "minPartitions") or 1,
         fail_on_data_loss=_flag(options, "failOnDataLoss", True),
+        back_off=UNDER_WAY if timeout_ms is None else UNDER_WAY.within(timeout_ms / 1000),
         group_id=check_group_id(options["groupId"]) if "groupId" in options else None,
         include_headers=_flag(options, "includeHeaders", False),
         value_columns=ddl_of(parse_columns(options.get("valueColumns", ""))),

@@ -13,7 +13,7 @@ from uuid import UUID
 import pyarrow as pa
 from msgspec import Struct
 
-from ..back_off import Tries, patiently
+from ..back_off import BackOff, Tries, patiently
 from ..codec.value_columns import columns_of
 from ..cold.as_archived import AsArchived
 from ..config import KIB, MIB
@@ -48,7 +48,11 @@ class Looked(Struct, frozen=True):
 
 
 def looked_at(
-    place: LogPlace, ranges: Sequence[Range], *, stored_values: bool = False
+    place: LogPlace,
+    ranges: Sequence[Range],
+    *,
+    stored_values: bool = False,
+    back_off: BackOff | None = None,
 ) -> dict[UUID, Looked]:
     """One look at each topic of which several ranges are read, by its id.
 
@@ -63,7 +67,8 @@ def looked_at(
         own = {one[1]: one[2:] for one in ranges if one[0].topic_id == topic_id}
         if len(own) > 1:
             tiers = place.task_tiers(topic, stored_values=stored_values)
-            found[topic_id] = patiently(f"looking at {topic.name}", partial(_looked, tiers, own))
+            look = partial(_looked, tiers, own)
+            found[topic_id] = patiently(f"looking at {topic.name}", look, back_off)
     return found
 
 
@@ -88,11 +93,11 @@ def range_rows(
     as_of_version: int | None = None,
     stored_values: bool = False,
     looked: Looked | None = None,
+    back_off: BackOff | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The records of [start, end), from whichever tier holds them, as `RECORDS` batches.
 
-    A tier that does not answer is asked again for `back_off.PATIENCE_S`, and the read goes on
-    where it was.
+    A tier that does not answer is asked again, and the read goes on where it was.
 
     Args:
         fail_on_data_loss: if not, records below the log start are passed over with a warning.
@@ -100,6 +105,7 @@ def range_rows(
             compaction or retention removed it since.
         stored_values: give encrypted values as they are stored.
         looked: of the topic, see `looked_at`. It may be old by now; it is not used with a version.
+        back_off: how it is asked again; default `back_off.ASK_AGAIN`.
 
     Raises:
         OffsetOutOfRangeError: the log does not cover the range (any more).
@@ -115,7 +121,7 @@ def range_rows(
     else:
         tiers, archived, seen = looked.tiers, None, looked.look
         arrival = looked.arrivals.get(topic_partition)
-    tries = Tries(f"reading {topic_partition}")
+    tries = Tries(f"reading {topic_partition}", back_off)
     at = start
     while at < end:
         try:

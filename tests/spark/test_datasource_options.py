@@ -32,6 +32,8 @@ def test_what_is_not_said_is_as_in_the_kafka_source() -> None:
     assert stream().starting.everywhere == Latest()
     assert (read.fail_on_data_loss, read.include_headers, read.min_partitions) == (True, False, 1)
     assert read.place == LogPlace(HotSource("redis://localhost:6379"))
+    assert read.back_off.within_s == stream().back_off.within_s == 120
+    assert batch(**{"kafkaConsumer.pollTimeoutMs": "512"}).back_off.within_s == 0.512
 
 
 @pytest.mark.parametrize("name", ["provider", "path", "location", "owner", "comment", "external"])
@@ -97,6 +99,7 @@ def test_a_timestamp_comes_before_timestamps_and_those_before_offsets() -> None:
         ({"minPartitions": "0"}, "minPartitions='0' is not a whole number from 1 on"),
         ({"minPartitions": "1e3"}, "is not a whole number"),
         ({"failOnDataLoss": "no"}, "is not true or false"),
+        ({"kafkaConsumer.pollTimeoutMs": "5s"}, "is not a whole number from 1 on"),
         ({"readAsOfVersion": "x"}, "is not a whole number"),
     ],
 )

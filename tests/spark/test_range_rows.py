@@ -13,16 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spark_log import SparkLog
 
-from lakelog.back_off import ASK_AGAIN, Tries
+from lakelog.back_off import ASK_AGAIN, BackOff
 from lakelog.cold.store.storage import Storage
 from lakelog.config import MIB
 from lakelog.errors import HotTierUnavailableError, UnknownTopicIdError
 from lakelog.hot import HotSource
-from lakelog.spark import range_rows as module
 from lakelog.spark.datasource import LakelogReader
 from lakelog.spark.options import parse
 from lakelog.spark.place import LogPlace, PathRoot
-from lakelog.spark.range_rows import TOGETHER_BYTES, looked_at, range_rows, together
+from lakelog.spark.range_rows import (
+    TOGETHER_BYTES,
+    Looked,
+    looked_at,
+    range_rows,
+    together,
+)
 from lakelog.testing.servers import RedisServer
 
 RECORDS = 60
@@ -41,8 +46,10 @@ def task(server: RedisServer, tmp_path) -> Iterator[Callable[[int], Iterator[lis
     topic = log.lakelog.topics.get("orders")
     place = LogPlace(HotSource(server.url), PathRoot(Storage(str(log.cold))))
 
-    def read(start: int) -> Iterator[list[int]]:
-        for rows in range_rows(place, topic, 0, start, RECORDS, fail_on_data_loss=True):
+    def read(start: int, back_off: BackOff | None = None) -> Iterator[list[int]]:
+        for rows in range_rows(
+            place, topic, 0, start, RECORDS, fail_on_data_loss=True, back_off=back_off
+        ):
             yield rows.column("offset").to_pylist()
 
     yield read
@@ -57,11 +64,8 @@ def test_a_redis_that_restarts_is_waited_for_and_no_row_comes_twice(task, server
     assert seen + [offset for step in steps for offset in step] == list(range(RECORDS))
 
 
-def test_a_redis_that_stays_away_fails_the_task_whose_next_attempt_reads_all(
-    task, server, monkeypatch
-) -> None:
-    monkeypatch.setattr(module, "Tries", lambda what: Tries(what, ASK_AGAIN.within(0.2)))
-    steps = task(0)
+def test_a_redis_that_stays_away_fails_the_task_whose_next_attempt_reads_all(task, server) -> None:
+    steps = task(0, ASK_AGAIN.within(0.2))
     seen = next(steps)
     server.kill()
     with pytest.raises(HotTierUnavailableError):
@@ -90,10 +94,10 @@ class SeveralRanges:
         self.place = LogPlace(HotSource(log.url), PathRoot(Storage(str(log.cold))))
         self.ranges = [(topic, partition, 0, 23) for partition in range(PARTITIONS)]
 
-    def looked(self) -> module.Looked:
+    def looked(self) -> Looked:
         return looked_at(self.place, self.ranges)[self.ranges[0][0].topic_id]
 
-    def rows(self, looked: module.Looked | None) -> list[tuple[int, int, bytes, bytes]]:
+    def rows(self, looked: Looked | None) -> list[tuple[int, int, bytes, bytes]]:
         return [
             (one[1], *row.values())
             for one in self.ranges
@@ -127,7 +131,7 @@ def test_what_is_archived_and_trimmed_after_the_look_is_read_where_it_is(make_lo
     looked = several.looked()
     several.log.archive()
     # As if it had not fitted into what is read ahead.
-    nothing_ahead = module.Looked(looked.tiers, looked.look, {})
+    nothing_ahead = Looked(looked.tiers, looked.look, {})
     assert several.rows(nothing_ahead) == several.log.expected()
     assert several.rows(looked) == several.log.expected()
 
@@ -156,7 +160,7 @@ def test_a_topic_that_was_deleted_after_the_look_is_no_more(make_log) -> None:
     looked = several.looked()
     several.log.lakelog.topics.delete("orders")
     with pytest.raises(UnknownTopicIdError):
-        several.rows(module.Looked(looked.tiers, looked.look, {}))
+        several.rows(Looked(looked.tiers, looked.look, {}))
 
 
 @given(st.lists(st.sampled_from([0, 1, 10, TOGETHER_BYTES // 3, 2 * TOGETHER_BYTES]), max_size=12))

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
 from spark_log import EPOCH_MS, SparkLog
 
+from lakelog.back_off import ASK_AGAIN
 from lakelog.clock import Clock, ManualClock
-from lakelog.errors import InvalidArgumentError, OffsetOutOfRangeError, UnknownTopicIdError
+from lakelog.errors import (
+    HotTierUnavailableError,
+    InvalidArgumentError,
+    OffsetOutOfRangeError,
+    UnknownTopicIdError,
+)
 from lakelog.hot import TopicRegistry
 from lakelog.spark import datasource
 from lakelog.spark.datasource import InputTask, LakelogStreamReader
 from lakelog.spark.options import parse
+from lakelog.testing.servers import RedisServer
 
 
 class Limit(NamedTuple):
@@ -333,3 +342,31 @@ def test_a_limit_steps_over_a_gap(make_log, limits) -> None:
         seen.append(then["orders"]["0"])
         offset = then
     assert [sum(row[1] < end for row in log.rows) for end in seen] == [15, 30, 40]
+
+
+@pytest.mark.parametrize("call", ["latestOffset", "partitions"])
+def test_a_stream_that_runs_outlives_an_outage_of_which_one_that_begins_is_told(
+    make_redis: Callable[..., RedisServer], tmp_path, monkeypatch, call: str
+) -> None:
+    monkeypatch.setattr(datasource, "ASK_AGAIN", ASK_AGAIN.within(0.1))
+    server = make_redis(appendonly="yes", appendfsync="always")
+    log = SparkLog(server.url, tmp_path / "cold").create()
+    log.append(10)
+    running, beginning, resumed = (reader(log, startingOffsets="earliest") for _ in range(3))
+    start = running.initialOffset()
+    end = running.latestOffset(start, None)
+    server.kill()
+    with pytest.raises(HotTierUnavailableError):
+        beginning.initialOffset()
+    with pytest.raises(HotTierUnavailableError):
+        resumed.latestOffset(end, None)
+    comes_back = threading.Timer(1.0, server.start)
+    comes_back.start()
+    try:
+        if call == "latestOffset":
+            assert running.latestOffset(start, None) == end
+        else:
+            assert ranges(running.partitions(start, end)) == [(0, 0, 10)]
+    finally:
+        comes_back.join()
+        log.lakelog.close()
