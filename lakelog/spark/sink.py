@@ -27,6 +27,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timezone
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -40,7 +41,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructType
 
-from ..back_off import patiently
+from ..back_off import BackOff, patiently
 from ..encryption.of_topic import check_tasks_have_key
 from ..engines.spark_worker import spare_imports
 from ..errors import InvalidArgumentError, LakelogError, RecoveryNeededError
@@ -49,7 +50,7 @@ from ..record import TopicPartition
 from ..topic import Topic
 from .kafka_columns import source_schema
 from .options import WriteOptions
-from .sink_append import TaskAppend, TaskIdentity
+from .sink_append import BACK_OFF, TaskAppend, TaskIdentity
 from .sink_rows import TaskRows
 
 try:
@@ -115,7 +116,8 @@ class _Writer:
         first_partition = identity.spark_partition + identity.epoch
         if not self._options.idempotent:
             identity = TaskIdentity(f"{identity.work}/{uuid.uuid4()}", identity.spark_partition)
-        rows = TaskRows(self._find_topic, self._topic, first_partition)
+        find_topic = partial(self._find_topic, back_off=BACK_OFF)
+        rows = TaskRows(find_topic, self._topic, first_partition)
         append = TaskAppend(
             self._options.place.open_hot(),
             identity,
@@ -143,9 +145,9 @@ class _Writer:
         elif cold is not None and cold.opens_in_tasks:
             yield from self._options.place.open_hot().topics().list()
 
-    def _find_topic(self, name: str) -> Topic:
+    def _find_topic(self, name: str, back_off: BackOff | None = None) -> Topic:
         topics = self._options.place.open_hot().topics
-        return patiently(f"looking up topic {name!r}", lambda: topics().get(name))
+        return patiently(f"looking up topic {name!r}", lambda: topics().get(name), back_off)
 
     def _recover(self, topic: Topic, topic_partition: TopicPartition, at_least: int) -> None:
         place = self._options.place

@@ -6,12 +6,13 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 import redis
-from pyspark.sql.types import BinaryType, StructField, StructType
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 from sink_attempts import (
     COUNT,
     TASK,
@@ -24,6 +25,7 @@ from sink_attempts import (
     rows,
 )
 
+from lakelog import back_off
 from lakelog.back_off import ASK_AGAIN
 from lakelog.config import ENCRYPTION_KEY
 from lakelog.encryption.of_topic import opening
@@ -40,6 +42,7 @@ from lakelog.errors import (
 )
 from lakelog.hot import Acks
 from lakelog.record import NO_TIMESTAMP_MS, produced_batch
+from lakelog.spark import sink
 from lakelog.spark.options import parse_write
 from lakelog.spark.sink import LakelogWriter, append_rows
 from lakelog.spark.sink_append import TaskAppend, TaskIdentity, _extended
@@ -353,6 +356,28 @@ def test_a_tiered_topic_on_a_restarted_server_is_written_with_a_look_at_its_cold
     assert flat(attempts.values()) == expected(rows(20))
     append(cold=str(tmp_path / "cold"))
     assert flat(attempts.values()) == sorted(2 * expected(rows(20)))
+
+
+def test_a_task_looks_its_topics_up_for_as_long_as_it_appends(away, monkeypatch) -> None:
+    """Who plans a write is told sooner that Redis is away."""
+    monkeypatch.setattr(back_off, "ASK_AGAIN", back_off.ASK_AGAIN.within(0.1))
+    context = SimpleNamespace(partitionId=lambda: 0)
+    monkeypatch.setattr(sink, "TaskContext", SimpleNamespace(get=lambda: context))
+    server, attempts = away
+    columns = {"topic": ["orders"], "value": [b"v"]}
+    batch = pa.record_batch(columns, pa.schema({"topic": pa.string(), "value": pa.binary()}))
+    schema = StructType([StructField("topic", StringType()), StructField("value", BinaryType())])
+    by_column = LakelogWriter(parse_write({"redis": server.url}), schema, False)
+    server.kill()
+    with pytest.raises(HotTierUnavailableError):
+        LakelogWriter(parse_write({"redis": server.url, "topic": "orders"}), schema, False)
+    comes_back = threading.Timer(1.0, server.start)
+    comes_back.start()
+    try:
+        assert by_column.write(iter([batch])).rows == 1
+    finally:
+        comes_back.join()
+    assert [values for values in attempts.values() if values] == [[b"v"]]
 
 
 def test_a_topic_made_anew_is_refused_with_both_ids(attempts) -> None:
