@@ -141,6 +141,11 @@ for i = 9, nothing_lost and 0 or #ARGV, 2 do
   end
 end
 local gap_end = start or end_by_clock()
+-- Half of a transaction (see append_transaction.py) may end an append-only file that was cut. Redis 7.0
+-- leaves it there and runs it at the start after the next, with what was written since: it closes the
+-- stream, and all entries from here on would be refused. So this opens it in the file, whether or not
+-- it is closed now.
+take_entries(log_end)
 if gap_end > log_end then -- else all that was reserved is there
   local added = add_entry(log_end, int(gap_end - 1) .. '-' .. int(gap_end - log_end),
     '__gap', int(log_end) .. '-' .. int(gap_end))

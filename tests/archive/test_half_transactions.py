@@ -68,3 +68,37 @@ def test_a_file_cut_anywhere_loses_nothing_that_lies_before_and_reads_go_on(
             assert tiers.archived(partition) == sorted(kept.items()), place
             assert values_of(log, partition) == sorted(kept.items()), place
         shutil.rmtree(tiers.root)
+
+
+@pytest.mark.parametrize("each_way_to_append", ["transaction"], indirect=True)
+@pytest.mark.usefixtures("each_way_to_append")
+def test_what_is_appended_after_half_a_transaction_outlives_the_next_starts(
+    make_redis, make_tiers, redis_program, monkeypatch
+):
+    """Its first command closes the stream, which small appends do not open."""
+    server = make_redis(program=redis_program, appendfsync="always")
+    tiers = make_tiers(url=server.url, local_retention_ms=-1, lakelog_entry_format="arrow")
+    tiers.append(4, entry_records=4)
+    size = server.append_only_size()
+    tiers.append(4, entry_records=2)
+    appended = tiers.expected(0)
+    cuts, places = Cuts.of(server, size)
+    monkeypatch.undo()  # from here on, by the script alone
+    for place in places:
+        cuts.start(place)
+        log = UnifiedLog(tiers.topic, tiers.hot, tiers.table())
+        kept = values_of(log)
+        assert kept == appended[: len(kept)], place
+        for _ in range(3):
+            tiers.producer_id, tiers.sequences = tiers.producer_id + 1, {}
+            end = tiers.hot.recover(tiers.topic.partition(0), 0).log_end
+            tiers._append(0, [b"after %d" % end])
+            kept.append((end, b"after %d" % end))
+            server.restart(clean=False)
+            found = values_of(log)
+            if len(found) > len(kept):  # the transaction lacked no more than its EXEC
+                kept = [*appended, kept[-1]]
+            assert found == kept, place
+        tiers.archiver().run_once()
+        assert values_of(log) == kept, place
+        shutil.rmtree(tiers.root)
