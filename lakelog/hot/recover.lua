@@ -145,7 +145,8 @@ local gap_end = start or end_by_clock()
 -- leaves it there and runs it at the start after the next, with what was written since: it closes the
 -- stream, and all entries from here on would be refused. So this opens it in the file, whether or not
 -- it is closed now.
-take_entries(log_end)
+-- It does so right below the gap's own entry: entries that the half added may lie there by then.
+take_entries(math.max(log_end, gap_end - 1))
 if gap_end > log_end then -- else all that was reserved is there
   local added = add_entry(log_end, int(gap_end - 1) .. '-' .. int(gap_end - log_end),
     '__gap', int(log_end) .. '-' .. int(gap_end))
