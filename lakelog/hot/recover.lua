@@ -143,9 +143,8 @@ end
 local gap_end = start or end_by_clock()
 -- Half of a transaction (see append_transaction.py) may end an append-only file that was cut. Redis 7.0
 -- leaves it there and runs it at the start after the next, with what was written since: it closes the
--- stream, and all entries from here on would be refused. So this opens it in the file, whether or not
--- it is closed now.
--- It does so right below the gap's own entry: entries that the half added may lie there by then.
+-- stream, and all entries from here on would be refused. So the file has it opened, whether or not it is
+-- closed now, and right below the gap's own entry: what the half added may lie above the log end by then.
 take_entries(math.max(log_end, gap_end - 1))
 if gap_end > log_end then -- else all that was reserved is there
   local added = add_entry(log_end, int(gap_end - 1) .. '-' .. int(gap_end - log_end),

@@ -338,7 +338,8 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
 
     def _patiently(self, what: str, function: Callable[[], T]) -> T:
         """Whoever begins a stream is told soon that a tier is away; one that runs outlives it."""
-        return patiently(what, function, self._options.back_off if self._looks else ASK_AGAIN)
+        begins = self._reported is self._last is None  # nothing was looked at by it yet
+        return patiently(what, function, ASK_AGAIN if begins else self._options.back_off)
 
     def _reached(self, position: StreamOffset) -> None:
         if self._group is not None:

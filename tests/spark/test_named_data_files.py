@@ -98,9 +98,8 @@ def test_rows_that_a_deletion_vector_hides_are_neither_shown_nor_counted(
     assert unified.table is not None
     where = unified.topic.partition(0)
     hot, cold = log.lakelog.hot.segments([where])[where], unified.table.unchecked()
-    look = SegmentedLook(
-        {0: join(hot, cold, 0)}, cold, {0: hot}
-    )  # unchecked: what was lost is an error
+    # Unchecked: what was lost is an error.
+    look = SegmentedLook({0: join(hot, cold, 0)}, cold, {0: hot})
     made: list[Picture] = []
     window = (EPOCH_MS, EPOCH_MS + 201_000)
     for most_counted in (0, groups.COUNTED_RECORDS):

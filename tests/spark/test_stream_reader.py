@@ -370,3 +370,21 @@ def test_a_stream_that_runs_outlives_an_outage_of_which_one_that_begins_is_told(
     finally:
         comes_back.join()
         log.lakelog.close()
+
+
+def test_a_stream_that_waits_for_its_first_topic_runs_too(
+    make_redis: Callable[..., RedisServer], tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(datasource, "ASK_AGAIN", ASK_AGAIN.within(0.1))
+    server = make_redis(appendonly="yes", appendfsync="always")
+    options = {"redis": server.url, "cold": str(tmp_path / "cold"), "subscribePattern": "none.*"}
+    waiting = LakelogStreamReader(parse(options, streaming=True))
+    start = waiting.initialOffset()
+    assert waiting.latestOffset(start, None) == start
+    server.kill()
+    comes_back = threading.Timer(1.0, server.start)
+    comes_back.start()
+    try:
+        assert waiting.latestOffset(start, None) == start
+    finally:
+        comes_back.join()
