@@ -99,6 +99,7 @@ class EmbeddedRedis:
         self._folder: PrivateFolder | None = None
         self._users_lock: IO[bytes] | None = None
         self._owner_pid = 0
+        self._process: subprocess.Popen[bytes] | None = None  # the last that was started here
         self._state: dict[str, Any] = {}
 
     @property
@@ -274,6 +275,7 @@ class EmbeddedRedis:
                 start_new_session=True,  # Ctrl-C in a notebook is not meant for it
                 pass_fds=(lock.fileno(),),  # it holds the lock as long as it lives
             )
+        self._process = process
         return process, state
 
     def _socket_path(self, last: str | None) -> str:
@@ -353,6 +355,11 @@ class EmbeddedRedis:
             POLL.within(STOP_TIMEOUT_S),
         ):
             raise self._error(f"the server did not end within {STOP_TIMEOUT_S:.0f} s")
+        if self._process is not None:
+            # Its lock may be free while the kernel still closes its other files, and until then
+            # their disk cannot be unmounted. Who did not start it cannot wait for it.
+            self._process.wait()
+            self._process = None
 
     # -- files -----------------------------------------------------------------------------
 

@@ -122,6 +122,13 @@ def test_the_last_user_shuts_it_down(directory):
     assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == "zombie"
 
 
+def test_who_started_it_waits_until_nothing_of_it_is_left(directory):
+    """Its lock alone may be free while its files still keep their disk from being unmounted."""
+    with EmbeddedRedis(directory) as server:
+        pid = server.pid
+    assert not psutil.pid_exists(pid)
+
+
 def test_two_processes_at_once_share_one_server(directory, other_user):
     users = [other_user() for _ in range(3)]
     servers = {user.server() for user in users}
