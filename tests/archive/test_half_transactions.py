@@ -7,7 +7,11 @@ import shutil
 import pytest
 from cuts import Cuts, values_of
 
+from lakelog.errors import RecoveryNeededError
+from lakelog.hot.hot_log import HotLog
 from lakelog.read.unified_log import UnifiedLog
+
+APPENDS_PER_MS = 16384  # of common.lua
 
 
 @pytest.mark.usefixtures("each_way_to_append")
@@ -72,25 +76,45 @@ def test_a_file_cut_anywhere_loses_nothing_that_lies_before_and_reads_go_on(
 
 @pytest.mark.parametrize("each_way_to_append", ["transaction"], indirect=True)
 @pytest.mark.usefixtures("each_way_to_append")
+@pytest.mark.parametrize("most", [8, pytest.param(None, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("is_refused_first", [False, True], ids=["recovered", "refused first"])
+@pytest.mark.parametrize(
+    ("count", "gap_ms"),
+    # Where the clock says so, the gap is as long as what one millisecond can take.
+    [(4, 0), pytest.param(APPENDS_PER_MS, 1, id="as long as the gap")],
+)
 def test_what_is_appended_after_half_a_transaction_outlives_the_next_starts(
-    make_redis, make_tiers, redis_program, monkeypatch
+    make_redis, make_tiers, redis_program, monkeypatch, most, is_refused_first, count, gap_ms
 ):
-    """Its first command closes the stream, which small appends do not open."""
+    """Its first command closes the stream, which small appends do not open.
+
+    So does that of a transaction that is refused, and what opens the stream again may be refused
+    when the file is read: the half's entries lie above it by then.
+    """
     server = make_redis(program=redis_program, appendfsync="always")
     tiers = make_tiers(url=server.url, local_retention_ms=-1, lakelog_entry_format="arrow")
     tiers.append(4, entry_records=4)
     size = server.append_only_size()
-    tiers.append(4, entry_records=2)
+    tiers.append(count, entry_records=count // 2 if gap_ms == 0 else count)
     appended = tiers.expected(0)
     cuts, places = Cuts.of(server, size)
+    by_transaction = HotLog.append_all
     monkeypatch.undo()  # from here on, by the script alone
-    for place in places:
+    written_ms = tiers.clock.now_ms()
+    for place in cuts.some(places, most):
         cuts.start(place)
+        tiers.clock.time_ms = written_ms
         log = UnifiedLog(tiers.topic, tiers.hot, tiers.table())
         kept = values_of(log)
         assert kept == appended[: len(kept)], place
         for _ in range(3):
+            tiers.clock.advance(gap_ms)
             tiers.producer_id, tiers.sequences = tiers.producer_id + 1, {}
+            if is_refused_first:
+                with monkeypatch.context() as patch:
+                    patch.setattr(HotLog, "append_all", by_transaction)
+                    with pytest.raises(RecoveryNeededError):
+                        tiers._append(0, [b"refused"])
             end = tiers.hot.recover(tiers.topic.partition(0), 0).log_end
             tiers._append(0, [b"after %d" % end])
             kept.append((end, b"after %d" % end))

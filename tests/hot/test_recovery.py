@@ -609,6 +609,21 @@ def test_the_gap_takes_in_an_entry_that_reaches_further_than_the_clock(bench):
     assert bench.read_offsets() == [0, log_end]
 
 
+def test_an_entry_may_be_where_the_gap_has_its_own(make_bench):
+    bench = make_bench(remote_storage_enable="true")
+    bench.append(NOW_MS)
+    last = int(bench.state("reserved_end")) - 1  # as far as half a transaction can reach
+    bench.client.xadd(bench.keys()[0], {"__ts": "1"}, id=f"{last}-{last}")
+    another_run(bench)
+
+    def reserve(at_least):
+        return {tp: Reserved(OffsetRange(end, end + 100)) for tp, end in at_least.items()}
+
+    assert bench.hot.recover(bench.tp(), 0, reserve).log_end == last + 1
+    assert bench.append(NOW_MS).base_offset == last + 1
+    assert bench.read_offsets() == [0, last + 1]
+
+
 def test_an_entry_past_the_log_end_wakes_nobody_for_ever(bench):
     bench.append(NOW_MS)
     bench.client.xadd(bench.keys()[0], {"__ts": "1"}, id="3-3")
