@@ -9,7 +9,7 @@
 -- A caller that dies in between leaves the partition partly adopted: paused without a mark. Append
 -- and recover() then know that this must be done again.
 
-local st = redis.call('HMGET', state, 'topic_id', 'run_id', 'clean', 'paused')
+local st = redis.call('HMGET', state, 'topic_id', 'run_id', 'clean', 'paused', 'log_end')
 local verb = ARGV[1]
 if not st[1] then
   return { 'UNKNOWN_TOPIC_OR_PARTITION' }
@@ -26,6 +26,9 @@ elseif verb == 'unmark' then
       return { 'RECOVERY_NEEDED' }
     end
     redis.call('HSET', state, 'run_id', RUN_ID, 'adopted_from', st[2])
+    -- Half of a large append that was refused meanwhile may end the file, and close the stream at the
+    -- start after the next: see recover.lua.
+    take_entries(tonumber(st[5]))
   end
   if st[3] or st[4] then
     redis.call('HDEL', state, 'clean')

@@ -7,7 +7,7 @@ import shutil
 import pytest
 from cuts import Cuts, values_of
 
-from lakelog.errors import RecoveryNeededError
+from lakelog.errors import HotTierPausedError, RecoveryNeededError
 from lakelog.hot.hot_log import HotLog
 from lakelog.read.unified_log import UnifiedLog
 
@@ -126,3 +126,32 @@ def test_what_is_appended_after_half_a_transaction_outlives_the_next_starts(
         tiers.archiver().run_once()
         assert values_of(log) == kept, place
         shutil.rmtree(tiers.root)
+
+
+@pytest.mark.parametrize("each_way_to_append", ["transaction"], indirect=True)
+@pytest.mark.usefixtures("each_way_to_append")
+def test_what_is_appended_after_a_planned_stop_outlives_half_a_refused_transaction(
+    make_redis, make_tiers, redis_program, monkeypatch
+):
+    """Refused while all was paused, it closed the stream; no recovery follows."""
+    server = make_redis(program=redis_program, appendfsync="always")
+    tiers = make_tiers(url=server.url, local_retention_ms=-1, lakelog_entry_format="arrow")
+    tiers.append(4, entry_records=4)
+    partition = tiers.topic.partition(0)
+    tiers.hot.pause([partition])
+    size = server.append_only_size()
+    with pytest.raises(HotTierPausedError):
+        tiers._append(0, [b"refused"])
+    cuts, places = Cuts.of(server, size)
+    monkeypatch.undo()  # from here on, by the script alone
+    for place in places:
+        cuts.start(place)
+        tiers.hot.resume([partition])
+        log = UnifiedLog(tiers.topic, tiers.hot, tiers.table())
+        kept = tiers.expected(0)
+        tiers.producer_id, tiers.sequences = tiers.producer_id + 1, {}
+        tiers._append(0, [b"after"])
+        kept.append((4, b"after"))
+        for _ in range(2):
+            server.restart(clean=False)
+            assert values_of(log) == kept, place
