@@ -26,6 +26,7 @@ from lakelog.errors import (
     UnknownTopicOrPartitionError,
 )
 from lakelog.failpoints import armed
+from lakelog.hot.hot_log import HotLog
 from lakelog.operate.erasure.certificate import certificate, check_certificate
 from lakelog.record import OffsetRange, TopicPartition
 from lakelog.testing.eventually import eventually
@@ -332,6 +333,31 @@ def test_a_crash_at_any_step_is_finished_by_the_next_run(lake, server, tmp_path,
 
     assert [one[:2] for one in left(lake)] == [(0, b"a"), (2, b"b")]
     eventually(lambda: not traces(tmp_path, server, KEY, VALUE))
+
+
+def test_a_redis_that_comes_back_with_what_was_trimmed_is_no_success(lake, server, monkeypatch):
+    """It restarted, or failed over, without the last that it had done, before its file was new."""
+    lake.topics.create("orders", 1, BOTH)
+    produce(lake, b"other", KEY, b"last")
+    lake.archive("orders")
+    size = server.append_only_size()
+    rewrite_persistence = HotLog.rewrite_persistence
+
+    def after_a_power_cut(hot: HotLog) -> Any:
+        server.cut_append_only_file(to_size=size)
+        server.start()
+        return rewrite_persistence(hot)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(HotLog, "rewrite_persistence", after_a_power_cut)
+        with pytest.raises(EraseFailedError, match="holds again what it had let go of"):
+            lake.erase("orders", KEY)
+    assert KEY in [key for _, key, _ in left(lake)]
+    lake.erase("orders", KEY)
+    assert [key for _, key, _ in left(lake)] == [b"other", b"last"]
+    with server.client() as client:
+        ((_, fields),) = client.xrange("lakelog:stream:orders:0")
+        assert list(fields) == [b"__gap"]
 
 
 def test_a_reader_in_the_middle_of_a_removed_file_looks_again(lake):

@@ -22,6 +22,7 @@ from ...cold.table import ColdTable
 from ...errors import (
     CorruptRecordError,
     EraseFailedError,
+    HotTierUnavailableError,
     InvalidArgumentError,
     LakelogError,
 )
@@ -136,6 +137,7 @@ def erase(
     failpoint("erase.before_persistence")
     if side is not None and hot is not None:
         hot = _persisted(side, hot)
+        failures += _back_again(topic, side, condition, hot)
     failures += cold.failures.values()
     erased = run.erased(began_ms, cold, hot, failures, {})
     if failures:
@@ -314,6 +316,27 @@ def _persisted(side: HotSide, hot: HotErased) -> HotErased:
                 "SLOWLOG RESET empties it"
             )
     return replace(hot, servers=servers, beyond=tuple(beyond))
+
+
+def _back_again(
+    topic: Topic, side: HotSide, condition: RecordCondition, hot: HotErased
+) -> list[LakelogError]:
+    """Why Redis holds in spite of all what went.
+
+    Until its file was new, a restart or a failover without the last that it had done brought it
+    back.
+    """
+    seen = side.offsets(topic)
+    back = {n for n, span in hot.trimmed.items() if seen[n].local_log_start < span.end}
+    if hot.given_up:
+        back |= given_up(quarantined_suspects(topic, side.hot, condition)).keys()
+    return [
+        HotTierUnavailableError(
+            f"Redis restarted or failed over meanwhile, and {topic.partition(number)} holds again "
+            "what it had let go of"
+        )
+        for number in sorted(back)
+    ]
 
 
 def _beyond(topic: Topic, side: HotSide) -> tuple[str, ...]:
