@@ -335,6 +335,18 @@ def test_a_crash_at_any_step_is_finished_by_the_next_run(lake, server, tmp_path,
     eventually(lambda: not traces(tmp_path, server, KEY, VALUE))
 
 
+def test_what_shares_memory_with_later_entries_is_told(lake, server, tmp_path):
+    """Redis frees the bytes of entries by the node, which those appended meanwhile are in, too."""
+    lake.topics.create("orders", 1, BOTH)
+    produce(lake, KEY)
+    with armed("erase.after_archive", lambda: produce(lake, b"later")):
+        (said,) = lake.erase("orders", KEY).hot.beyond
+    assert "memory of Redis that entries of orders-0 share with later ones" in said
+    assert traces(tmp_path, server, VALUE) != []
+    assert lake.erase("orders", b"later").hot.beyond == ()  # it lets go of all, so of the node too
+    assert traces(tmp_path, server, VALUE) == []
+
+
 def test_a_redis_that_comes_back_with_what_was_trimmed_is_no_success(lake, server, monkeypatch):
     """It restarted, or failed over, without the last that it had done, before its file was new."""
     lake.topics.create("orders", 1, BOTH)

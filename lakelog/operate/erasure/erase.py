@@ -8,7 +8,7 @@ only of what cold holds, and the next run begins again with what either tier sti
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeGuard
 
 import numpy as np
@@ -210,7 +210,8 @@ class _Run(Struct, frozen=True):
             trimmed[number] = OffsetRange(start, end)
         failpoint("erase.after_trim")
         matches = {number: len(offsets) for number, offsets in found.items()}
-        return HotErased(ends, matches, trimmed, beyond=_beyond(topic, side)), failures
+        beyond = (*_shared_nodes(topic, side.hot, trimmed), *_beyond(topic, side))
+        return HotErased(ends, matches, trimmed, beyond=beyond), failures
 
     def _begins_below(self, side: HotSide, partition: int, local_log_start: int) -> bool:
         """Whether Redis's oldest entry has records that no reader is given any more."""
@@ -337,6 +338,19 @@ def _back_again(
         )
         for number in sorted(back)
     ]
+
+
+def _shared_nodes(topic: Topic, hot: HotLog, trimmed: Mapping[int, OffsetRange]) -> Iterator[str]:
+    """Where Redis may keep bytes of what it let go of.
+
+    Entries of a stream share nodes of up to 4 KiB, and it frees a node once all of them are gone.
+    """
+    for number in trimmed:
+        if hot.first_entry(topic.partition(number)) is not None:
+            yield (
+                f"memory of Redis that entries of {topic.partition(number)} share with later ones: "
+                "nobody is given them, and their bytes go once those are archived and trimmed too"
+            )
 
 
 def _beyond(topic: Topic, side: HotSide) -> tuple[str, ...]:
