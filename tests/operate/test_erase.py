@@ -372,6 +372,28 @@ def test_a_redis_that_comes_back_with_what_was_trimmed_is_no_success(lake, serve
         assert list(fields) == [b"__gap"]
 
 
+def test_what_came_back_goes_also_where_cold_has_it_no_more(lake, server):
+    lake.topics.create("orders", 1, BOTH | {"internal.segment.bytes": 200})
+    produce(lake, b"other", KEY, b"third", b"fourth", b"fifth", b"last")
+    lake.archive("orders")
+    size = server.append_only_size()
+
+    class Crash(Exception):
+        pass
+
+    def crash() -> None:
+        raise Crash
+
+    with armed("erase.before_persistence", crash), pytest.raises(Crash):
+        lake.erase("orders", KEY)
+    server.cut_append_only_file(to_size=size)
+    server.start()
+    lake.erase("orders", KEY)
+    with server.client() as client:
+        entries = client.xrange("lakelog:stream:orders:0")
+    assert [list(fields) for _, fields in entries] in ([], [[b"__gap"]])
+
+
 def test_a_reader_in_the_middle_of_a_removed_file_looks_again(lake):
     lake.topics.create("orders", 1, {"retention.ms": -1, "local.retention.ms": 0})
     for _ in range(3):
