@@ -40,6 +40,14 @@ TP = TopicPartition("orders", 0)
 BOTH = {"retention.ms": -1, "local.retention.ms": -1}
 
 
+class Crash(BaseException):
+    """What a kill does to a run: nothing catches it."""
+
+
+def crash() -> None:
+    raise Crash
+
+
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[RedisServer]:
     found = RedisServer(tmp_path / "redis").start()
@@ -216,12 +224,6 @@ def test_what_lies_in_quarantine_is_told_or_given_up(lake, server, tmp_path):
     assert planned.hot.given_up == {0: ("7-1", "9-1")}
     assert {"key " + aside} < set(traces(tmp_path, server, KEY, VALUE))
 
-    class Crash(BaseException):
-        pass
-
-    def crash() -> None:
-        raise Crash
-
     with armed("erase.after_commit", crash), pytest.raises(Crash):
         lake.erase("orders", KEY, quarantine=True)
     erased = lake.erase("orders", KEY, quarantine=True)
@@ -321,12 +323,6 @@ def test_a_crash_at_any_step_is_finished_by_the_next_run(lake, server, tmp_path,
         for key in (b"a", KEY, b"b"):
             producer.send("orders", b'{"a":"%s"}' % (VALUE if key == KEY else key), key=key)
 
-    class Crash(BaseException):
-        pass
-
-    def crash() -> None:
-        raise Crash
-
     with armed(step, crash), pytest.raises(Crash):
         lake.erase("orders", KEY)
     lake.erase("orders", KEY)
@@ -377,12 +373,6 @@ def test_what_came_back_goes_also_where_cold_has_it_no_more(lake, server):
     produce(lake, b"other", KEY, b"third", b"fourth", b"fifth", b"last")
     lake.archive("orders")
     size = server.append_only_size()
-
-    class Crash(Exception):
-        pass
-
-    def crash() -> None:
-        raise Crash
 
     with armed("erase.before_persistence", crash), pytest.raises(Crash):
         lake.erase("orders", KEY)
