@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import NoReturn
 
@@ -242,6 +243,10 @@ class HotOffsets(Struct, frozen=True, gc=False):
     #: Of a topic's first partition: see `hot.archived_into`.
     archived_into: str | None = None
 
+    def appended_from(self, offset: int) -> int:
+        """How many offsets from there on were given to records that it holds, or held."""
+        return _appended(max(offset, self.local_log_start), self.log_end, self.gaps)
+
     @property
     def needs_room(self) -> bool:
         """Whether an archiver should reserve offsets; see `lakelog.reservation`."""
@@ -309,11 +314,18 @@ class LogOffsets(Struct, frozen=True, gc=False):
 
         Some of these records may be deleted or compacted since.
         """
-        gaps = self.gaps_between(start, end) if self.gaps else ()
-        skipped = sum(gap.end - gap.start for gap in gaps)
-        return max(0, end - start - skipped)
+        return _appended(start, end, self.gaps)
 
     def gaps_between(self, start: int, end: int) -> tuple[OffsetRange, ...]:
         """What of [start, end) was skipped after an unclean stop."""
-        cut = (OffsetRange(max(gap.start, start), min(gap.end, end)) for gap in self.gaps)
-        return tuple(gap for gap in cut if gap.start < gap.end)
+        return tuple(_within(start, end, self.gaps))
+
+
+def _appended(start: int, end: int, gaps: Iterable[OffsetRange]) -> int:
+    skipped = sum(gap.end - gap.start for gap in _within(start, end, gaps))
+    return max(0, end - start - skipped)
+
+
+def _within(start: int, end: int, gaps: Iterable[OffsetRange]) -> Iterator[OffsetRange]:
+    cut = (OffsetRange(max(gap.start, start), min(gap.end, end)) for gap in gaps)
+    return (gap for gap in cut if gap.start < gap.end)

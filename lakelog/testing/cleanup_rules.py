@@ -426,7 +426,7 @@ class CleanupRules(LogHarness):
                     log_start,
                     model.archived_end,
                     now_ms,
-                    all_archived=hot is not None and hot[number].log_end <= model.archived_end,
+                    all_archived=hot is not None and model.is_archived,
                     hot_only_bytes=hot_only_bytes(hot[number], model.archived_end) if hot else 0,
                 )
                 segments, log_starts = kept.kept, (kept.lowest, kept.highest)

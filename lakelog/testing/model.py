@@ -139,6 +139,11 @@ class ModelLog:
         """The first offset that is neither archived nor deleted."""
         return max(self.archived_end, self.log_start)
 
+    @property
+    def is_archived(self) -> bool:
+        """Whether cold holds, or held, all that is not deleted."""
+        return all(record.offset < self.archive_start for record in self.records)
+
     # -- what happens ----------------------------------------------------------------------------
 
     def append(

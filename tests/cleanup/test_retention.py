@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lakelog.cleanup.plan import plan_cleanup
 from lakelog.cleanup.retention import PartitionRetention, plan_retention, retention_change
@@ -26,7 +27,7 @@ from lakelog.config import DAY_MS, HOUR_MS, TopicConfig
 from lakelog.engines.engine import InlineEngine
 from lakelog.failpoints import armed
 from lakelog.offsets import HotSegment, HotSegments
-from lakelog.record import RECORDS
+from lakelog.record import RECORDS, OffsetRange
 from lakelog.testing.later_clock import LaterClock
 from lakelog.topic import Topic
 
@@ -156,7 +157,7 @@ def oracle(
         gone.append((alive.pop(0).base_offset, reason))
 
     def may_grow() -> bool:
-        return len(alive) == 1 and (hot is None or hot.log_end > archived_end)
+        return len(alive) == 1 and (hot is None or _has_unarchived(hot, archived_end, log_start))
 
     while alive and all(file.end_offset - 1 < log_start for file in alive[0].files):
         drop("log start")
@@ -180,6 +181,12 @@ def oracle(
         return log_start, []
     rest = alive[0].start_offset if alive else archived_end
     return max(log_start, rest), gone
+
+
+def _has_unarchived(hot: HotSegments, archived_end: int, log_start: int) -> bool:
+    skipped = {offset for gap in hot.gaps for offset in range(gap.start, gap.end)}
+    left = set(range(max(archived_end, log_start, hot.local_log_start), hot.log_end))
+    return bool(left - skipped)
 
 
 def _unarchived_bytes(segment: HotSegment, archived_end: int) -> int:
@@ -235,8 +242,10 @@ def hot_tiers(draw: st.DrawFn, archived_end: int) -> HotSegments:
         if archived_end >= end or draw(st.booleans()):
             segments.append(hot_segment(base, end, draw(st.integers(0, 500))))
             base = end
-    last = segments[-1].end_offset if segments else archived_end
-    return hot_to(max(archived_end, last), *segments)
+    last = max(archived_end, segments[-1].end_offset if segments else 0)
+    skipped = draw(st.sampled_from([0, 0, 7]))
+    gaps = (OffsetRange(last, last + skipped),) if skipped else ()
+    return replace(hot_to(last + skipped, *segments), gaps=gaps)
 
 
 @given(logs())
@@ -318,6 +327,15 @@ def test_the_newest_segment_goes_by_age_once_everything_is_archived():
     assert outcome(planned(cold, 16, retention_ms=50))[0] == 10
     assert outcome(planned(cold, None, retention_ms=50))[0] == 10
     assert outcome(planned(cold, 15, retention_ms=100))[0] == 10
+
+
+def test_offsets_that_were_skipped_at_its_end_keep_the_newest_segment_no_longer():
+    """After an unclean stop the log ends above all that was archived, until the next append."""
+    cold = a_snapshot(*FIVE_EACH)
+    for end, start in [(1_000, 15), (1_001, 10)]:
+        hot = replace(hot_to(end), gaps=(OffsetRange(15, 1_000),))
+        assert outcome(planned(cold, hot, retention_ms=50))[0] == start
+        assert outcome(planned(cold, hot, retention_bytes=0, retention_ms=-1))[0] == start
 
 
 def test_the_newest_segment_goes_with_the_log_start_though_nobody_knows_the_hot_end():

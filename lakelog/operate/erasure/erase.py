@@ -8,7 +8,7 @@ only of what cold holds, and the next run begins again with what either tier sti
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeGuard
 
 import numpy as np
@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...archive.archiver import Archiver
+from ...archive.plan import archive_start
 from ...cleanup.erasure.erasure import Erasure
 from ...cleanup.erasure.report import ColdErased
 from ...cold.table import ColdTable
@@ -137,7 +138,7 @@ def erase(
     failpoint("erase.before_persistence")
     if side is not None and hot is not None:
         hot = _persisted(side, hot)
-        failures += _back_again(topic, side, condition, hot)
+        failures += _still_there(topic, side, condition, hot, failures)
     failures += cold.failures.values()
     erased = run.erased(began_ms, cold, hot, failures, {})
     if failures:
@@ -187,7 +188,7 @@ class _Run(Struct, frozen=True):
         failpoint("erase.after_archive")
         seen = side.offsets(topic)
         within = {n: min(seen[n].log_end, end) for n, end in ends.items()}
-        damaged = {error.topic_partition.partition for error in failures if error.topic_partition}
+        damaged = set(_damaged(failures))
         spans = {
             number: (seen[number].local_log_start, end)
             for number, end in within.items()
@@ -199,15 +200,18 @@ class _Run(Struct, frozen=True):
         trimmed: dict[int, OffsetRange] = {}
         for number, end in within.items():
             start = seen[number].local_log_start
-            archived_end = cold.archived_end(number)
             if not (number in found or self._begins_below(side, number, start)):
                 continue
-            if archived_end < end:
-                continue  # what kept it from being archived is among the failures
-            side.hot.trim(
-                topic.partition(number), end, archived_end=archived_end, topic_id=topic.topic_id
-            )
-            trimmed[number] = OffsetRange(start, end)
+            # What lies above is skipped offsets, or was kept from being archived by a failure.
+            end = min(end, archive_start(cold, number))
+            if start <= end:
+                side.hot.trim(
+                    topic.partition(number),
+                    end,
+                    archived_end=cold.archived_end(number),
+                    topic_id=topic.topic_id,
+                )
+                trimmed[number] = OffsetRange(start, end)
         failpoint("erase.after_trim")
         matches = {number: len(offsets) for number, offsets in found.items()}
         beyond = (*_shared_nodes(topic, side.hot, trimmed), *_beyond(topic, side))
@@ -273,10 +277,7 @@ def _hot_matches(
     """
     found: dict[int, list[np.ndarray]] = {}
     filled = {number: span for number, span in spans.items() if span[0] < span[1]}
-    # Of Redis alone: where cold holds the same, a search may go by its files, out of which a run
-    # that ended early may have erased what a restart of Redis brought back here.
-    hot = TopicLog(log.topic, log.hot, None, stored_values=log.stored_values)
-    for table in hot.search_ranges(filled, where):
+    for table in log.search_ranges(filled, where):
         partitions = table["partition"].to_numpy()
         offsets = table["offset"].to_numpy()
         for number in np.unique(partitions).tolist():
@@ -322,25 +323,50 @@ def _persisted(side: HotSide, hot: HotErased) -> HotErased:
     return replace(hot, servers=servers, beyond=tuple(beyond))
 
 
-def _back_again(
-    topic: Topic, side: HotSide, condition: RecordCondition, hot: HotErased
+def _still_there(
+    topic: Topic,
+    side: HotSide,
+    condition: RecordCondition,
+    hot: HotErased,
+    failures: Sequence[LakelogError],
 ) -> list[LakelogError]:
-    """Why Redis holds in spite of all what went.
+    """Why Redis holds matches in spite of all that went.
 
-    Until its file was new, a restart or a failover without the last that it had done brought it
-    back.
+    Until its file was new, a restart or a failover without the last that it had done brought them
+    back: also what an earlier run had it let go of.
+
+    Args:
+        failures: of these partitions it is known already.
     """
     seen = side.offsets(topic)
     back = {n for n, span in hot.trimmed.items() if seen[n].local_log_start < span.end}
     if hot.given_up:
         back |= given_up(quarantined_suspects(topic, side.hot, condition)).keys()
+    damaged = set(_damaged(failures))
+    spans = {
+        number: (seen[number].local_log_start, min(seen[number].log_end, end))
+        for number, end in hot.ends.items()
+        if number not in back | damaged
+    }
+    found, errors = _sound_hot_matches(side.log, condition.where, spans)
+    back |= found.keys()
     return [
-        HotTierUnavailableError(
-            f"Redis restarted or failed over meanwhile, and {topic.partition(number)} holds again "
-            "what it had let go of"
-        )
-        for number in sorted(back)
+        *errors,
+        *(
+            HotTierUnavailableError(
+                f"Redis restarted or failed over meanwhile, and {topic.partition(number)} holds "
+                "again what it had let go of"
+            )
+            for number in sorted(back)
+        ),
     ]
+
+
+def _damaged(failures: Iterable[LakelogError]) -> Iterator[int]:
+    """The partitions of damages."""
+    for error in failures:
+        if _is_damage(error) and error.topic_partition is not None:
+            yield error.topic_partition.partition
 
 
 def _shared_nodes(topic: Topic, hot: HotLog, trimmed: Mapping[int, OffsetRange]) -> Iterator[str]:
