@@ -25,7 +25,7 @@ from .history import Partition, Span
 #: `appendfsync everysec` may hold writes back for two seconds while a sync runs: what a kill takes.
 EVERYSEC_HELD_BACK_S = 2.0
 
-#: The most that a cut takes: everysec syncs what is older.
+#: The most that a cut takes: everysec syncs what is older. What the server was made to sync stays.
 CUT_S = 1.0
 
 _SAMPLE_S = 0.05
@@ -42,6 +42,9 @@ class SingleServer:
         self.restarts = 0
         self._is_synced = conf.get("appendfsync") == "always"
         self._sizes: deque[tuple[float, int]] = deque(maxlen=int(4 / _SAMPLE_S))
+        self._synced_size = 0  # what a disk surely has of the append-only file
+        self._own_settings = 0  # how many this class has made since the server started
+        self._others_settings = 0  # and lakelog
         self._measuring = threading.Event()
 
     @property
@@ -78,6 +81,7 @@ class SingleServer:
         size = self.server.append_only_size_now()
         oldest_s = killed_s - draws.uniform(0.0, CUT_S)
         kept = max((n for at_s, n in list(self._sizes) if at_s <= oldest_s), default=size)
+        kept = max(kept, self._synced_size)
         # Anywhere above: in the middle of a command, or of a transaction, as a disk's block ends.
         to_size = draws.randint(min(kept, size), size)
         self.server.cut_append_only_file(to_size=to_size)
@@ -119,7 +123,7 @@ class SingleServer:
             declared = self.gaps(partitions, emptied=True)
             if not self._is_synced:
                 client.config_set("appendfsync", "everysec")
-        self._sizes.clear()
+        self._forget_sizes()
         self.restarts += 1
         return declared
 
@@ -146,19 +150,37 @@ class SingleServer:
 
     def _start_after(self, down_s: float) -> None:
         time.sleep(down_s)
-        self._sizes.clear()
+        self._forget_sizes()
         self.server.start()
         self.restarts += 1
+
+    def _forget_sizes(self) -> None:
+        self._sizes.clear()
+        self._synced_size = self._own_settings = self._others_settings = 0
 
     def _configure(self, name: str, value: str) -> None:
         with contextlib.suppress(redis.RedisError), self.server.client() as client:
             client.config_set(name, value)
+            self._own_settings += 1
 
     def _measure(self) -> None:
-        """How long the file was at each moment: what a power cut may take."""
-        while not self._measuring.wait(_SAMPLE_S):
-            with contextlib.suppress(OSError, ValueError):  # between a kill and a start
-                self._sizes.append((time.monotonic(), self.server.append_only_size_now()))
+        """How long the file was at each moment, and what is on the disk: what a cut may take.
+
+        lakelog has the server sync everything with ``appendfsync always``, and sets it back: from
+        the outside that is told by the settings that the server was given.
+        """
+        with redis.Redis.from_url(self.url, socket_timeout=1) as client:
+            while not self._measuring.wait(_SAMPLE_S):
+                # Between a kill and a start, or while it is stopped.
+                with contextlib.suppress(OSError, ValueError, redis.RedisError):
+                    counts = client.info("commandstats").get("cmdstat_config|set", {})
+                    policy = client.config_get("appendfsync")["appendfsync"]
+                    at_s, size = time.monotonic(), self.server.append_only_size_now()
+                    others = counts.get("calls", 0) - self._own_settings
+                    if policy == "always" or others > self._others_settings:
+                        self._synced_size = size
+                    self._others_settings = others
+                    self._sizes.append((at_s, size))
 
 
 class ReplicatedCluster:
