@@ -34,15 +34,20 @@ _FOR_EVER = 1 << 30
 
 
 class SingleServer:
-    """One Redis, which is killed, cut, stopped and filled."""
+    """One Redis, which is killed, cut, stopped and filled.
+
+    Attributes:
+        sizes: how long its append-only file was, and when (monotonic).
+        synced_size: what a disk surely has of it.
+    """
 
     def __init__(self, folder: Path, conf: Mapping[str, str]) -> None:
         self.server = RedisServer(folder, dict(conf))
         self.losses: list[Span] = []
         self.restarts = 0
         self._is_synced = conf.get("appendfsync") == "always"
-        self._sizes: deque[tuple[float, int]] = deque(maxlen=int(4 / _SAMPLE_S))
-        self._synced_size = 0  # what a disk surely has of the append-only file
+        self.sizes: deque[tuple[float, int]] = deque(maxlen=int(4 / _SAMPLE_S))
+        self.synced_size = 0
         self._own_settings = 0  # how many this class has made since the server started
         self._others_settings = 0  # and lakelog
         self._measuring = threading.Event()
@@ -80,8 +85,10 @@ class SingleServer:
         self.server.kill()
         size = self.server.append_only_size_now()
         oldest_s = killed_s - draws.uniform(0.0, CUT_S)
-        kept = max((n for at_s, n in list(self._sizes) if at_s <= oldest_s), default=size)
-        kept = max(kept, self._synced_size)
+        sizes = list(self.sizes)
+        least = min((n for _, n in sizes), default=size)  # since it started, if that is later
+        kept = max((n for at_s, n in sizes if at_s <= oldest_s), default=least)
+        kept = max(kept, self.synced_size)
         # Anywhere above: in the middle of a command, or of a transaction, as a disk's block ends.
         to_size = draws.randint(min(kept, size), size)
         self.server.cut_append_only_file(to_size=to_size)
@@ -155,8 +162,8 @@ class SingleServer:
         self.restarts += 1
 
     def _forget_sizes(self) -> None:
-        self._sizes.clear()
-        self._synced_size = self._own_settings = self._others_settings = 0
+        self.sizes.clear()
+        self.synced_size = self._own_settings = self._others_settings = 0
 
     def _configure(self, name: str, value: str) -> None:
         with contextlib.suppress(redis.RedisError), self.server.client() as client:
@@ -178,9 +185,9 @@ class SingleServer:
                     at_s, size = time.monotonic(), self.server.append_only_size_now()
                     others = counts.get("calls", 0) - self._own_settings
                     if policy == "always" or others > self._others_settings:
-                        self._synced_size = size
+                        self.synced_size = size
                     self._others_settings = others
-                    self._sizes.append((at_s, size))
+                    self.sizes.append((at_s, size))
 
 
 class ReplicatedCluster:
