@@ -53,6 +53,9 @@ TABLE = pa.schema(
 
 T = TypeVar("T")
 
+#: DuckDB forgets an interrupt that comes between two statements.
+_INTERRUPTED_AGAIN_S = 0.05
+
 _BATCH_ROWS = 65_536  # of what a query gives
 _LAST_MS = 253_402_300_799_999  # of the year 9999: what is later bounds nothing
 
@@ -122,18 +125,21 @@ def _interruptible(connection: Any, call: Callable[[], T]) -> T:
     done: Future[T] = Future()
 
     def run() -> None:
+        if not done.set_running_or_notify_cancel():
+            return
         try:
             done.set_result(call())
         except BaseException as error:
             done.set_exception(error)
 
     thread = threading.Thread(target=run, name="lakelog-sql", daemon=True)
-    thread.start()
     try:
+        thread.start()
         return done.result()
     except BaseException:
-        connection.interrupt()
-        thread.join()
+        while not done.cancel() and thread.is_alive():
+            connection.interrupt()
+            thread.join(_INTERRUPTED_AGAIN_S)
         raise
 
 

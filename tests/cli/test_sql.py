@@ -107,3 +107,29 @@ def test_an_interrupt_ends_a_query(place: list[str], tmp_path: Path) -> None:
     finally:
         process.kill()
     assert (process.returncode, shown, said) == (130, "", "stopped\n")
+
+
+#: Interrupts itself at some moment of many short statements, of which a long one is the last.
+INTERRUPTED = """
+import os, random, signal, threading
+from lakelog.read.sql import query
+
+statement = "select 1;" * 3_000 + "select count(*) from range(1000000000000)"
+draws = random.Random(20)
+for _ in range(12):
+    try:
+        timer = threading.Timer(draws.uniform(0, 0.1), os.kill, [os.getpid(), signal.SIGINT])
+        timer.start()
+        query(statement, [], None)
+    except KeyboardInterrupt:
+        print("stopped")
+"""
+
+
+def test_an_interrupt_between_two_statements_ends_a_query() -> None:
+    process = subprocess.Popen([sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE)
+    try:
+        shown, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert shown.split() == [b"stopped"] * 12
