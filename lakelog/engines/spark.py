@@ -7,7 +7,8 @@ import threading
 import traceback
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
 CORES_UNKNOWN = 16  # Spark Connect does not tell
+
+_CANCELLED_AGAIN_S = 0.5
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -42,7 +45,7 @@ class SparkEngine:
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
-        self._running: set[str] = set()  # tags of jobs
+        self._running: dict[str, Future[list[Row]]] = {}  # by the job's tag
 
     def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
         """One result for each task, in their order; or the first error, after all have run.
@@ -111,22 +114,34 @@ class SparkEngine:
 
         target = inheritable_thread_target(self._session)(collect)
         threading.Thread(target=target, name=description, daemon=True).start()
-        self._running.add(tag)
+        self._running[tag] = done
         try:
             return done.result()
         except BaseException:
-            if not done.done():
-                self._cancel(tag)
+            self._cancel(tag, done)
             raise
         finally:
-            self._running.discard(tag)
+            del self._running[tag]
 
     def cancel(self) -> None:
         """Cancels the jobs that run now, whichever thread waits for them; it gets an error."""
-        for tag in list(self._running):
-            self._cancel(tag)
+        for tag, done in list(self._running.items()):
+            self._cancel(tag, done)
 
-    def _cancel(self, tag: str) -> None:
+    def _cancel(self, tag: str, done: Future[list[Row]]) -> None:
+        if done.done():
+            return
+        self._cancel_running(tag)
+
+        def cancel_what_begins() -> None:
+            with suppress(Exception):  # the session is gone
+                while not wait([done], _CANCELLED_AGAIN_S).done:
+                    self._cancel_running(tag)
+
+        # Spark forgets what was cancelled before it began, as while it was planned.
+        threading.Thread(target=cancel_what_begins, name="lakelog-cancelled", daemon=True).start()
+
+    def _cancel_running(self, tag: str) -> None:
         context = spark_context(self._session)
         if context is None:
             self._session.interruptTag(tag)

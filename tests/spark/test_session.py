@@ -7,12 +7,15 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 
 import pytest
 from packaging.requirements import Requirement
+from pyspark.sql import Row
+from pyspark.sql.classic.dataframe import DataFrame
 
 from lakelog.embedded.java import java_home
 from lakelog.errors import InvalidArgumentError, MissingExtraError, SparkUnavailableError
@@ -100,6 +103,27 @@ def test_a_job_is_cancelled_for_whoever_waits_for_it(spark):
         tracker = spark.sparkContext.statusTracker()
         eventually(lambda: bool(tracker.getActiveStageIds()))
         engine.cancel()
+        with pytest.raises(Exception, match="cancelled"):
+            waiting.result()
+
+
+def test_a_job_is_cancelled_that_begins_after_it_was_said(spark, monkeypatch):
+    """Spark plans it first, and knows of no job to cancel by then."""
+    engine = LazySparkEngine()
+    asked, told = threading.Event(), threading.Event()
+    collect = DataFrame.collect
+
+    def collect_once_told(frame: DataFrame) -> list[Row]:
+        asked.set()
+        told.wait()
+        return collect(frame)
+
+    monkeypatch.setattr(DataFrame, "collect", collect_once_told)
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(lambda: list(engine.map(time.sleep, [30, 30])))
+        asked.wait()
+        engine.cancel()
+        told.set()
         with pytest.raises(Exception, match="cancelled"):
             waiting.result()
 
