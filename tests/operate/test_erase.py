@@ -7,7 +7,7 @@ import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -354,6 +354,24 @@ def _of_shared_memory(erased: Erased) -> list[str]:
     ]
 
 
+@contextmanager
+def no_success_for_a_power_cut(
+    server: RedisServer, size: int, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """An erasure says so where Redis comes back with so much of its file before it is new."""
+    rewrite_persistence = HotLog.rewrite_persistence
+
+    def after_a_power_cut(hot: HotLog) -> Any:
+        server.cut_append_only_file(to_size=size)
+        server.start()
+        return rewrite_persistence(hot)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(HotLog, "rewrite_persistence", after_a_power_cut)
+        with pytest.raises(EraseFailedError, match="holds again what it had let go of"):
+            yield
+
+
 @pytest.mark.parametrize("by_an_earlier_run", [False, True])
 def test_a_redis_that_comes_back_with_what_was_trimmed_is_no_success(
     lake, server, monkeypatch, by_an_earlier_run
@@ -366,23 +384,28 @@ def test_a_redis_that_comes_back_with_what_was_trimmed_is_no_success(
     if by_an_earlier_run:
         with armed("erase.before_persistence", crash), pytest.raises(Crash):
             lake.erase("orders", KEY)
-    rewrite_persistence = HotLog.rewrite_persistence
-
-    def after_a_power_cut(hot: HotLog) -> Any:
-        server.cut_append_only_file(to_size=size)
-        server.start()
-        return rewrite_persistence(hot)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(HotLog, "rewrite_persistence", after_a_power_cut)
-        with pytest.raises(EraseFailedError, match="holds again what it had let go of"):
-            lake.erase("orders", KEY)
+    with no_success_for_a_power_cut(server, size, monkeypatch):
+        lake.erase("orders", KEY)
     assert KEY in [key for _, key, _ in left(lake)]
     lake.erase("orders", KEY)
     assert [key for _, key, _ in left(lake)] == [b"other", b"last"]
     with server.client() as client:
         ((_, fields),) = client.xrange("lakelog:stream:orders:0")
         assert list(fields) == [b"__gap"]
+
+
+def test_what_comes_back_below_the_log_start_is_no_success(lake, server, monkeypatch):
+    """No reader is given it, and Redis holds it all the same."""
+    lake.topics.create("orders", 1, BOTH)
+    produce(lake, KEY, b"last")
+    lake.archive("orders")
+    size = server.append_only_size()
+    lake.log("orders").raise_log_start(0, 1)
+    with no_success_for_a_power_cut(server, size, monkeypatch):
+        lake.erase("orders", KEY)
+    lake.erase("orders", KEY)
+    with server.client() as client:
+        assert VALUE not in repr(client.xrange("lakelog:stream:orders:0")).encode()
 
 
 def test_what_came_back_goes_also_where_cold_has_it_no_more(lake, server):

@@ -20,6 +20,9 @@ KEYS = [b"ada-7f3a9c51e2", b"bob-09b1d7c4aa", b"eve-c2d45e90b8"]
 #: Small segments, so that either tier has several; Redis keeps what is archived.
 CONFIG = {"retention.ms": -1, "local.retention.ms": -1, "internal.segment.bytes": 300}
 
+#: Of topics: none has a name that another had.
+NUMBERS = count()
+
 Step = tuple[str, Any]
 
 STEPS = st.lists(
@@ -54,14 +57,12 @@ def lake(server: RedisServer, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def test_what_is_erased_is_gone_and_all_else_is_there(
     lake: Lakelog, server: RedisServer, examples: int
 ) -> None:
-    numbers = count()
-
     @settings(max_examples=examples, deadline=None)
     @given(STEPS)
     @example([("append", KEYS[:2]), ("restart and recover", True), ("erase", KEYS[0])])
     @example([("append", KEYS[:2]), ("restart and recover", False), ("erase", KEYS[0])])
     def check(steps: list[Step]) -> None:
-        topic = _Topic(lake, server, f"{'slow' if examples > 100 else 'fast'}-{next(numbers)}")
+        topic = _Topic(lake, server, f"topic-{next(NUMBERS)}")
         for step in steps:
             topic.do(step)
         for key in KEYS:

@@ -188,7 +188,7 @@ class _Run(Struct, frozen=True):
         failpoint("erase.after_archive")
         seen = side.offsets(topic)
         within = {n: min(seen[n].log_end, end) for n, end in ends.items()}
-        damaged = set(_damaged(failures))
+        damaged = _damaged(failures)
         spans = {
             number: (seen[number].local_log_start, end)
             for number, end in within.items()
@@ -342,13 +342,15 @@ def _still_there(
     back = {n for n, span in hot.trimmed.items() if seen[n].local_log_start < span.end}
     if hot.given_up:
         back |= given_up(quarantined_suspects(topic, side.hot, condition)).keys()
-    damaged = set(_damaged(failures))
+    unasked = back | _damaged(failures)
     spans = {
         number: (seen[number].local_log_start, min(seen[number].log_end, end))
         for number, end in hot.ends.items()
-        if number not in back | damaged
+        if number not in unasked
     }
-    found, errors = _sound_hot_matches(side.log, condition.where, spans)
+    # Of Redis alone: what came back may lie below the log start, which the table knows.
+    alone = TopicLog(topic, side.hot, None, stored_values=side.log.stored_values)
+    found, errors = _sound_hot_matches(alone, condition.where, spans)
     back |= found.keys()
     return [
         *errors,
@@ -362,11 +364,10 @@ def _still_there(
     ]
 
 
-def _damaged(failures: Iterable[LakelogError]) -> Iterator[int]:
+def _damaged(failures: Iterable[LakelogError]) -> set[int]:
     """The partitions of damages."""
-    for error in failures:
-        if _is_damage(error) and error.topic_partition is not None:
-            yield error.topic_partition.partition
+    found = (error.topic_partition for error in failures if _is_damage(error))
+    return {one.partition for one in found if one is not None}
 
 
 def _shared_nodes(topic: Topic, hot: HotLog, trimmed: Mapping[int, OffsetRange]) -> Iterator[str]:
