@@ -247,6 +247,14 @@ class HotOffsets(Struct, frozen=True, gc=False):
         """How many offsets from there on were given to records that it holds, or held."""
         return _appended(max(offset, self.local_log_start), self.log_end, self.gaps)
 
+    def settled_end(self, archive_start: int) -> int:
+        """Below it nothing is left to archive: `archive_start`, or the log end where no record
+        follows that, but only offsets that were skipped.
+        """
+        if self.appended_from(archive_start):
+            return archive_start
+        return max(archive_start, self.log_end)
+
     @property
     def needs_room(self) -> bool:
         """Whether an archiver should reserve offsets; see `lakelog.reservation`."""
@@ -301,9 +309,14 @@ class LogOffsets(Struct, frozen=True, gc=False):
     gaps: tuple[OffsetRange, ...] = ()
 
     @property
+    def archive_start(self) -> int:
+        """The first offset that is neither archived nor below the log start."""
+        return max(self.archived_end, self.log_start)
+
+    @property
     def unarchived(self) -> int:
         """Records that the hot tier alone holds (archive lag in records)."""
-        return self.appended_between(max(self.archived_end, self.local_log_start), self.log_end)
+        return self.appended_between(max(self.archive_start, self.local_log_start), self.log_end)
 
     def unread(self, offset: int) -> int:
         """Records behind a position, at most: compaction may have removed some of them."""

@@ -48,7 +48,7 @@ from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
 from ..tracing.switch import archiving
 from .local_retention import next_trim_ms, trim_points
-from .plan import FlushLimit, archive_start, plan, unarchived_records
+from .plan import FlushLimit, plan
 from .report import ArchiveReport, PartitionArchived
 
 logger = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ class Flushed(Struct, frozen=True):
     """What one run by the flush policy did, and when the next is due."""
 
     report: ArchiveReport | None  # None: nothing happened
-    starts: Mapping[int, int]  # by partition, the first offset that is not archived
+    settled_ends: Mapping[int, int]  # by partition, below it nothing is left to archive
     next_ms: int | None  # when something is due by its age, on Redis's clock; None: nothing waits
     is_final: bool = False  # all that was there was archived, whatever its age
 
@@ -318,7 +318,7 @@ class Archiver:
                     raise
                 number = topic_partition.partition
                 damaged[number] = error
-                ends = {**ends, number: archive_start(look.cold, number)}
+                ends = {**ends, number: look.cold.archive_start(number)}
                 limit = replace(limit, ends=ends)
                 continue
             except BaseException:
@@ -360,16 +360,16 @@ class Archiver:
             self._reload_topic()
             points = self._trim_points(look, full)
         for number, seen in look.hot.items():
-            archived_end = look.cold.archived_end(number)
-            untold = seen.unarchived_since_ms is not None and archived_end >= seen.log_end
+            settled_end = seen.settled_end(look.cold.archive_start(number))
+            is_all = settled_end >= seen.log_end
+            untold = seen.unarchived_since_ms is not None and is_all
             if number in points or number in archived or untold:
-                left = unarchived_records(seen, archive_start(look.cold, number))
                 self._hot.trim(
                     self._topic.partition(number),
                     points.get(number, seen.local_log_start),
-                    archived_end=archived_end,
+                    archived_end=settled_end,
                     # Records that this look did not see were appended after it.
-                    planned_at_ms=None if left else look.now_ms,
+                    planned_at_ms=look.now_ms if is_all else None,
                     topic_id=self._topic.topic_id,
                 )
         return {
@@ -420,7 +420,7 @@ class Archiver:
         seen = self._segments(behind, look.cold)
         behind = _behind(seen, look.cold)
         self._hot.recover_all(
-            {self._topic.partition(n): archive_start(look.cold, n) for n in behind},
+            {self._topic.partition(n): look.cold.archive_start(n) for n in behind},
             reserving(self._topic, self._table, self._hot.archived_into().settle),
             topic_id=self._topic.topic_id,
         )
@@ -443,11 +443,11 @@ class Archiver:
             first = None
             hot, planned_from = said.partitions, said.planned_from
             self._settle_table(hot[0].archived_into)
-            starts = {number: archive_start(planned_from, number) for number in hot}
+            starts = {number: planned_from.archive_start(number) for number in hot}
             self._cold = planned_from
             if not is_first or any(one.local_log_start > starts[n] for n, one in hot.items()):
                 self._cold = self._table.snapshot(newer_than=planned_from)
-            if all(archive_start(self._cold, n) >= start for n, start in starts.items()):
+            if all(self._cold.archive_start(n) >= start for n, start in starts.items()):
                 return _Look(said.now_ms, hot, self._cold, said.started_ns, said.memory_percent)
 
     def _ask(self, calls: int) -> HotAnswer:
@@ -511,7 +511,7 @@ class Archiver:
         numbers = {self._topic.partition(number): number for number in partitions}
         start = None
         if cold is not None:
-            start = {tp: archive_start(cold, number) for tp, number in numbers.items()}
+            start = {tp: cold.archive_start(number) for tp, number in numbers.items()}
         # By id: after a drop and create, the new stream must not look like one that lost records.
         found = self._hot.segments(
             numbers,
@@ -563,11 +563,11 @@ class Archiver:
         times = [next_trim_ms(self._topic, hot, cold)]
         for number, seen in hot.items():
             since_ms = seen.unarchived_since_ms
-            if since_ms is not None and unarchived_records(seen, archive_start(cold, number)):
+            if since_ms is not None and seen.appended_from(cold.archive_start(number)):
                 times.append(since_ms + limit.interval_ms)
         return Flushed(
             report or None,
-            {number: archive_start(cold, number) for number in hot},
+            {n: seen.settled_end(cold.archive_start(n)) for n, seen in hot.items()},
             min((time for time in times if time is not None), default=None),
             is_final,
         )
@@ -586,7 +586,7 @@ class Archiver:
             or trim_points(self._topic, hot, cold, now_ms, full)
             or any(
                 limit.reached(
-                    unarchived_records(seen, archive_start(cold, number)),
+                    seen.appended_from(cold.archive_start(number)),
                     seen.unarchived_since_ms,
                     now_ms,
                 )
@@ -630,7 +630,7 @@ def _behind(hot: Mapping[int, HotSegments], cold: ColdSnapshot) -> list[int]:
     return [
         number
         for number, seen in hot.items()
-        if not seen.recovered or seen.needs_room or seen.log_end < archive_start(cold, number)
+        if not seen.recovered or seen.needs_room or seen.log_end < cold.archive_start(number)
     ]
 
 

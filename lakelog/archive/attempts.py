@@ -15,7 +15,6 @@ from ..topic import Topic
 from .archiver import Archiver, HotAnswer, Until, calls_needed
 from .first_answers import first_answers
 from .kept_archivers import KeptArchivers
-from .plan import archive_start
 from .report import ArchiveReport
 
 
@@ -85,7 +84,7 @@ class Attempts:
         is_far = table is None or not table.is_local
         return is_far or any(
             seen.unarchived_since_ms is not None
-            or seen.log_end > archive_start(answer.planned_from, number)
+            or seen.appended_from(answer.planned_from.archive_start(number))
             for number, seen in answer.partitions.items()
         )
 

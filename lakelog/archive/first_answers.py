@@ -15,7 +15,6 @@ from ..errors import LakelogError
 from ..hot.hot_log import HotLog
 from ..topic import Topic
 from .archiver import HotAnswer
-from .plan import archive_start
 
 #: So many of a partition's oldest segments are told; where all of them go, the archiver asks for
 #: more.
@@ -35,7 +34,7 @@ def first_answers(
     """
     started_ns = time.time_ns()
     starts = {
-        topic_partition: archive_start(planned_from, topic_partition.partition)
+        topic_partition: planned_from.archive_start(topic_partition.partition)
         for topic, planned_from in asked
         for topic_partition in topic.topic_partitions()
     }

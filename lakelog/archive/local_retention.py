@@ -8,7 +8,6 @@ from ..cold.table import ColdSnapshot
 from ..config import TopicConfig
 from ..offsets import HotSegment, HotSegments
 from ..topic import Topic
-from .plan import archive_start
 
 
 def trim_points(
@@ -43,7 +42,7 @@ def trim_points(
     """
     points = {}
     for partition, offsets in hot.items():
-        held_by_cold = min(archive_start(cold, partition), offsets.log_end)
+        held_by_cold = min(cold.archive_start(partition), offsets.log_end)
         forgotten = min(cold.log_start(partition), offsets.log_end)
         point = held_by_cold
         if partition not in full:
@@ -63,7 +62,7 @@ def next_trim_ms(topic: Topic, hot: Mapping[int, HotSegments], cold: ColdSnapsho
         return None
     times = []
     for partition, offsets in hot.items():
-        held_by_cold = min(archive_start(cold, partition), offsets.log_end)
+        held_by_cold = min(cold.archive_start(partition), offsets.log_end)
         oldest = next(
             (one for one in offsets.segments if one.end_offset > offsets.local_log_start), None
         )

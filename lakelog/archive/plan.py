@@ -85,7 +85,7 @@ def plan(
     calls: dict[int, Sequence[ProducerCall]] = {}
     for partition, offsets in hot.items():
         topic_partition = TopicPartition(topic.name, partition)
-        start = max(archive_start(cold, partition), offsets.log_start)
+        start = max(cold.archive_start(partition), offsets.log_start)
         end = limit.end(partition, offsets.log_end)
         found = list(_slices(topic_partition, offsets, start, end))
         records = sum(piece.records for piece in found)
@@ -117,19 +117,6 @@ def plan(
         # a change that the table has, which counts too.
         config_version=max(topic.config_version, cold.config_version),
         calls=calls,
-    )
-
-
-def archive_start(cold: ColdSnapshot, partition: int) -> int:
-    """The first offset that is neither archived nor below the log start."""
-    return max(cold.archived_end(partition), cold.log_start(partition))
-
-
-def unarchived_records(offsets: HotSegments, start: int) -> int:
-    """How many hot records lie at or above `start`."""
-    return sum(
-        max(0, segment.end_offset - _first_record(segment, offsets, start))
-        for segment in offsets.segments
     )
 
 

@@ -71,7 +71,7 @@ class _Watched:
     high_water_percent: float = field(init=False)
     glances: dict[int, Glance | None] = field(default_factory=dict)
     changed: set[int] = field(default_factory=set)  # partitions, since a run last looked
-    starts: Mapping[int, int] | None = None  # of what is unarchived; None: no run went well yet
+    settled_ends: Mapping[int, int] | None = None  # see `Flushed`; None: no run went well yet
     next_ms: int | None = None  # on Redis's clock
     is_stirred: bool = True  # must be worked on whatever the glances say
     worked_s: float = 0.0  # when a run last ended well
@@ -105,7 +105,7 @@ class _Watched:
             self._partition_may_be_due(number, now_ms, _ANYTHING) for number in self.full
         ):
             return True
-        if self.starts is None or self.is_stirred or now_s - self.worked_s >= SWEEP_S:
+        if self.settled_ends is None or self.is_stirred or now_s - self.worked_s >= SWEEP_S:
             return True
         if self.next_ms is not None and now_ms >= self.next_ms:
             return now_s - self.worked_s >= SETTLE_S
@@ -115,7 +115,7 @@ class _Watched:
 
     def _partition_may_be_due(self, number: int, now_ms: int, limit: FlushLimit) -> bool:
         glance = self.glances.get(number)
-        start = (self.starts or {}).get(number)
+        start = (self.settled_ends or {}).get(number)
         if glance is None or start is None or not glance.recovered or glance.log_end < start:
             return True
         # An upper bound, since there may be gaps. A closer look counts them.
@@ -124,13 +124,13 @@ class _Watched:
 
     def is_archived(self) -> bool:
         """Whether all that the last glances showed is archived, and nothing else is known."""
-        starts = self.starts
+        ends = self.settled_ends
         return (
-            starts is not None
+            ends is not None
             and not self.tries.failures
             and len(self.glances) == self.topic.partitions
             and all(
-                glance is not None and glance.recovered and glance.log_end == starts.get(number)
+                glance is not None and glance.recovered and glance.log_end == ends.get(number)
                 for number, glance in self.glances.items()
             )
         )
@@ -325,7 +325,7 @@ class Supervisor:
         now_s = self._clock_s()
         known.tries.succeeded()
         known.reason = ""
-        known.starts, known.next_ms = outcome.starts, outcome.next_ms
+        known.settled_ends, known.next_ms = outcome.settled_ends, outcome.next_ms
         known.worked_s = now_s
         if self._is_draining and outcome.is_final:
             known.is_drained = True

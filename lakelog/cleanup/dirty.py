@@ -99,7 +99,7 @@ def _first_dirty(topic: Topic, cold: ColdSnapshot, partition: int) -> int:
     Source: Kafka ``LogCleanerManager.cleanableOffsets``.
     """
     cleaned_end, log_start = cold.cleaned_end(partition), cold.log_start(partition)
-    end = max(cold.archived_end(partition), log_start)
+    end = cold.archive_start(partition)
     if cleaned_end > end:
         logger.warning(
             "%s says it is compacted up to offset %d, but is archived up to %d: all of it is "

@@ -125,7 +125,7 @@ def _plan_partition(
     segments = cold.files.segments(partition)
     log_start = cold.log_start(partition)
     archived_end = cold.archived_end(partition)
-    all_archived = hot is not None and not hot.appended_from(max(archived_end, log_start))
+    all_archived = hot is not None and not hot.appended_from(cold.archive_start(partition))
     hot_only_bytes = None if hot is None else hot.bytes_from(archived_end)
     expirable = len(segments) if all_archived else len(segments) - 1
 

@@ -44,6 +44,10 @@ class ColdSnapshot(Struct, frozen=True, eq=False):
     def log_start(self, partition: int) -> int:
         return self.registers.get(LogStart(partition), 0)
 
+    def archive_start(self, partition: int) -> int:
+        """The first offset that is neither archived nor below the log start."""
+        return max(self.archived_end(partition), self.log_start(partition))
+
     def cleaned_end(self, partition: int) -> int:
         return self.registers.get(CleanedEnd(partition), 0)
 

@@ -335,17 +335,13 @@ local function closed_by_age()
 end
 
 -- Prepares to drop what lies wholly below `before`: entries, closed segments, time-index entries.
--- `open_base` is the open segment's. Returns the bytes of the segments to be dropped, and a function
--- that drops all of it. The caller calls it after raising the start in `:state`. If half of the
--- transaction is lost, a start above offsets that are still there does no harm; one below a hole does.
-local function trimming(before, open_base)
+-- Returns the bytes of the segments to be dropped, and a function that drops all of it. The caller calls
+-- it after raising the start in `:state`. If half of the transaction is lost, a start above offsets that
+-- are still there does no harm; one below a hole does.
+local function trimming(before)
   redis.call('XLEN', stream) -- a key of another type must be refused now
   local freed, dropped, closed = 0, 0, closed_by_age()
-  while closed(dropped + 1) do
-    local following = closed(dropped + 2)
-    if (following and following.base or open_base) > before then
-      break
-    end
+  while closed(dropped + 1) and closed(dropped + 1).ending <= before do
     freed = freed + closed(dropped + 1).bytes
     dropped = dropped + 1
   end
@@ -412,6 +408,26 @@ local function stream_pages(from)
   return pages
 end
 
+-- How many entries lie in the gaps that end above an offset, and a function that tells whether an offset
+-- lies in one of those: a recovery's own entries, and what half a transaction left there, are no records.
+local function entries_in_gaps(start)
+  local gaps, entries = {}, 0
+  for from, to in string.gmatch(redis.call('HGET', state, 'gaps') or '', '(%d+)-(%d+)') do
+    if tonumber(to) > start then
+      gaps[#gaps + 1] = { from = tonumber(from), to = tonumber(to) }
+      entries = entries + #redis.call('XRANGE', stream, from, int(tonumber(to) - 1))
+    end
+  end
+  return entries, function(offset)
+    for _, gap in ipairs(gaps) do
+      if gap.from <= offset and offset < gap.to then
+        return true
+      end
+    end
+    return false
+  end
+end
+
 -- Write-time retention of an untiered topic: Kafka's three passes, each from the oldest segment to
 -- the first that does not qualify, then by entries; the pass by time only if asked for. `p`
 -- (log_start, log_end, closed_bytes, segment) is changed in place. The caller stores it, then calls
@@ -427,16 +443,17 @@ local function retain(p, settings, now, by_time, made, ahead)
   local at = 1
   local function walk(expired)
     while true do
-      local candidate, next_base
+      local candidate, ending
       if closed(at) then
-        candidate = closed(at)
-        next_base = closed(at + 1) and closed(at + 1).base or p.segment.base
+        -- Not the base of the one that follows: who waits where the records end that go, before a gap,
+        -- stays in the log.
+        candidate, ending = closed(at), closed(at).ending
       elseif p.segment.bytes > 0 then
-        candidate, next_base = p.segment, p.log_end
+        candidate, ending = p.segment, p.log_end
       else
         return -- an empty last segment never goes
       end
-      if not expired(candidate, next_base) then
+      if not expired(candidate, ending) then
         return
       end
       if left == 0 then
@@ -449,13 +466,11 @@ local function retain(p, settings, now, by_time, made, ahead)
       else
         p.segment = new_segment(p.log_end, now) -- the open one rolls before it goes
       end
-      if next_base > first_kept then
-        first_kept = next_base
-      end
+      first_kept = math.max(first_kept, ending)
     end
   end
-  walk(function(s, next_base)
-    return s ~= p.segment and next_base <= p.log_start
+  walk(function(s, ending)
+    return s ~= p.segment and ending <= p.log_start
   end)
   if settings.retention_bytes >= 0 then
     local excess = p.closed_bytes + p.segment.bytes - settings.retention_bytes
@@ -478,6 +493,12 @@ local function retain(p, settings, now, by_time, made, ahead)
   end
   local excess = settings.retention_entries >= 0
     and redis.call('XLEN', stream) - ahead - settings.retention_entries or 0
+  local is_in_gap
+  if excess > 0 then
+    local in_gaps
+    in_gaps, is_in_gap = entries_in_gaps(p.log_start)
+    excess = excess - in_gaps
+  end
   local pages = stream_pages('-')
   while excess > 0 do
     if pages.seen >= 2 * made and pages.is_enough(ENTRIES_AT_ONCE) then
@@ -488,11 +509,16 @@ local function retain(p, settings, now, by_time, made, ahead)
     if not page[1] then
       break
     end
-    first_kept = math.max(first_kept, tonumber(string.match(page[#page][1], '%d+')) + 1)
-    excess = excess - #page
+    for _, entry in ipairs(page) do
+      local last = tonumber(string.match(entry[1], '%d+'))
+      first_kept = math.max(first_kept, last + 1)
+      if not is_in_gap(last) then
+        excess = excess - 1
+      end
+    end
   end
   if first_kept > 0 then
-    local freed, trim = trimming(first_kept, p.segment.base)
+    local freed, trim = trimming(first_kept)
     p.log_start = math.max(p.log_start, first_kept)
     p.closed_bytes = p.closed_bytes - freed
     return trim, is_cut

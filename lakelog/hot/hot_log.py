@@ -704,7 +704,8 @@ class HotLog:
         start. A partition that is untiered by now is left as it is.
 
         Args:
-            archived_end: how far the cold tier holds the partition, noted for the flush policy.
+            archived_end: below it nothing is left to archive, noted for the flush policy; see
+                `HotOffsets.settled_end`.
             planned_at_ms: the server's time before which everything appended is now archived.
 
         Raises:

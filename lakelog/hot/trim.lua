@@ -1,4 +1,4 @@
--- Drops hot records below an offset and notes how far the partition is archived.
+-- Drops hot records below an offset and notes how far there is nothing left to archive.
 -- ARGV: topic_id or '', before, log_start or '', archived_end or '', planned_at_ms or ''.
 -- Returns {'OK', local log start}, {'MORE'}, {'UNKNOWN_TOPIC_ID', found or ''} or {'OUT_OF_RANGE',
 -- local log start, log end}. MORE: a part of the segments was dropped, and all others who use the
@@ -29,7 +29,7 @@ if following and local_log_start < following and following < before then
   before, is_part = following, true
 end
 if before > local_log_start then
-  freed, trim = trimming(before, parse_segment(st[5]).base)
+  freed, trim = trimming(before)
 end
 if ARGV[3] ~= '' and tonumber(ARGV[3]) > tonumber(st[3]) then
   redis.call('HSET', state, 'log_start', ARGV[3])
@@ -43,8 +43,10 @@ end
 if is_part then
   return { 'MORE' }
 end
-if ARGV[4] ~= '' and st[7] then
-  if tonumber(ARGV[4]) >= tonumber(st[4]) then
+-- Below either there is nothing left to archive.
+local settled_end = math.max(tonumber(ARGV[4]) or 0, tonumber(ARGV[3]) or 0)
+if st[7] then
+  if settled_end >= tonumber(st[4]) then
     redis.call('HDEL', state, 'unarchived_since')
   elseif ARGV[5] ~= '' and tonumber(ARGV[5]) > tonumber(st[7]) then
     -- All that was appended by then is archived, so unarchived records came later.

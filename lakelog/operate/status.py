@@ -235,7 +235,7 @@ def _warnings(topic: Topic, look: SegmentedLook, now_ms: int) -> Iterable[Partit
 def _hole_warning(topic: Topic, look: SegmentedLook, partition: int) -> str | None:
     """A warning if records lie in neither tier and no gap says why."""
     seen = look.hot[partition]
-    cold_end = max(look.cold.archived_end(partition), look.cold.log_start(partition))
+    cold_end = look.cold.archive_start(partition)
     if seen.local_log_start <= cold_end or not topic.config.tiered:
         return None
     if any(gap.start <= cold_end and gap.end >= seen.local_log_start for gap in seen.gaps):

@@ -153,7 +153,7 @@ class NothingHot:
         found = {}
         for tp in asked:
             seen = cold[tp.topic]
-            end = max(seen.archived_end(tp.partition), seen.log_start(tp.partition))
+            end = seen.archive_start(tp.partition)
             found[tp] = HotSegments(end, end, -1, 0, segment_count=0)
         return found
 

@@ -164,7 +164,7 @@ def offset_of(position: Position, tiers: Tiers, partition: int, offsets: LogOffs
             tiered = offsets.archived_end > offsets.log_start
             return offsets.archived_end - 1 if tiered else None
         case EarliestPendingUpload():
-            return None if tiers.table is None else max(offsets.archived_end, offsets.log_start)
+            return None if tiers.table is None else offsets.archive_start
         case AtOffset(offset):
             if not offsets.log_start <= offset <= offsets.log_end:
                 out_of_range(tiers.topic.partition(partition), offset, offsets)

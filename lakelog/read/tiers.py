@@ -105,13 +105,13 @@ class Tiers:
         cold = self.cold()
         if self.table is not None:
             check_is_there(self.topic, self.hot, self.table, cold, hot)
-        ahead = [tp for tp in asked if _cold_end(cold, tp.partition) > hot[tp].log_end]
+        ahead = [tp for tp in asked if cold.archive_start(tp.partition) > hot[tp].log_end]
         # Either it was appended and archived between the two looks, or the server lost its tail. A
         # log end read after the snapshot tells: it must have reached what the snapshot holds.
         again = self._hot_offsets(ahead) if ahead else {}
         offsets = {}
         for tp in asked:
-            lost = tp in again and again[tp].log_end < _cold_end(cold, tp.partition)
+            lost = tp in again and again[tp].log_end < cold.archive_start(tp.partition)
             joined = join(hot[tp], cold, tp.partition)
             offsets[tp.partition] = replace(joined, recovered=False) if lost else joined
             self._local_log_starts[tp.partition] = joined.local_log_start
@@ -257,10 +257,6 @@ def _in_quarantine(
         lacking = OffsetRange(max(gap.start, log_start), min(gap.end, hot.local_log_start))
         if lacking.start < lacking.end:
             yield lacking
-
-
-def _cold_end(cold: ColdSnapshot, partition: int) -> int:
-    return max(cold.archived_end(partition), cold.log_start(partition))
 
 
 def out_of_range(

@@ -106,7 +106,7 @@ class UnifiedLog(TopicLog):
         try:
             self._settle(self.topic, table)
             cold = self._tiers.cold()
-            known = max(at_least, cold.archived_end(partition), cold.log_start(partition))
+            known = max(at_least, cold.archive_start(partition))
             self.hot.recover(
                 topic_partition,
                 known,

@@ -113,7 +113,7 @@ class Readers:
             offset for number, _, offset in self._delta_rows(cold.version) if number == partition
         }
         stored = [record for record in held if record.offset in there]
-        end = max(cold.archived_end(partition), cold.log_start(partition))
+        end = cold.archive_start(partition)
         clipped = [(min(first, end), min(last, end)) for first, last in ranges]
         alone = TopicLog(self.log.topic, NothingHot(lambda *_: table), table)
         ArchivedReaders(alone, self.place).compare(partition, stored, clipped)

@@ -228,8 +228,8 @@ class NamedReaders(SparkReaders):
         super().compare_sparks(partition, held, ranges)
         if self.log.table is not None and (cold := self.log.table.snapshot()).version >= 0:
             offsets = self.log.offsets([partition])[partition]
-            end = max(offsets.archived_end, offsets.log_start)
-            ends = max(cold.archived_end(partition), cold.log_start(partition))
+            end = offsets.archive_start
+            ends = cold.archive_start(partition)
             require(
                 ends == end,
                 f"without Redis partition {partition} ends at {ends}, but {end} is where what is "

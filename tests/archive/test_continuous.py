@@ -139,7 +139,7 @@ def test_what_is_not_due_is_archived_at_the_end(make_tiers):
     tiers.append(5)
     flushed = tiers.archiver().drain()
     assert flushed.report.records == 5
-    assert (flushed.starts, flushed.is_final) == ({0: 5}, True)
+    assert (flushed.settled_ends, flushed.is_final) == ({0: 5}, True)
     assert tiers.archiver().drain().report is None
 
 

@@ -69,7 +69,7 @@ def archive(table: PathTable, topic: Topic, partition: int, segments: int = 1) -
     for _ in range(segments):
         while True:
             cold = table.snapshot()
-            base = max(cold.archived_end(partition), cold.log_start(partition))
+            base = cold.archive_start(partition)
             edges = [base, base + SEGMENT_RECORDS // 2, base + SEGMENT_RECORDS]
             adds = tuple(
                 HotRange(topic.partition(partition), topic.topic_id, base, low, high)

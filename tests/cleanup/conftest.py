@@ -85,7 +85,7 @@ class ColdLog:
         A base above the end makes a gap before it; one below (an earlier base) adds to a segment.
         """
         cold = self.table.snapshot()
-        start = first = max(cold.archived_end(partition), cold.log_start(partition))
+        start = first = cold.archive_start(partition)
         first = start if base is None else max(base, start)
         adds = []
         for pairs in files:

@@ -593,7 +593,7 @@ class Cold:
     def archive(self, *segments: tuple[int, int], partition: int = 0) -> None:
         """(base, end) of each; the first begins where the archive ends."""
         cold = self.table.snapshot()
-        start = max(cold.archived_end(partition), cold.log_start(partition))
+        start = cold.archive_start(partition)
         adds = []
         for base, end in segments:
             topic_partition = self.topic.partition(partition)

@@ -80,7 +80,7 @@ def archive(
     calls: Sequence[ProducerCall] = (),
 ) -> Change:
     """From the archived end to each bound in turn: one file each, all of one segment."""
-    start = max(planned_on.archived_end(partition), planned_on.log_start(partition))
+    start = planned_on.archive_start(partition)
     edges = [start, *bounds]
     return Change(
         adds=tuple(

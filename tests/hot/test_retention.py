@@ -398,6 +398,49 @@ def test_a_call_of_many_entries_drops_as_many_as_it_adds(make_bench):
         assert starts(bench) == (end - 3, end - 3)
 
 
+# -- gaps --------------------------------------------------------------------------------------
+
+
+def skip(bench):
+    """A gap at the end, as a recovery leaves it."""
+    return bench.hot.recover(bench.tp(), bench.offsets().log_end + 1).log_end
+
+
+def test_the_entries_of_gaps_are_none_of_those_that_are_kept(make_bench):
+    bench = make_bench(**UNTIERED, lakelog_retention_entries=2)
+    fill(bench, 2)
+    end = skip(bench)
+    assert bench.hot.retain(bench.tp()) == 0
+    assert bench.read_offsets() == [0, 1]
+    fill(bench, 1)
+    assert bench.read_offsets(1) == [1, end]
+    next_end = skip(bench)
+    assert bench.hot.retain(bench.tp()) == 1
+    fill(bench, 2)
+    assert bench.offsets().log_start > end
+    assert bench.read_offsets(next_end) == [next_end, next_end + 1]
+    fill(bench, 3)
+    assert bench.read_offsets(next_end + 3) == [next_end + 3, next_end + 4]
+
+
+@pytest.mark.parametrize("limit", [("retention.ms", 1000), ("retention.bytes", 0)])
+def test_who_waits_at_the_end_of_what_goes_stays_in_the_log(make_bench, limit):
+    """No record lies between the records that go and those that come after a gap."""
+    bench = make_bench(**FIVE_A_SEGMENT)
+    fill(bench, 3)
+    end = skip(bench)
+    bench.hot.topics().alter("orders", dict([limit]))
+    bench.clock.advance(CHECK_MS)
+    assert bench.hot.retain(bench.tp()) == 3
+    assert starts(bench) == (3, 3)
+    assert bench.bases() == [end]
+    assert bench.offsets().size_bytes == 0
+    assert bench.read_offsets(3) == []
+    bench.hot.topics().alter("orders", {"retention.bytes": -1})
+    fill(bench, 1, bench.clock.now_ms())
+    assert bench.read_offsets(3) == [end]
+
+
 # -- against a model ---------------------------------------------------------------------------
 
 

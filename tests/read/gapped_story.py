@@ -73,14 +73,14 @@ class Story:
 
     def archive(self, partition: int, share: int) -> None:
         offsets = self._offsets(partition)
-        end = _at(share, max(offsets.archived_end, offsets.log_start), offsets.log_end)
+        end = _at(share, offsets.archive_start, offsets.log_end)
         self.bench.archive(end, partition=partition)
         start, end = offsets.archived_end, self._offsets(partition).archived_end
         self.in_cold[partition] |= {o for o in self.in_hot[partition] if start <= o < end}
 
     def trim(self, partition: int, share: int) -> None:
         offsets = self._offsets(partition)
-        end = max(offsets.archived_end, offsets.log_start)
+        end = offsets.archive_start
         self.bench.trim(_at(share, offsets.local_log_start, end), partition=partition)
 
     def lose_tail(self, partition: int, times: list[int], recovered: bool = True) -> None:
@@ -92,7 +92,7 @@ class Story:
         self.archive(partition, 8)
         hot = self.bench.hot_offsets(partition)
         snapshot = self.bench.table.snapshot()
-        start = max(snapshot.archived_end(partition), snapshot.log_start(partition))
+        start = snapshot.archive_start(partition)
         records = self.bench.records(hot.log_end, times, partition=partition)
         base = hot.segments[-1].base_offset
         end = hot.log_end + len(records)

@@ -53,7 +53,7 @@ def happen(bench, steps):
             continue
         low, high = {
             "archive": (offsets.archived_end, offsets.log_end),
-            "trim": (offsets.local_log_start, max(offsets.archived_end, offsets.log_start)),
+            "trim": (offsets.local_log_start, offsets.archive_start),
             "raise": (offsets.log_start, offsets.log_end),
         }[kind]
         at = low + max(0, high - low) * what[0] // 8

@@ -16,7 +16,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...archive.archiver import Archiver
-from ...archive.plan import archive_start
 from ...cleanup.erasure.erasure import Erasure
 from ...cleanup.erasure.report import ColdErased
 from ...cold.table import ColdTable
@@ -203,12 +202,12 @@ class _Run(Struct, frozen=True):
             if not (number in found or self._begins_below(side, number, start)):
                 continue
             # What lies above is skipped offsets, or was kept from being archived by a failure.
-            end = min(end, archive_start(cold, number))
+            end = min(end, cold.archive_start(number))
             if start <= end:
                 side.hot.trim(
                     topic.partition(number),
                     end,
-                    archived_end=cold.archived_end(number),
+                    archived_end=seen[number].settled_end(cold.archive_start(number)),
                     topic_id=topic.topic_id,
                 )
                 trimmed[number] = OffsetRange(start, end)
