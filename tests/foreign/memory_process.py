@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import uuid
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -91,8 +92,20 @@ ROLES: dict[str, Callable[[Lakelog, str, str, str], int]] = {
 MORE_ROLES = {"archive_all": archive_all}
 
 
+def load(lake: Lakelog, role: str) -> None:
+    """Have the process load what it archives and reads with: that grows with no record."""
+    name = f"small-{role}-{uuid.uuid4().hex}"
+    lake.topics.create(name, 1, {"retention.ms": -1, "local.retention.ms": 0})
+    with lake.producer() as producer:
+        producer.send(name, b"a value")
+    lake.archive(name)
+    consume(lake, name, "", "")
+    lake.topics.delete(name)
+
+
 def main(url: str, cold: str, topic: str, role: str) -> None:
     with Lakelog.connect(url, cold, engine="inline") as lake:
+        load(lake, role)
         end(lake, topic)
         gc.collect()
         Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew here
