@@ -334,7 +334,19 @@ local function closed_by_age()
   end
 end
 
--- Prepares to drop what lies wholly below `before`: entries, closed segments, time-index entries.
+-- The gaps that end above an offset, oldest first.
+local function gaps_above(offset)
+  local found = {}
+  for from, to in string.gmatch(redis.call('HGET', state, 'gaps') or '', '(%d+)-(%d+)') do
+    if tonumber(to) > offset then
+      found[#found + 1] = { from = tonumber(from), to = tonumber(to) }
+    end
+  end
+  return found
+end
+
+-- Prepares to drop what lies wholly below `before`: entries, closed segments, time-index entries. What half
+-- a transaction left in a gap goes as well, wherever the gap is.
 -- Returns the bytes of the segments to be dropped, and a function that drops all of it. The caller calls
 -- it after raising the start in `:state`. If half of the transaction is lost, a start above offsets that
 -- are still there does no harm; one below a hole does.
@@ -357,6 +369,18 @@ local function trimming(before)
   end
   return freed, function()
     redis.call('XTRIM', stream, 'MINID', int(before))
+    for _, gap in ipairs(gaps_above(before)) do
+      local last = gap.to - 2 -- above it is the gap's own entry
+      while last >= gap.from do
+        local left = redis.call('XRANGE', stream, int(gap.from), int(last), 'COUNT', 100)
+        for _, entry in ipairs(left) do
+          redis.call('XDEL', stream, entry[1])
+        end
+        if not left[1] then
+          break
+        end
+      end
+    end
     if dropped > 0 then
       redis.call('ZREMRANGEBYRANK', segments, 0, dropped - 1)
     end
@@ -411,12 +435,9 @@ end
 -- How many entries lie in the gaps that end above an offset, and a function that tells whether an offset
 -- lies in one of those: a recovery's own entries, and what half a transaction left there, are no records.
 local function entries_in_gaps(start)
-  local gaps, entries = {}, 0
-  for from, to in string.gmatch(redis.call('HGET', state, 'gaps') or '', '(%d+)-(%d+)') do
-    if tonumber(to) > start then
-      gaps[#gaps + 1] = { from = tonumber(from), to = tonumber(to) }
-      entries = entries + #redis.call('XRANGE', stream, from, int(tonumber(to) - 1))
-    end
+  local gaps, entries = gaps_above(start), 0
+  for _, gap in ipairs(gaps) do
+    entries = entries + #redis.call('XRANGE', stream, int(gap.from), int(gap.to - 1))
   end
   return entries, function(offset)
     for _, gap in ipairs(gaps) do

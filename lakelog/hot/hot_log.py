@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from ..clock import Clock
 from ..codec import EntryId, ProducedBatch
+from ..codec.entry import GAP_FIELD
 from ..config import KIB, MIB
 from ..errors import (
     HotTierAccessError,
@@ -369,18 +370,40 @@ class HotLog:
         """
         return [rewrite_persistence(server) for server in self._servers.all()]
 
-    def first_entry(self, topic_partition: TopicPartition) -> EntryId | None:
-        """The id of the stream's oldest entry, which may begin below the local log start: an entry
-        goes when all of it may. None: the stream is empty.
+    def holds_entries(self, topic_partition: TopicPartition) -> bool:
+        """Whether the stream has any entry, be it only one that stands for a gap.
 
         Raises:
-            ForeignEntryError: it is none of lakelog's.
             HotTierUnavailableError, HotTierAccessError: Redis does not answer, or refuses us.
         """
+        return bool(self._first_entry(topic_partition, "-", "+"))
+
+    def holds_unread(self, topic_partition: TopicPartition, seen: HotOffsets) -> bool:
+        """Whether the stream holds records that no reader is given: of its oldest entry, which goes
+        when all of it may, or what half a transaction left in a gap.
+
+        Args:
+            seen: where the records begin that readers are given, and the gaps.
+
+        Raises:
+            ForeignEntryError: the oldest entry is none of lakelog's.
+            HotTierUnavailableError, HotTierAccessError: Redis does not answer, or refuses us.
+        """
+        oldest = self._first_entry(topic_partition, "-", "+")
+        if oldest and EntryId.parse(oldest[0].decode()).base_offset < seen.local_log_start:
+            return True
+        # A gap's own entry is its last.
+        ranges = [(gap.start, gap.end - 1) for gap in seen.gaps if gap.end > seen.local_log_start]
+        firsts = (self._first_entry(topic_partition, *ends) for ends in ranges)
+        return any(entry and entry[1][0] != GAP_FIELD for entry in firsts)
+
+    def _first_entry(
+        self, topic_partition: TopicPartition, start: int | str, end: int | str
+    ) -> Any | None:
         stream = self._keys.partition(topic_partition).stream
-        command = ("XRANGE", stream, "-", "+", "COUNT", 1)
+        command = ("XRANGE", stream, start, end, "COUNT", 1)
         found = self._servers.for_key(stream).call(command)[0]
-        return EntryId.parse(found[0][0].decode()) if found else None
+        return found[0] if found else None
 
     def glancers(self) -> list[Glancer]:
         """One for each server, to look at many partitions again and again."""

@@ -28,7 +28,7 @@ local following = tonumber(
 if following and local_log_start < following and following < before then
   before, is_part = following, true
 end
-if before > local_log_start then
+if before >= local_log_start then -- also what an earlier trim left, or half a transaction
   freed, trim = trimming(before)
 end
 if ARGV[3] ~= '' and tonumber(ARGV[3]) > tonumber(st[3]) then

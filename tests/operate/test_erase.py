@@ -444,6 +444,36 @@ def test_what_lies_below_a_gap_goes_when_nothing_was_appended_since(lake, server
     assert lake.archive("orders")[0].partitions == ()
 
 
+@pytest.mark.parametrize("kept_ms", [-1, 0])
+@pytest.mark.parametrize("is_followed", [True, False])
+def test_what_half_a_transaction_left_goes_though_no_reader_is_given_it(
+    lake, server, is_followed, kept_ms
+):
+    """It lies in a gap, amid the log or at its end; who asks Redis itself has it."""
+    lake.topics.create("orders", 1, BOTH | {"local.retention.ms": kept_ms})
+    lake.topics.create("copied", 1, BOTH)
+    produce(lake, KEY, topic="copied")
+    produce(lake, b"other", b"last")
+    lake.archive("orders")
+    with server.client() as client:
+        ((_, fields),) = client.xrange("lakelog:stream:copied:0")
+        client.xadd("lakelog:stream:orders:0", fields, id="2-1")
+    server.restart(clean=False)
+    lake.log("orders").recover(0, 0)
+    if is_followed:
+        produce(lake, b"later")
+    with server.client() as client:
+        assert VALUE in repr(client.xrange("lakelog:stream:orders:0")).encode()
+
+    lake.erase("orders", KEY)
+
+    with server.client() as client:
+        assert VALUE not in repr(client.xrange("lakelog:stream:orders:0")).encode()
+    assert [key for _, key, _ in left(lake)] == [b"other", b"last", *[b"later"] * is_followed]
+    produce(lake, b"goes on")
+    assert left(lake)[-1][1] == b"goes on"
+
+
 def test_a_reader_in_the_middle_of_a_removed_file_looks_again(lake):
     lake.topics.create("orders", 1, {"retention.ms": -1, "local.retention.ms": 0})
     for _ in range(3):

@@ -30,6 +30,7 @@ STEPS = st.lists(
         st.tuples(st.just("append"), st.lists(st.sampled_from(KEYS), min_size=1, max_size=6)),
         st.tuples(st.just("archive up to"), st.integers(1, 12)),
         st.tuples(st.just("restart and recover"), st.booleans()),
+        st.tuples(st.just("leave half a transaction"), st.sampled_from(KEYS)),
         st.tuples(st.just("trim"), st.none()),
         st.tuples(st.just("delete records below"), st.integers(0, 4)),
         st.tuples(st.just("erase"), st.sampled_from(KEYS)),
@@ -61,6 +62,7 @@ def test_what_is_erased_is_gone_and_all_else_is_there(
     @given(STEPS)
     @example([("append", KEYS[:2]), ("restart and recover", True), ("erase", KEYS[0])])
     @example([("append", KEYS[:2]), ("restart and recover", False), ("erase", KEYS[0])])
+    @example([("append", KEYS[:2]), ("leave half a transaction", KEYS[2]), ("append", KEYS[:1])])
     def check(steps: list[Step]) -> None:
         topic = _Topic(lake, server, f"topic-{next(NUMBERS)}")
         for step in steps:
@@ -94,6 +96,12 @@ class _Topic:
             self.server.restart(clean=False)
             if how:
                 self.lake.log(self.name).recover(0, 0)
+        elif what == "leave half a transaction":
+            end = self.lake.log(self.name).offsets([0])[0].log_end
+            with self.server.client() as client:
+                half = {"__ts": "1", "__key": how, "value": "of no record"}
+                client.xadd(f"lakelog:stream:{self.name}:0", half, id=f"{end}-1")
+            self.do(("restart and recover", True))
         elif what == "trim":
             self.lake.topics.alter(self.name, {"local.retention.ms": 0})
             self.lake.archive(self.name, until=0)

@@ -199,7 +199,9 @@ class _Run(Struct, frozen=True):
         trimmed: dict[int, OffsetRange] = {}
         for number, end in within.items():
             start = seen[number].local_log_start
-            if not (number in found or self._begins_below(side, number, start)):
+            if number not in found and not side.hot.holds_unread(
+                topic.partition(number), seen[number]
+            ):
                 continue
             # What lies above is skipped offsets, or was kept from being archived by a failure.
             end = min(end, cold.archive_start(number))
@@ -215,11 +217,6 @@ class _Run(Struct, frozen=True):
         matches = {number: len(offsets) for number, offsets in found.items()}
         beyond = (*_shared_nodes(topic, side.hot, trimmed), *_beyond(topic, side))
         return HotErased(ends, matches, trimmed, beyond=beyond), failures
-
-    def _begins_below(self, side: HotSide, partition: int, local_log_start: int) -> bool:
-        """Whether Redis's oldest entry has records that no reader is given any more."""
-        entry = side.hot.first_entry(self.topic.partition(partition))
-        return entry is not None and entry.base_offset < local_log_start
 
     def erased(
         self,
@@ -375,7 +372,7 @@ def _shared_nodes(topic: Topic, hot: HotLog, trimmed: Mapping[int, OffsetRange])
     Entries of a stream share nodes of up to 4 KiB, and it frees a node once all of them are gone.
     """
     for number in trimmed:
-        if hot.first_entry(topic.partition(number)) is not None:
+        if hot.holds_entries(topic.partition(number)):
             yield (
                 f"memory of Redis that entries of {topic.partition(number)} share with later ones: "
                 "nobody is given them, and their bytes go once those are archived and trimmed too"
