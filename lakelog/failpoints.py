@@ -41,6 +41,7 @@ NAMES: tuple[str, ...] = (
     "erase.after_plan",
     "erase.after_trim",
     "erase.before_persistence",
+    "erase.before_last_look",
     "export.after_files",
     "export.after_hot",
     "export.after_tables",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 import threading
 import traceback
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,6 +23,8 @@ from .turns import in_turn
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame, Row, SparkSession
+
+logger = logging.getLogger(__name__)
 
 CORES_UNKNOWN = 16  # Spark Connect does not tell
 
@@ -113,9 +115,9 @@ class SparkEngine:
                 done.set_exception(error)
 
         target = inheritable_thread_target(self._session)(collect)
-        threading.Thread(target=target, name=description, daemon=True).start()
         self._running[tag] = done
         try:
+            threading.Thread(target=target, name=description, daemon=True).start()
             return done.result()
         except BaseException:
             self._cancel(tag, done)
@@ -134,19 +136,22 @@ class SparkEngine:
         self._cancel_running(tag)
 
         def cancel_what_begins() -> None:
-            with suppress(Exception):  # the session is gone
-                while not wait([done], _CANCELLED_AGAIN_S).done:
-                    self._cancel_running(tag)
+            while not wait([done], _CANCELLED_AGAIN_S).done:
+                self._cancel_running(tag)
 
-        # Spark forgets what was cancelled before it began, as while it was planned.
+        # Spark forgets what was cancelled before it began, as while it was planned, and may not
+        # answer just now.
         threading.Thread(target=cancel_what_begins, name="lakelog-cancelled", daemon=True).start()
 
     def _cancel_running(self, tag: str) -> None:
-        context = spark_context(self._session)
-        if context is None:
-            self._session.interruptTag(tag)
-        else:
-            context.cancelJobsWithTag(tag)
+        try:
+            context = spark_context(self._session)
+            if context is None:
+                self._session.interruptTag(tag)
+            else:
+                context.cancelJobsWithTag(tag)
+        except Exception as error:
+            logger.info("Spark did not take that a job is cancelled: %s", error)
 
 
 _ASKED = Choice(SPARK, "as asked")

@@ -22,6 +22,7 @@ from lakelog.cli.main import main
 from lakelog.errors import (
     ArchivedElsewhereError,
     EraseFailedError,
+    HotTierUnavailableError,
     InvalidArgumentError,
     UnknownTopicOrPartitionError,
 )
@@ -29,6 +30,7 @@ from lakelog.failpoints import armed
 from lakelog.hot.hot_log import HotLog
 from lakelog.operate.erasure.certificate import certificate, check_certificate
 from lakelog.operate.erasure.report import Erased
+from lakelog.read.topic_log import TopicLog
 from lakelog.record import OffsetRange, TopicPartition
 from lakelog.testing.eventually import eventually
 from lakelog.testing.servers import RedisServer
@@ -314,6 +316,7 @@ STEPS = [
     "erase.after_commit",
     "erase.after_files",
     "erase.before_persistence",
+    "erase.before_last_look",
 ]
 
 
@@ -330,6 +333,39 @@ def test_a_crash_at_any_step_is_finished_by_the_next_run(lake, server, tmp_path,
 
     assert [one[:2] for one in left(lake)] == [(0, b"a"), (2, b"b")]
     eventually(lambda: not traces(tmp_path, server, KEY, VALUE))
+
+
+@pytest.mark.parametrize("step", ["erase.before_persistence", "erase.before_last_look"])
+def test_a_redis_that_is_away_once_all_is_done_ends_with_the_report(lake, server, step):
+    lake.topics.create("orders", 1, BOTH)
+    produce(lake, b"a", KEY, b"b")
+    with armed(step, server.kill), pytest.raises(EraseFailedError) as caught:
+        lake.erase("orders", KEY)
+    report = caught.value.report
+    assert (report.records, report.hot.trimmed) == (1, {0: OffsetRange(0, 3)})
+    assert [type(one) for one in report.failures] == [HotTierUnavailableError]
+    server.start()
+    lake.erase("orders", KEY)
+
+
+def test_a_trim_amid_the_last_look_is_none_of_its_failures(lake, monkeypatch):
+    lake.topics.create("orders", 1, BOTH)
+    produce(lake, b"a", KEY, b"b")
+    find = TopicLog.search_ranges
+
+    def find_once_trimmed(log: TopicLog, spans: Any, where: Any) -> Any:
+        if log.table is None and spans:
+            monkeypatch.undo()
+            produce(lake, b"c")
+            lake.topics.alter("orders", {"local.retention.ms": 0})
+            lake.archive("orders")
+        return find(log, spans, where)
+
+    monkeypatch.setattr(TopicLog, "search_ranges", find_once_trimmed)
+    # Of what was appended by then, Redis still has some for the last look to go through.
+    with armed("erase.after_archive", lambda: produce(lake, b"later")):
+        lake.erase("orders", b"no such key")
+    assert TopicLog.search_ranges is find
 
 
 def test_what_shares_memory_with_later_entries_is_told(lake, server, tmp_path):

@@ -14,6 +14,7 @@ from importlib import metadata
 
 import pytest
 from packaging.requirements import Requirement
+from pyspark import SparkContext
 from pyspark.sql import Row
 from pyspark.sql.classic.dataframe import DataFrame
 
@@ -124,6 +125,26 @@ def test_a_job_is_cancelled_that_begins_after_it_was_said(spark, monkeypatch):
         asked.wait()
         engine.cancel()
         told.set()
+        with pytest.raises(Exception, match="cancelled"):
+            waiting.result()
+
+
+def test_a_job_is_cancelled_though_spark_did_not_take_it_at_first(spark, monkeypatch):
+    engine = LazySparkEngine()
+    cancel, refused = SparkContext.cancelJobsWithTag, []
+
+    def cancel_the_third_time(context: SparkContext, tag: str) -> None:
+        if len(refused) < 2:
+            refused.append(tag)
+            raise OSError("the gateway does not answer")
+        cancel(context, tag)
+
+    monkeypatch.setattr(SparkContext, "cancelJobsWithTag", cancel_the_third_time)
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(lambda: list(engine.map(time.sleep, [30, 30])))
+        tracker = spark.sparkContext.statusTracker()
+        eventually(lambda: bool(tracker.getActiveStageIds()))
+        engine.cancel()
         with pytest.raises(Exception, match="cancelled"):
             waiting.result()
 

@@ -8,6 +8,7 @@ only of what cold holds, and the next run begins again with what either tier sti
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeGuard
 
@@ -78,8 +79,7 @@ def plan_erase(
     Raises:
         LakelogError: a tier cannot be read.
     """
-    run = _Run(topic, table, condition, side, version, now_ms)
-    began_ms = now_ms()
+    run = _Run(topic, table, condition, side, version, now_ms, now_ms(), time.monotonic())
     hot: HotErased | None = None
     unarchived: dict[int, int] = {}
     if side is not None:
@@ -100,7 +100,7 @@ def plan_erase(
             beyond=(*(() if quarantine else said_of(suspects)), *_beyond(topic, side)),
         )
     cold_erased = Erasure(topic, table, condition, quarantine=quarantine).plan()
-    return run.erased(began_ms, cold_erased, hot, (), unarchived)
+    return run.erased(cold_erased, hot, (), unarchived)
 
 
 def erase(
@@ -125,8 +125,7 @@ def erase(
         EraseFailedError: something could not be done; the rest was, and the report is in the error.
         LakelogError: a tier cannot be used at all.
     """
-    run = _Run(topic, table, condition, side, version, now_ms)
-    began_ms = now_ms()
+    run = _Run(topic, table, condition, side, version, now_ms, now_ms(), time.monotonic())
     hot: HotErased | None = None
     failures: list[LakelogError] = []
     if side is not None:
@@ -136,10 +135,14 @@ def erase(
     cold = Erasure(topic, table, condition, quarantine=quarantine).run()
     failpoint("erase.before_persistence")
     if side is not None and hot is not None:
-        hot = _persisted(side, hot)
-        failures += _still_there(topic, side, condition, hot, failures)
+        try:
+            hot = _persisted(side, hot)
+            failpoint("erase.before_last_look")
+            failures += _still_there(topic, side, condition, hot, failures)
+        except LakelogError as error:  # what was done until then is told
+            failures.append(error)
     failures += cold.failures.values()
-    erased = run.erased(began_ms, cold, hot, failures, {})
+    erased = run.erased(cold, hot, failures, {})
     if failures:
         more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
         raise EraseFailedError(
@@ -170,6 +173,8 @@ class _Run(Struct, frozen=True):
     side: HotSide | None
     version: str
     now_ms: Callable[[], int]
+    began_ms: int
+    began_s: float  # by this process's clock
 
     def empty_hot(self, side: HotSide) -> tuple[HotErased, list[CorruptRecordError]]:
         """Has Redis hold no match below its log ends of now, and cold all that it held.
@@ -220,7 +225,6 @@ class _Run(Struct, frozen=True):
 
     def erased(
         self,
-        began_ms: int,
         cold: ColdErased,
         hot: HotErased | None,
         failures: Sequence[LakelogError],
@@ -233,13 +237,19 @@ class _Run(Struct, frozen=True):
             salt,
             who(),
             self.version,
-            began_ms,
-            self.now_ms(),
+            self.began_ms,
+            self._ended_ms(),
             cold,
             hot,
             tuple(failures),
             unarchived,
         )
+
+    def _ended_ms(self) -> int:
+        try:
+            return self.now_ms()
+        except LakelogError:  # it is Redis's clock
+            return self.began_ms + int((time.monotonic() - self.began_s) * 1000)
 
 
 def _is_damage(error: LakelogError) -> TypeGuard[CorruptRecordError]:
