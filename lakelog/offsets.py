@@ -245,7 +245,7 @@ class HotOffsets(Struct, frozen=True, gc=False):
 
     def appended_from(self, offset: int) -> int:
         """How many offsets from there on were given to records that it holds, or held."""
-        return _appended(max(offset, self.local_log_start), self.log_end, self.gaps)
+        return appended(max(offset, self.local_log_start), self.log_end, self.gaps)
 
     def settled_end(self, archive_start: int) -> int:
         """Below it nothing is left to archive: `archive_start`, or the log end where no record
@@ -327,14 +327,15 @@ class LogOffsets(Struct, frozen=True, gc=False):
 
         Some of these records may be deleted or compacted since.
         """
-        return _appended(start, end, self.gaps)
+        return appended(start, end, self.gaps)
 
     def gaps_between(self, start: int, end: int) -> tuple[OffsetRange, ...]:
         """What of [start, end) was skipped after an unclean stop."""
         return tuple(_within(start, end, self.gaps))
 
 
-def _appended(start: int, end: int, gaps: Iterable[OffsetRange]) -> int:
+def appended(start: int, end: int, gaps: Iterable[OffsetRange]) -> int:
+    """How many offsets of [start, end) were given to records: those of gaps were not."""
     skipped = sum(gap.end - gap.start for gap in _within(start, end, gaps))
     return max(0, end - start - skipped)
 

@@ -121,6 +121,31 @@ def test_members_are_counted_and_a_share_group_s_too(lake: Lakelog) -> None:
     assert {one.lag_ms for one in shared} == {60_000}
 
 
+def test_skipped_offsets_are_none_that_a_share_group_has_left(lake: Lakelog) -> None:
+    settings = {
+        "share_auto_offset_reset": "earliest",
+        "share_acknowledgement_mode": "explicit",
+        "max_poll_records": 4,
+    }
+    lake.topics.create("skipped", 1)
+    with lake.producer() as producer:
+        for value in b"abcd":
+            producer.send("skipped", bytes([value]))
+    with lake.share_consumer("skipped", group_id="workers", **settings) as worker:
+        (taken,) = worker.poll(timeout_ms=10_000).values()
+        worker.acknowledge(taken[1])  # the first is still at work: all counts from there
+        worker.commit_sync()
+        lake.log("skipped").recover(0, 5)
+        with lake.producer() as producer:
+            producer.send("skipped", b"e")
+        assert lake.log("skipped").offsets()[0].log_end > 1_000_000
+        (lag,) = lake.group_lags("skipped")
+        ((described,),) = lake.share_group_offsets.described(
+            lake.share_groups.described(["workers"])
+        )
+    assert (lag.offset, lag.lag_records, described.lag_records) == (0, 4, 4)
+
+
 def test_what_was_committed_of_a_topic_that_is_gone_is_none_of_them(lake: Lakelog) -> None:
     commit(lake, "nightly", {FIRST: 15})
     lake.topics.delete("orders")

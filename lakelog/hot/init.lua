@@ -1,7 +1,8 @@
 -- Writes a partition's `:state` when its topic is created, or its settings when they changed.
 -- ARGV: topic_id, generation, config_version, settings, now_ms or '', run ids (comma separated),
 -- where the offsets end that a tiered partition may give out at first, where the log goes on and where
--- it starts (0 and 0, but of a partition that is restored from its table, or that is untiered now).
+-- it starts (0 and 0, but of a partition that is restored from its table, or that is untiered now), 1 if
+-- this Redis may have lost it.
 -- KEYS: those of the partition, then those under which delete.lua kept them: they come back.
 -- Repeating it changes nothing.
 --
@@ -56,7 +57,10 @@ redis.call('HSET', state, 'topic_id', ARGV[1], 'generation', ARGV[2], 'config_ve
   'segment', format_segment(new_segment(tonumber(ARGV[8]), server_time(ARGV[5]))),
   'index', '0 -1 -1', 'closed_bytes', '0', 'producer_count', '0')
 if not is_new then
-  redis.call('HSET', state, 'forgotten', RUN_ID, 'lost_from', ARGV[8])
+  redis.call('HSET', state, 'forgotten', RUN_ID)
+  if ARGV[10] == '1' then
+    redis.call('HSET', state, 'lost_from', ARGV[8])
+  end
 end
 if parse_settings(ARGV[4]).tiered then
   redis.call('HSET', state, 'reserved_end', ARGV[7])

@@ -141,6 +141,7 @@ class Ends(Struct, frozen=True):
     log_start: int
     archived_end: int
     reserved_end: int
+    was_lost: bool = True  # False: it comes from elsewhere, and this Redis never had it
 
 
 class TopicRegistry:
@@ -936,6 +937,7 @@ class TopicRegistry:
             reservation.FIRST_OFFSETS if ends is None else ends.reserved_end,
             0 if ends is None else max(ends.archived_end, ends.log_start),
             0 if ends is None else ends.log_start,
+            "1" if ends is None or ends.was_lost else "",
         ]
         both = (*keys.lasting(), *keys.kept(topic.topic_id))
         answer = call_script(self._servers, "init", both, arguments)

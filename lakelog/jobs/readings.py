@@ -29,6 +29,7 @@ from ..ingest.given_records import as_columns
 from ..ingest.partitioner import partition_of_key
 from ..ingest.producer_config import ProducerConfig
 from ..lakelog import Lakelog
+from ..offsets import LogOffsets, appended
 from ..read.unified_log import UnifiedLog
 from ..topic import Topic
 from .effects import Appended
@@ -92,7 +93,7 @@ def _append_missing(log: UnifiedLog, partition: int, numbers: Sequence[int]) -> 
     while True:
         try:
             there = log.offsets()[partition]
-            known = there.appended_between(0, there.log_end)
+            known = _appended(log, partition, there)
             missing = numbers[known : known + _CHUNK]
             if not missing:
                 return (
@@ -117,6 +118,13 @@ def _append_missing(log: UnifiedLog, partition: int, numbers: Sequence[int]) -> 
             start = start if count else result.base_offset
             end = told_end
             count += len(missing)
+
+
+def _appended(log: UnifiedLog, partition: int, there: LogOffsets) -> int:
+    """How many readings were ever appended, also those that are deleted since."""
+    tp = log.topic.partition(partition)
+    gaps = log.hot.offsets([tp], topic_id=log.topic.topic_id)[tp].gaps
+    return appended(0, there.log_start, gaps) + appended(there.log_start, there.log_end, there.gaps)
 
 
 def _batch(topic: Topic, partition: int, log_end: int, numbers: Sequence[int]) -> ProducedBatch:

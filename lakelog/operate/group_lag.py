@@ -16,7 +16,7 @@ from ..groups.recorded_offset import GroupType, RecordedOffset
 from ..groups.share.admin import ShareGroupAdmin
 from ..offsets import LogOffsets
 from ..read.topic_log import TopicLog
-from ..record import TopicPartition
+from ..record import OffsetRange, TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +37,7 @@ class GroupOffset(Struct, frozen=True):
     offset: int  # committed; of a share group, below which all is done with
     log_end: int
     unread: int  # records appended behind it, at most: compaction may have removed some
+    gaps: tuple[OffsetRange, ...] = ()  # of the partition: offsets that no record has
 
     @classmethod
     def of(cls, recorded: RecordedOffset, log: LogOffsets) -> GroupOffset:
@@ -49,6 +50,7 @@ class GroupOffset(Struct, frozen=True):
             offset,
             log.log_end,
             log.unread(offset),
+            log.gaps,
         )
 
     @property
@@ -126,11 +128,13 @@ class GroupLags:
         known: dict[tuple[str, GroupType], tuple[GroupState, int]] = {}
         for group in map(self._groups.describe, sorted(classic)):
             known[group.group_id, GroupType.CLASSIC] = (group.state, len(group.members))
+        gaps = {one.topic_partition: one.gaps for one in asked}
         undone: dict[GroupPlace, int] = {}
         for shares in self._shares.described(sorted(shared)):
             known[shares.group_id, GroupType.SHARE] = (shares.state, len(shares.member_ids))
             for part in shares.partitions:
-                undone[shares.group_id, GroupType.SHARE, part.topic_partition] = part.lag or 0
+                place = shares.group_id, GroupType.SHARE, part.topic_partition
+                undone[place] = part.undone(gaps.get(part.topic_partition, ())) or 0
         behind = Behind(self._logs)
         lags = []
         for one in asked:

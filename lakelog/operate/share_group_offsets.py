@@ -111,10 +111,11 @@ class ShareGroupOffsets:
         return {tp: self._move(group_id, tp, None) for tp in dict.fromkeys(partitions)}
 
     def _left(self, one: SharePartitionDescription, behind: Behind) -> ShareGroupPartition:
-        undone, tp = one.lag, one.topic_partition
-        if undone is None:
+        tp = one.topic_partition
+        if one.log_end is None:
             return ShareGroupPartition(one, None, None)
         log = self._logs(tp.topic).offsets([tp.partition])[tp.partition]
+        undone = one.undone(log.gaps) or 0
         records, age_ms = behind.of(tp, one.start_offset, log.unread(one.start_offset))
         records = min(records, undone)  # it may be done with records above its start
         return ShareGroupPartition(one, records, age_ms if records else None)

@@ -51,12 +51,17 @@ def test_what_a_run_left_that_was_cut_off_is_finished(log: Lakelog) -> None:
     assert numbers(log) == list(range(90))
 
 
-def test_after_an_unclean_stop_the_readings_go_on_where_they_were(log: Lakelog) -> None:
+@pytest.mark.parametrize("are_deleted", [False, True])
+def test_after_an_unclean_stop_the_readings_go_on_where_they_were(
+    log: Lakelog, are_deleted: bool
+) -> None:
     add_readings(log, "readings", 90)
     for partition in (0, 1):
         log.log("readings").recover(partition, 1_000_000)
+        if are_deleted:
+            log.log("readings").raise_log_start(partition, -1)
     assert sum(one.records for one in add_readings(log, "readings", 120)) == 30
-    assert numbers(log) == list(range(120))
+    assert numbers(log) == list(range(90 if are_deleted else 0, 120))
 
 
 def test_the_same_readings_are_the_same_bytes_in_every_log(log: Lakelog) -> None:

@@ -169,6 +169,17 @@ def _place(
     return _Place(found, False)
 
 
+def _nothing_in(span: OffsetRange, offsets: LogOffsets) -> str:
+    skipped = "skipped after an unclean stop of Redis"
+    if not offsets.appended_between(span.start, span.end):
+        why = f"they were {skipped}"
+    elif offsets.gaps_between(span.start, span.end):
+        why = f"compaction or an erasure removed them, or they were {skipped}"
+    else:
+        why = "compaction or an erasure removed them"
+    return f"no record is left in [{span.start:,}, {span.end:,}): {why}"
+
+
 def _none(where: Position) -> str:
     match where:
         case AtTimestamp() | Ago():
@@ -201,10 +212,8 @@ def _page(opened: OpenedTopic, ask: Ask, look: SegmentedLook, place: _Place) -> 
 def _page_notes(records: pa.Table, place: _Place, offsets: LogOffsets) -> Iterator[str]:
     if not records.num_rows:
         if offsets.log_start < offsets.log_end:
-            yield (
-                f"no record is left in [{offsets.log_start:,}, {offsets.log_end:,}): compaction "
-                "removed them, or they were skipped after an unclean stop of Redis"
-            )
+            start = offsets.log_start if place.backward else place.offset
+            yield _nothing_in(OffsetRange(start, offsets.log_end), offsets)
         elif offsets.log_end:
             yield f"the partition is empty: all records below {offsets.log_end:,} were deleted"
         else:

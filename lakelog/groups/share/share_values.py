@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum, IntEnum
 
 from msgspec import Struct
 
-from ...record import TopicPartition
+from ...offsets import appended
+from ...record import OffsetRange, TopicPartition
 
 
 class AcknowledgeType(IntEnum):
@@ -84,6 +86,9 @@ class ShareRange(Struct, frozen=True):
     locked_until_ms: int | None  # Redis's clock; a lock that is over ends when somebody looks
 
 
+_DONE = (RangeState.ACKNOWLEDGED, RangeState.ARCHIVED)
+
+
 class SharePartitionDescription(Struct, frozen=True):
     """Where a share group stands in a partition."""
 
@@ -103,13 +108,18 @@ class SharePartitionDescription(Struct, frozen=True):
             if one.member_id is not None and (one.locked_until_ms or 0) > self.now_ms
         )
 
-    @property
-    def lag(self) -> int | None:
-        """How many offsets are not done with; None: the topic was deleted, or made again."""
+    def undone(self, gaps: Iterable[OffsetRange] = ()) -> int | None:
+        """How many records are left for it, at most; None: the topic was deleted, or made again.
+
+        Args:
+            gaps: offsets that no record has.
+        """
         if self.log_end is None:
             return None
-        done = self.offsets(RangeState.ACKNOWLEDGED) + self.offsets(RangeState.ARCHIVED)
-        return max(0, self.log_end - self.start_offset - done)
+        gaps = list(gaps)
+        done = (one for one in self.ranges if one.state in _DONE)
+        behind = appended(self.start_offset, self.log_end, gaps)
+        return max(0, behind - sum(appended(one.start, one.end, gaps) for one in done))
 
     def held_offsets(self, member_id: str) -> int:
         """How many offsets a member holds whose time is not over."""

@@ -219,8 +219,11 @@ class Importer:
             is_fresh = self._make_table(begun, reader, telling)
         failpoint("import.after_table")
         ends = table_ends(begun.topic, begun.table.snapshot())
-        if is_fresh:  # what is reserved starts where the log ends
-            ends = {n: replace(one, reserved_end=_goes_on(one)) for n, one in ends.items()}
+        if is_fresh:  # what is reserved starts where the log ends, and nobody has had any of it
+            ends = {
+                n: replace(one, reserved_end=_goes_on(one), was_lost=False)
+                for n, one in ends.items()
+            }
         topic = self._in_redis(begun, ends, is_fresh=is_fresh)
         failpoint("import.after_topic")
         partitions = self._recovered(topic, begun, is_fresh=is_fresh)

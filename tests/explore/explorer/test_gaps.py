@@ -163,6 +163,19 @@ def test_a_page_that_begins_in_a_gap_says_why(story):
     assert shown.notes == ("offsets [1, 10) were removed by compaction; the next record is shown",)
 
 
+def test_a_page_of_skipped_offsets_alone_says_so_and_of_no_others(story):
+    story.lose_tail(0, [])
+    pages = Pages(story, 0)
+    (gap,) = story.lost[0]
+    for offset in (gap.start, gap.start + 7):
+        shown = pages.shown(pages.ask(AtOffset(offset), 2))
+        assert pages.records(shown) == []
+        assert shown.notes[0] == (
+            f"no record is left in [{offset:,}, {gap.end:,}): they were skipped after an unclean "
+            "stop of Redis"
+        )
+
+
 def test_what_compaction_took_from_cold_is_in_hot_alone(make_bench):
     story = Story(make_bench())
     story.append(0, list(range(40)), EntryFormat.FIELDS)
