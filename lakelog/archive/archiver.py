@@ -362,8 +362,7 @@ class Archiver:
         for number, seen in look.hot.items():
             settled_end = seen.settled_end(look.cold.archive_start(number))
             is_all = settled_end >= seen.log_end
-            untold = seen.unarchived_since_ms is not None and is_all
-            if number in points or number in archived or untold:
+            if number in points or number in archived or _is_untold(seen, look.cold, number):
                 self._hot.trim(
                     self._topic.partition(number),
                     points.get(number, seen.local_log_start),
@@ -590,6 +589,7 @@ class Archiver:
                     seen.unarchived_since_ms,
                     now_ms,
                 )
+                or _is_untold(seen, cold, number)
                 for number, seen in hot.items()
             )
         )
@@ -611,6 +611,12 @@ class Archiver:
             )
         self._topic = _tiered(topic)
         self._table.mirror(topic)
+
+
+def _is_untold(seen: HotSegments, cold: ColdSnapshot, partition: int) -> bool:
+    """Whether Redis has yet to be told that nothing of the partition waits any more."""
+    waits = seen.appended_from(cold.archive_start(partition))
+    return seen.unarchived_since_ms is not None and not waits
 
 
 def _tiered(topic: Topic) -> Topic:

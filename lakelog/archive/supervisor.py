@@ -118,8 +118,9 @@ class _Watched:
         start = (self.settled_ends or {}).get(number)
         if glance is None or start is None or not glance.recovered or glance.log_end < start:
             return True
-        # An upper bound, since there may be gaps. A closer look counts them.
-        records = glance.log_end - start
+        # An upper bound, since there may be gaps. A closer look counts them. What comes back from
+        # quarantine changes no log end.
+        records = glance.log_end - start or int(glance.unarchived_since_ms is not None)
         return limit.reached(records, glance.unarchived_since_ms, now_ms)
 
     def is_archived(self) -> bool:
@@ -130,7 +131,10 @@ class _Watched:
             and not self.tries.failures
             and len(self.glances) == self.topic.partitions
             and all(
-                glance is not None and glance.recovered and glance.log_end == ends.get(number)
+                glance is not None
+                and glance.recovered
+                and glance.log_end == ends.get(number)
+                and glance.unarchived_since_ms is None
                 for number, glance in self.glances.items()
             )
         )

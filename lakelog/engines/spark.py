@@ -117,7 +117,7 @@ class SparkEngine:
         target = inheritable_thread_target(self._session)(collect)
         self._running[tag] = done
         try:
-            threading.Thread(target=target, name=description, daemon=True).start()
+            _start(target, description, done)
             return done.result()
         except BaseException:
             self._cancel(tag, done)
@@ -152,6 +152,13 @@ class SparkEngine:
                 context.cancelJobsWithTag(tag)
         except Exception as error:
             logger.info("Spark did not take that a job is cancelled: %s", error)
+
+
+def _start(target: Callable[[], None], name: str, done: Future[list[Row]]) -> None:
+    try:
+        threading.Thread(target=target, name=name, daemon=True).start()
+    except RuntimeError as error:  # there can be no more threads
+        done.set_exception(error)
 
 
 _ASKED = Choice(SPARK, "as asked")

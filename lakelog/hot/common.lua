@@ -334,19 +334,7 @@ local function closed_by_age()
   end
 end
 
--- The gaps that end above an offset, oldest first.
-local function gaps_above(offset)
-  local found = {}
-  for from, to in string.gmatch(redis.call('HGET', state, 'gaps') or '', '(%d+)-(%d+)') do
-    if tonumber(to) > offset then
-      found[#found + 1] = { from = tonumber(from), to = tonumber(to) }
-    end
-  end
-  return found
-end
-
--- Prepares to drop what lies wholly below `before`: entries, closed segments, time-index entries. What half
--- a transaction left in a gap goes as well, wherever the gap is.
+-- Prepares to drop what lies wholly below `before`: entries, closed segments, time-index entries.
 -- Returns the bytes of the segments to be dropped, and a function that drops all of it. The caller calls
 -- it after raising the start in `:state`. If half of the transaction is lost, a start above offsets that
 -- are still there does no harm; one below a hole does.
@@ -369,18 +357,6 @@ local function trimming(before)
   end
   return freed, function()
     redis.call('XTRIM', stream, 'MINID', int(before))
-    for _, gap in ipairs(gaps_above(before)) do
-      local last = gap.to - 2 -- above it is the gap's own entry
-      while last >= gap.from do
-        local left = redis.call('XRANGE', stream, int(gap.from), int(last), 'COUNT', 100)
-        for _, entry in ipairs(left) do
-          redis.call('XDEL', stream, entry[1])
-        end
-        if not left[1] then
-          break
-        end
-      end
-    end
     if dropped > 0 then
       redis.call('ZREMRANGEBYRANK', segments, 0, dropped - 1)
     end
@@ -407,14 +383,14 @@ local function check_due(checked, settings, now)
   return true, now
 end
 
--- Reads the stream from an id on in pages, each of as many entries as a quarter of the bytes that one
--- script may read holds, by what was seen. `next(most)` gives a page, empty at the end; `is_enough(entries)`
--- tells whether so many entries, or all of those bytes, were seen.
+-- Reads the stream in pages, from an id up to one, each of as many entries as a quarter of the bytes that
+-- one script may read holds, by what was seen. `next(most)` gives a page, empty at the end;
+-- `is_enough(entries)` tells whether so many entries, or all of those bytes, were seen.
 local ENTRY_BYTES_AT_ONCE = 8388608
-local function stream_pages(from)
+local function stream_pages(from, to)
   local pages, bytes, count = { seen = 0 }, 0, 8
   function pages.next(most)
-    local page = redis.call('XRANGE', stream, from, '+', 'COUNT', math.min(most or count, count))
+    local page = redis.call('XRANGE', stream, from, to, 'COUNT', math.min(most or count, count))
     for _, entry in ipairs(page) do
       for _, value in ipairs(entry[2]) do
         bytes = bytes + #value
@@ -432,12 +408,48 @@ local function stream_pages(from)
   return pages
 end
 
+-- The gaps that end above an offset, with those that have no entry of their own.
+local function gaps_above(offset)
+  local found, st = {}, redis.call('HMGET', state, 'gaps', 'quarantined')
+  for from, to in string.gmatch((st[1] or '') .. ',' .. (st[2] or ''), '(%d+)-(%d+)') do
+    if tonumber(to) > offset then
+      found[#found + 1] = { from = tonumber(from), to = tonumber(to) }
+    end
+  end
+  return found
+end
+
+-- Deletes what half a transaction left in those gaps, which no reader is given. Returns whether there may
+-- be more: all others who use the server get their turn before the next part.
+local function drop_halves(offset)
+  for _, gap in ipairs(gaps_above(offset)) do
+    local pages = stream_pages(int(gap.from), int(gap.to - 1))
+    local page = pages.next()
+    while page[1] do
+      for _, entry in ipairs(page) do
+        if entry[2][1] ~= '__gap' then
+          redis.call('XDEL', stream, entry[1])
+        end
+      end
+      if pages.is_enough(100) then
+        return true
+      end
+      page = pages.next()
+    end
+  end
+  return false
+end
+
 -- How many entries lie in the gaps that end above an offset, and a function that tells whether an offset
 -- lies in one of those: a recovery's own entries, and what half a transaction left there, are no records.
+-- Of a half of more bytes than one script may read, those that were read count.
 local function entries_in_gaps(start)
   local gaps, entries = gaps_above(start), 0
   for _, gap in ipairs(gaps) do
-    entries = entries + #redis.call('XRANGE', stream, int(gap.from), int(gap.to - 1))
+    local pages = stream_pages(int(gap.from), int(gap.to - 1))
+    while not pages.is_enough(math.huge) and pages.next()[1] do
+    end
+    entries = entries + pages.seen
   end
   return entries, function(offset)
     for _, gap in ipairs(gaps) do
@@ -520,7 +532,7 @@ local function retain(p, settings, now, by_time, made, ahead)
     in_gaps, is_in_gap = entries_in_gaps(p.log_start)
     excess = excess - in_gaps
   end
-  local pages = stream_pages('-')
+  local pages = stream_pages('-', '+')
   while excess > 0 do
     if pages.seen >= 2 * made and pages.is_enough(ENTRIES_AT_ONCE) then
       is_cut = true

@@ -719,6 +719,7 @@ class HotLog:
         *,
         archived_end: int | None = None,
         planned_at_ms: int | None = None,
+        drop_unread: bool = False,
         topic_id: UUID | None = None,
     ) -> None:
         """Drops hot records below an offset; the local log start only grows.
@@ -730,12 +731,14 @@ class HotLog:
             archived_end: below it nothing is left to archive, noted for the flush policy; see
                 `HotOffsets.settled_end`.
             planned_at_ms: the server's time before which everything appended is now archived.
+            drop_unread: also what half a transaction left in gaps above; see `holds_unread`.
 
         Raises:
             UnknownTopicIdError: the topic was dropped; nothing was trimmed.
             OffsetOutOfRangeError: above the log end of a server that lost nothing.
         """
-        self._trim(topic_partition, before_offset, None, archived_end, planned_at_ms, topic_id)
+        how = (archived_end, planned_at_ms, "1" if drop_unread else None)
+        self._trim(topic_partition, topic_id, before_offset, None, *how)
 
     def raise_log_start(
         self, topic_partition: TopicPartition, offset: int, *, topic_id: UUID | None = None
@@ -746,27 +749,19 @@ class HotLog:
             UnknownTopicIdError: the topic was dropped; nothing was changed.
             OffsetOutOfRangeError: above the log end.
         """
-        self._trim(topic_partition, offset, offset, None, None, topic_id)
+        self._trim(topic_partition, topic_id, offset, offset, None, None, None)
 
     def _trim(
         self,
         topic_partition: TopicPartition,
-        before_offset: int,
-        log_start: int | None,
-        archived_end: int | None,
-        planned_at_ms: int | None,
         topic_id: UUID | None,
+        before_offset: int,
+        *more: object,
     ) -> None:
         keys = self._keys.partition(topic_partition)
         arguments: list[Any] = [
             "" if value is None else value
-            for value in (
-                None if topic_id is None else str(topic_id),
-                before_offset,
-                log_start,
-                archived_end,
-                planned_at_ms,
-            )
+            for value in (None if topic_id is None else str(topic_id), before_offset, *more)
         ]
         while True:  # as often as the segments take
             answer = call_script(self._servers, "trim", keys.all(), arguments)

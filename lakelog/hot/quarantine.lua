@@ -316,5 +316,6 @@ end
 redis.call('ZADD', segments, int(first), ARGV[6])
 redis.call('HSET', state, 'gaps', without_gap(st[5], own), 'quarantined', without_gap(st[7], own),
   'closed_bytes', int(tonumber(st[6]) + parse_closed(ARGV[6]).bytes))
+redis.call('HSETNX', state, 'unarchived_since', int(server_time('')))
 stop_rebuilding()
 return { 'OK' }

@@ -1,7 +1,8 @@
 -- Drops hot records below an offset and notes how far there is nothing left to archive.
--- ARGV: topic_id or '', before, log_start or '', archived_end or '', planned_at_ms or ''.
+-- ARGV: topic_id or '', before, log_start or '', archived_end or '', planned_at_ms or '',
+-- 1 to delete what half a transaction left in gaps above, too.
 -- Returns {'OK', local log start}, {'MORE'}, {'UNKNOWN_TOPIC_ID', found or ''} or {'OUT_OF_RANGE',
--- local log start, log end}. MORE: a part of the segments was dropped, and all others who use the
+-- local log start, log end}. MORE: a part was dropped, and all others who use the
 -- server get their turn before the next part. Only grows; repeating it changes nothing. An untiered
 -- partition is only trimmed with its log start: whoever archived it may not know yet that nobody does
 -- any more.
@@ -28,7 +29,7 @@ local following = tonumber(
 if following and local_log_start < following and following < before then
   before, is_part = following, true
 end
-if before >= local_log_start then -- also what an earlier trim left, or half a transaction
+if before >= local_log_start then -- also what an earlier trim left
   freed, trim = trimming(before)
 end
 if ARGV[3] ~= '' and tonumber(ARGV[3]) > tonumber(st[3]) then
@@ -40,7 +41,7 @@ if trim then
   trim()
   local_log_start = before
 end
-if is_part then
+if is_part or ARGV[6] == '1' and drop_halves(before) then
   return { 'MORE' }
 end
 -- Below either there is nothing left to archive.

@@ -212,8 +212,12 @@ def _page(opened: OpenedTopic, ask: Ask, look: SegmentedLook, place: _Place) -> 
 def _page_notes(records: pa.Table, place: _Place, offsets: LogOffsets) -> Iterator[str]:
     if not records.num_rows:
         if offsets.log_start < offsets.log_end:
-            start = offsets.log_start if place.backward else place.offset
-            yield _nothing_in(OffsetRange(start, offsets.log_end), offsets)
+            looked = (
+                OffsetRange(offsets.log_start, place.offset)
+                if place.backward
+                else OffsetRange(place.offset, offsets.log_end)
+            )
+            yield _nothing_in(looked, offsets)
         elif offsets.log_end:
             yield f"the partition is empty: all records below {offsets.log_end:,} were deleted"
         else:

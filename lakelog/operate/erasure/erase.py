@@ -209,15 +209,15 @@ class _Run(Struct, frozen=True):
             ):
                 continue
             # What lies above is skipped offsets, or was kept from being archived by a failure.
-            end = min(end, cold.archive_start(number))
-            if start <= end:
-                side.hot.trim(
-                    topic.partition(number),
-                    end,
-                    archived_end=seen[number].settled_end(cold.archive_start(number)),
-                    topic_id=topic.topic_id,
-                )
-                trimmed[number] = OffsetRange(start, end)
+            end = max(start, min(end, cold.archive_start(number)))
+            side.hot.trim(
+                topic.partition(number),
+                end,
+                archived_end=seen[number].settled_end(cold.archive_start(number)),
+                drop_unread=True,
+                topic_id=topic.topic_id,
+            )
+            trimmed[number] = OffsetRange(start, end)
         failpoint("erase.after_trim")
         matches = {number: len(offsets) for number, offsets in found.items()}
         beyond = (*_shared_nodes(topic, side.hot, trimmed), *_beyond(topic, side))
@@ -345,10 +345,16 @@ def _still_there(
         failures: of these partitions it is known already.
     """
     seen = side.offsets(topic)
+    known = _damaged(failures)
     back = {n for n, span in hot.trimmed.items() if seen[n].local_log_start < span.end}
+    back |= {
+        number
+        for number in hot.ends
+        if number not in known and side.hot.holds_unread(topic.partition(number), seen[number])
+    }
     if hot.given_up:
         back |= given_up(quarantined_suspects(topic, side.hot, condition)).keys()
-    unasked = back | _damaged(failures)
+    unasked = back | known
     spans = {
         number: (seen[number].local_log_start, min(seen[number].log_end, end))
         for number, end in hot.ends.items()
