@@ -139,7 +139,7 @@ local function rebuild_part(without, with)
   end
   local last = redis.call('XREVRANGE', rebuilt, '+', '-', 'COUNT', 1)[1]
   local added = not with or last and not is_below(last[1], id)
-  local pages = stream_pages(last and '(' .. last[1] or '-')
+  local pages = stream_pages(last and '(' .. last[1] or '-', '+')
   local page
   repeat
     if pages.is_enough(COPIED_AT_ONCE) then

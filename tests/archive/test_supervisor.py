@@ -109,6 +109,16 @@ def test_rows_and_age_make_a_topic_due():
     assert bench.run(2) == [few]
 
 
+def test_what_came_back_from_quarantine_is_worked_on_though_no_log_end_moved():
+    bench = Bench(1)
+    (topic,) = bench.topics
+    bench.append(topic, 5)
+    assert bench.run(61) == [topic]
+    bench.append(topic, 5)
+    assert bench.run(59) == []
+    assert bench.run(2) == [topic]
+
+
 @pytest.mark.parametrize(
     "glance",
     [None, Glance("", False, 0, None)],

@@ -220,6 +220,27 @@ def test_a_role_does_its_whole_work(world: World, role: Role) -> None:
     assert world.refused() == set()
 
 
+@pytest.mark.parametrize(
+    ("role", "work"),
+    [
+        (Role.PRODUCER, lambda lake: produce(lake, "orders")),
+        (Role.ARCHIVER, as_archiver),
+        (Role.ADMIN, lambda lake: lake.erase("orders", "k1")),
+    ],
+)
+def test_half_a_transaction_in_a_gap_keeps_no_role_from_its_work(
+    world: World, role: Role, work: Callable[[Lakelog], None]
+) -> None:
+    with world.lake() as lake, world.root() as client:
+        end = lake.log("orders").offsets()[0].log_end
+        client.xadd("lakelog:stream:orders:0", {"value": "half"}, id=f"{end}-1")
+        lake.log("orders").recover(0, end + 1)
+    topics = "orders" if role is Role.PRODUCER else "*"
+    with world.lake(world.make(role, topics=topics)) as lake:
+        work(lake)
+    assert world.refused() == set()
+
+
 # -- what none, or another one, may do -----------------------------------------------------------
 
 STREAM, OTHER_STREAM = "lakelog:stream:orders:0", "lakelog:stream:others:0"
