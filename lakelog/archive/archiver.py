@@ -615,8 +615,9 @@ class Archiver:
 
 def _is_untold(seen: HotSegments, cold: ColdSnapshot, partition: int) -> bool:
     """Whether Redis has yet to be told that nothing of the partition waits any more."""
-    waits = seen.appended_from(cold.archive_start(partition))
-    return seen.unarchived_since_ms is not None and not waits
+    if seen.unarchived_since_ms is None:
+        return False
+    return not seen.appended_from(cold.archive_start(partition))
 
 
 def _tiered(topic: Topic) -> Topic:
