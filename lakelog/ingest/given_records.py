@@ -176,16 +176,18 @@ def _is_bytes(kind: pa.DataType) -> bool:
 
 def _times(column: pa.ChunkedArray, now_ms: int) -> pa.ChunkedArray:
     kind = column.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+        column = _cast("timestamp", column, kind, "times")
     if pa.types.is_timestamp(kind):
         if kind.tz is None:
-            _refuse("timestamp", kind, "a timestamp with a zone: say pa.timestamp('ms', tz='UTC')")
-        if kind.unit in {"us", "ns"}:  # rounded up, like the time in a search
-            exact, column = column, pc.ceil_temporal(column, unit="millisecond")
-            none = pa.scalar(NO_TIMESTAMP_MS, pa.timestamp("ms", tz=kind.tz)).cast(kind)
-            made = pc.and_(pc.equal(column, none), pc.not_equal(exact, none))
-            if pc.any(made).as_py():
-                refuse_rounded_to_none(str(exact.filter(made)[0]))
-        column = column.cast(pa.timestamp("ms", tz=kind.tz)).cast(pa.int64())
+            _refuse(
+                "timestamp",
+                kind,
+                "a timestamp with a zone: say pa.timestamp('ms', tz='UTC'), or "
+                "dt.tz_localize('UTC') in pandas",
+            )
+        column = _whole_ms(column)
     elif not (pa.types.is_integer(kind) or pa.types.is_null(kind)):
         _refuse("timestamp", kind, "a timestamp with a zone, or epoch milliseconds as integers")
     times = pc.fill_null(_cast("timestamp", column, pa.int64(), "milliseconds"), now_ms)
@@ -194,6 +196,37 @@ def _times(column: pa.ChunkedArray, now_ms: int) -> pa.ChunkedArray:
         as_timestamp_ms(bounds["min"])
         as_timestamp_ms(bounds["max"])
     return times
+
+
+_TICKS_A_MS = {"us": 1_000, "ns": 1_000_000}
+
+
+def _whole_ms(times: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Epoch milliseconds of times with a zone; what is finer is rounded up, as in a search.
+
+    Counted in the ticks since 1970 that Arrow stores in every zone: its functions of time go by the
+    zone's clock, which shows an hour twice or skips one.
+    """
+    unit, ticks = times.type.unit, times.cast(pa.int64())
+    if unit == "ms":
+        return ticks
+    if unit == "s":
+        try:
+            return pc.multiply_checked(ticks, 1_000)
+        except pa.ArrowInvalid as error:
+            raise InvalidArgumentError(
+                f"column timestamp of type {times.type} takes seconds whose milliseconds are "
+                f"below 2**63: {error}"
+            ) from None
+    size = _TICKS_A_MS[unit]
+    whole = pc.divide(ticks, size)  # towards 1970, which rounds up what is before
+    times_ms = pc.add(whole, pc.greater(ticks, pc.multiply(whole, size)).cast(pa.int64()))
+    none = NO_TIMESTAMP_MS * size
+    made = pc.and_(pc.equal(times_ms, NO_TIMESTAMP_MS), pc.not_equal(ticks, none))
+    if pc.any(made).as_py():
+        first = ticks.filter(made)[:1].cast(pa.timestamp(unit, "UTC")).cast(pa.string())
+        refuse_rounded_to_none(first[0].as_py())
+    return times_ms
 
 
 def _headers(column: pa.ChunkedArray) -> pa.ChunkedArray:

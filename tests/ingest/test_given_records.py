@@ -2,6 +2,7 @@
 
 from collections import UserDict
 from datetime import datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
@@ -142,6 +143,59 @@ def test_time_finer_than_a_millisecond_is_rounded_up():
         {"value": ["a"], "timestamp": pa.array([1_000_001], pa.timestamp("ns", "UTC"))}
     )
     assert rows(table)[0][0][0] == 2
+
+
+#: Half hours around changes of Berlin's, Lord Howe's (by half an hour) and New York's clocks.
+CHANGES = (
+    ("Europe/Berlin", datetime(2024, 3, 31, tzinfo=timezone.utc)),
+    ("Europe/Berlin", datetime(2024, 10, 26, 23, tzinfo=timezone.utc)),
+    ("Australia/Lord_Howe", datetime(2024, 4, 6, 14, tzinfo=timezone.utc)),
+    ("America/New_York", datetime(2024, 11, 3, 4, tzinfo=timezone.utc)),
+    ("+02:00", datetime(2024, 10, 26, 23, tzinfo=timezone.utc)),
+)
+
+
+@pytest.mark.parametrize(("zone", "start"), CHANGES)
+@pytest.mark.parametrize(("unit", "finer"), [("s", 0), ("ms", 0), ("us", 1), ("ns", 1000)])
+def test_a_time_with_a_zone_is_the_same_moment_in_every_hour_of_a_clock_change(
+    zone, start, unit, finer
+):
+    moments = [start + timedelta(minutes=10 * number) for number in range(24)]
+    in_utc = pa.array([*moments, None], pa.timestamp(unit, "UTC"))
+    expected_ms = [int(moment.timestamp() * 1000) + (finer > 0) for moment in moments]
+    ticks = pa.array(
+        [None if n is None else n + finer for n in in_utc.cast(pa.int64()).to_pylist()]
+    )
+    times = ticks.cast(pa.timestamp(unit, zone))
+    table = pa.table(
+        {
+            "value": ["a"] * 25,
+            "timestamp": pa.chunked_array([times[:7], times[7:7], times[7:]]),
+        }
+    )
+    assert [row[0] for row in rows(table)[0]] == [*expected_ms, NOW_MS]
+    dictionary = pa.table({"value": ["a"] * 25, "timestamp": times.dictionary_encode()})
+    assert rows(dictionary) == rows(table)
+
+
+def test_a_datetime_says_by_its_fold_which_of_two_equal_clock_times_it_is():
+    zone = ZoneInfo("Europe/Berlin")
+    first, second = (datetime(2024, 10, 27, 2, 30, tzinfo=zone, fold=fold) for fold in (0, 1))
+    expected_ms = [1_729_989_000_000, 1_729_992_600_000]
+    assert [as_timestamp_ms(first), as_timestamp_ms(second)] == expected_ms
+    times = pa.table({"value": ["a", "b"], "timestamp": pa.array([first, second])})
+    assert [row[0] for row in rows(times)[0]] == expected_ms
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Nowhere/AtAll"])
+def test_a_time_at_either_end_of_its_type_is_taken_or_named(zone):
+    last, first = pa.array([2**63 - 1], pa.int64()), pa.array([-(2**63)], pa.int64())
+    table = pa.table({"value": ["a"], "timestamp": last.cast(pa.timestamp("ns", zone))})
+    assert rows(table)[0][0][0] == 9_223_372_036_855
+    for unit, ticks in (("us", last), ("s", last), ("s", first), ("ms", first), ("ns", first)):
+        table = pa.table({"value": ["a"], "timestamp": ticks.cast(pa.timestamp(unit, zone))})
+        with pytest.raises(InvalidArgumentError, match="timestamp"):
+            as_columns(table, NOW_MS)
 
 
 @pytest.mark.parametrize(

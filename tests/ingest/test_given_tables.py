@@ -172,6 +172,31 @@ def test_a_time_with_a_zone_is_taken_from_every_library():
         assert table["timestamp_ms"].to_pylist() == [int(moment.timestamp() * 1000)]
 
 
+def test_a_repeated_hour_is_two_hours_in_every_library():
+    moments = [datetime(2024, 10, 27, hour, 30, tzinfo=timezone.utc) for hour in (0, 1)]
+    times = pd.Series(moments).dt.tz_convert("Europe/Berlin")
+    in_polars = pl.Series(moments).dt.convert_time_zone("Europe/Berlin")
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'Europe/Berlin'")
+        in_duckdb = connection.sql(
+            "select 'a' as value, to_timestamp(epoch) as timestamp from unnest("
+            f"[{', '.join(str(int(moment.timestamp())) for moment in moments)}]) as _(epoch)"
+        )
+        for frame in (
+            pd.DataFrame({"value": ["a", "a"], "timestamp": times}),
+            pd.DataFrame({"value": ["a", "a"], "timestamp": times.dt.as_unit("ns")}),
+            pd.DataFrame({"value": ["a", "a"], "timestamp": times.astype(object)}),
+            pd.DataFrame({"value": ["a", "a"], "timestamp": times.astype("category")}),
+            pl.DataFrame({"value": ["a", "a"], "timestamp": in_polars}),
+            pl.DataFrame({"value": ["a", "a"], "timestamp": in_polars.dt.cast_time_unit("ns")}),
+            in_duckdb,
+        ):
+            table, _ = as_columns(frame, NOW_MS)
+            assert table["timestamp_ms"].to_pylist() == [
+                int(moment.timestamp() * 1000) for moment in moments
+            ]
+
+
 def test_a_list_is_taken_while_another_thread_imports_pandas(monkeypatch):
     """pyarrow does by itself; for a moment the module is there, and its classes are not."""
     monkeypatch.setitem(sys.modules, "pandas", ModuleType("pandas"))

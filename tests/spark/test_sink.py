@@ -109,6 +109,33 @@ def test_keys_go_where_kafkas_producers_send_them_and_other_columns_stay_behind(
     assert all(before_ms - 1000 <= r.timestamp_ms <= before_ms + 600_000 for r in found)
 
 
+def test_an_hour_that_the_sessions_clock_shows_twice_is_written_and_streamed_on_as_two(
+    lakelog_spark, make_log, tmp_path
+) -> None:
+    log = make_log(1, name="one")
+    log.lakelog.topics.create("two", 1)
+    times_ms = [1_729_987_200_000 + 600_123 * number for number in range(12)]
+    zone = lakelog_spark.conf.get("spark.sql.session.timeZone")
+    lakelog_spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        frame = lakelog_spark.createDataFrame(
+            [(f"v{t}", t) for t in times_ms], "value string, t long"
+        )
+        write(frame.selectExpr("value", "timestamp_millis(t) timestamp").coalesce(1), log)
+        reader = lakelog_spark.readStream.format("lakelog").options(
+            **log.options(startingOffsets="earliest")
+        )
+        writer = reader.load().writeStream.format("lakelog").trigger(availableNow=True)
+        writer = writer.options(
+            redis=log.url, topic="two", checkpointLocation=str(tmp_path / "two")
+        )
+        writer.start().awaitTermination()
+    finally:
+        lakelog_spark.conf.set("spark.sql.session.timeZone", zone)
+    for name in ("one", "two"):
+        assert sorted(record.timestamp_ms for record in held(log, name)) == times_ms
+
+
 def test_the_topic_column_says_where_unless_the_option_does(lakelog_spark, make_log) -> None:
     log = make_log(1, name="one")
     log.lakelog.topics.create("two", 1)
