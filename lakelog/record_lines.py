@@ -1,4 +1,9 @@
-"""Records as lines: for people, as JSON, as CSV, or as a format of theirs says."""
+r"""Records as lines: for people, as JSON, as CSV, or as a format of theirs says.
+
+Bytes that are not UTF-8 are escaped or hexadecimal, but for raw lines and for what a format says by
+``\xHH``: there they are half surrogate pairs (Python's ``surrogateescape``), which whoever writes
+the lines turns into bytes again.
+"""
 
 from __future__ import annotations
 
@@ -333,11 +338,16 @@ def _plain(data: bytes | None) -> str:
 
 
 def _unescaped(text: str) -> str:
-    def one(found: re.Match[str]) -> str:
-        code = found[1]
-        return {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}.get(code) or chr(int(code[1:], 16))
+    def one(found: re.Match[bytes]) -> bytes:
+        code = found[1].decode()
+        return _ESCAPES.get(code) or bytes.fromhex(code[1:])
 
-    return re.sub(r"\\(n|t|r|\\|x[0-9a-fA-F]{2})", one, text)
+    given = text.encode(errors="surrogateescape")
+    escaped = re.sub(rb"\\(n|t|r|\\|x[0-9a-fA-F]{2})", one, given)
+    return escaped.decode(errors="surrogateescape")
+
+
+_ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "\\": b"\\"}
 
 
 # -- both --------------------------------------------------------------------------------------

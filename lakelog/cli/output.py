@@ -35,9 +35,12 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Lines with their ends, printed as they are: in the form that was asked for already."""
+    """Lines with their ends, printed as they are: in the form that was asked for already.
 
-    text: str
+    Text is for people, in the encoding of their terminal; bytes are for programs, whatever it is.
+    """
+
+    text: str | bytes
 
 
 #: Forms besides text and JSON, of commands that say so.
@@ -85,8 +88,7 @@ def show(result: Result, form: str) -> None:
     if isinstance(result, Iterator):
         for part in result:
             if isinstance(part, Lines):
-                sys.stdout.write(part.text)
-                sys.stdout.flush()
+                _write(part.text)
             elif form == "json":
                 print(json.dumps(_plain(part), default=str), flush=True)
             else:
@@ -95,6 +97,17 @@ def show(result: Result, form: str) -> None:
         print(json.dumps(_plain(result), indent=2, default=str))
     else:
         _show_text(result)
+
+
+def _write(text: str | bytes) -> None:
+    sys.stdout.flush()
+    if isinstance(text, str):
+        sys.stdout.write(text)
+    elif (stream := getattr(sys.stdout, "buffer", None)) is not None:
+        stream.write(text)
+    else:  # a notebook's output has no bytes
+        sys.stdout.write(text.decode(errors="backslashreplace"))
+    sys.stdout.flush()
 
 
 def describe(error: BaseException) -> str:

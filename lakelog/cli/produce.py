@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -200,7 +201,7 @@ def _record(line: bytes, arguments: argparse.Namespace) -> dict[str, Any] | None
     elif arguments.key_separator is None:
         record = {"value": line}
     else:
-        record = _keyed(line, arguments.key_separator.encode())
+        record = _keyed(line, os.fsencode(arguments.key_separator))
     if arguments.partition is not None:
         record["partition"] = arguments.partition
     return record
@@ -211,7 +212,7 @@ def _keyed(line: bytes, separator: bytes) -> dict[str, Any]:
 
     key, found, value = line.partition(separator)
     if not found:
-        raise InvalidArgumentError(f"no separator {separator.decode()!r} in {line[:80]!r}")
+        raise InvalidArgumentError(f"no separator {os.fsdecode(separator)!r} in {line[:80]!r}")
     return {"key": key, "value": value}
 
 

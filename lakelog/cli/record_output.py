@@ -80,17 +80,34 @@ def written(
 def lines_written(
     lines: Iterable[tuple[str, int]], arguments: argparse.Namespace, of: str = "record"
 ) -> Iterator[Lines | Message]:
-    """Texts, each of so many records, to where they are to go."""
+    """Texts, each of so many records, to where they are to go.
+
+    A file and a program get UTF-8, and bytes that are none as they were sent. People get the
+    encoding of their terminal.
+    """
     if arguments.output_file is None:
+        for_people = _is_for_people(arguments)
         for text, _ in lines:
-            yield Lines(text)
+            yield Lines(text if for_people else _as_sent(text))
         return
     records = 0
-    with Path(arguments.output_file).open("w", encoding="utf-8") as file:
+    with Path(arguments.output_file).open("wb") as file:
         for text, rows in lines:
-            file.write(text)
+            file.write(_as_sent(text))
             records += rows
     yield _said(records, arguments, of)
+
+
+def _is_for_people(arguments: argparse.Namespace) -> bool:
+    if getattr(arguments, "raw", False):
+        return False
+    is_own_form = getattr(arguments, "format", None) is not None or arguments.output != "text"
+    return not is_own_form or sys.stdout.isatty()
+
+
+def _as_sent(text: str) -> bytes:
+    """See `record_lines`: bytes that are not UTF-8 are half surrogate pairs in a text."""
+    return text.encode(errors="surrogateescape")
 
 
 def columns_written(

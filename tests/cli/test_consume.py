@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -169,11 +173,82 @@ def test_text_tells_null_from_a_text_and_bytes_from_both(
     assert shown.splitlines() == [
         "null", '"null"', '""', '"0xff"', "0xff", r'"\"a\""', r'"a\nb\u001b[31m"', "ü",
     ]  # fmt: skip
-    raw, _ = run(
-        "odd", *only, "--property", "print.key=false", "--raw", "--property", "null.literal=∅"
+    raw = ["odd", *only, "--property", "print.key=false", "--raw", "--property", "null.literal=∅"]
+    file = tmp_path / "raw"
+    run(*raw, "-o", str(file))
+    assert file.read_bytes() == b"\n".join(["∅".encode(), *odd[1:], b""])
+
+
+PAYLOAD = b"\x08\x96\x01\xff\xfe \xc3\xa4"  # a protobuf, say, and an a umlaut
+KEY, HEADER = b"k\xff", b"\xfe\xc3\xa4"
+
+
+@pytest.fixture
+def binary(redis_url: str, tmp_path: Path, where: list[str]) -> list[str]:
+    """A topic of one record whose key, value and header are not UTF-8."""
+    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as lake:
+        lake.topics.create("binary")
+        with lake.producer() as producer:
+            producer.send("binary", PAYLOAD, key=KEY, headers=[("h", HEADER)], timestamp_ms=0)
+    return [*where, "consume", "binary"]
+
+
+@pytest.mark.parametrize(
+    "locale",
+    [
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        {"PYTHONIOENCODING": "latin-1:strict"},
+    ],
+)
+def test_a_pipe_and_a_file_get_the_same_bytes_in_every_locale(
+    binary: list[str], tmp_path: Path, locale: dict[str, str]
+) -> None:
+    base64_of = {name: base64.b64encode(data).decode() for name, data in
+                 {"key": KEY, "value": PAYLOAD, "header": HEADER}.items()}  # fmt: skip
+    as_json = (
+        '{"topic": "binary", "partition": 0, "offset": 0, "timestamp_ms": 0, '
+        f'"key_base64": "{base64_of["key"]}", "value_base64": "{base64_of["value"]}", '
+        f'"headers": [["h", {{"base64": "{base64_of["header"]}"}}]]}}\n'
     )
-    assert "a\nb\x1b[31m\n" in raw
-    assert raw.startswith("∅\nnull\n\n")
+    forms = {
+        ("--raw", "-f", "%s"): PAYLOAD,
+        ("--raw", "-f", r"%k\xfe\xc3\xa4%h"): KEY + b"\xfe\xc3\xa4h=" + HEADER,
+        ("-f", r"%s\xffä"): rb"\x08\x96\x01\xff\xfe " + "ä".encode() + b"\xff" + "ä".encode(),
+        ("--raw", "--property", r"headers.separator=\xff"): b"\t".join(
+            [b"binary-0@0\t1970-01-01T00:00:00+00:00", KEY, PAYLOAD, b"h=" + HEADER]
+        ) + b"\n",
+        ("--output", "json"): as_json.encode(),
+        ("--output", "csv"): b"topic,partition,offset,timestamp,key,value,headers\n"
+        b"binary,0,0,1970-01-01T00:00:00+00:00," + f"0x{KEY.hex()},0x{PAYLOAD.hex()},".encode()
+        + f'"[[""h"", {{""base64"": ""{base64_of["header"]}""}}]]"\n'.encode(),
+    }  # fmt: skip
+    for form, expected in forms.items():
+        command = [sys.executable, "-m", "lakelog", *binary, *form]
+        piped = subprocess.run(command, capture_output=True, env={**os.environ, **locale})
+        assert (piped.returncode, piped.stdout, piped.stderr) == (0, expected, b"")
+        file = tmp_path / "out"
+        said = subprocess.run(
+            [*command, "-o", str(file)], capture_output=True, env={**os.environ, **locale}
+        )
+        assert (said.returncode, file.read_bytes()) == (0, expected)
+
+
+def test_csv_for_programs_is_utf_8_in_every_locale(
+    where: list[str], redis_url: str, tmp_path: Path
+) -> None:
+    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as lake:
+        lake.topics.create("texts")
+        with lake.producer() as producer:
+            producer.send("texts", "Jämtland, 😀")
+    for asked in (
+        ["consume", "texts", "--output", "csv"],
+        ["grep", "Jämtland", "texts", "--output", "csv"],
+        ["sql", "select value from texts", "--output", "csv"],
+    ):
+        command = [sys.executable, "-m", "lakelog", *where, *asked]
+        environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+        done = subprocess.run(command, capture_output=True, env=environment)
+        assert "Jämtland, 😀".encode() in done.stdout, done
 
 
 def test_csv_can_be_read_again(run: Run, tmp_path: Path) -> None:
