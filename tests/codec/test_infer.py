@@ -25,7 +25,17 @@ def proposed(*values: Any, known: str = "") -> Inferred:
     [
         ([{"a": 1}, {"a": 2**40}], "a bigint"),
         ([{"a": 1}, {"a": 1.5}, {"a": None}], "a double"),
-        ([{"a": 2**63}], "a double"),
+        ([{"a": 2**63 - 1}, {"a": -(2**63)}], "a bigint"),
+        ([{"a": 1}, {"a": 2**63}], "a decimal(20,0)"),
+        ([{"a": 2**64 - 1}, {"a": -(10**19)}, {"a": None}], "a decimal(20,0)"),
+        ([{"a": 1}, {"a": 10**20}], "a string"),
+        ([{"a": 10**20}], "a string"),
+        ([{"a": 2**53}, {"a": 0.5}], "a double"),
+        ([{"a": 2**53 + 1}, {"a": 0.5}], "a string"),
+        ([{"a": 1e300}, {"a": 0.1}, {"a": 1}], "a double"),
+        ([{"a": [1, 2**64 - 1]}, {"a": [2]}], "a array<decimal(20,0)>"),
+        ([{"a": {"id": 2**63}}, {"a": {"id": 1}}], "a struct<id decimal(20,0)>"),
+        ([{"a": 2**64 - 1}, {"a": "x"}], "a string"),
         ([{"a": True}], "a boolean"),
         ([{"a": "2013-01-01"}, {"a": "2013-12-31"}], "a date"),
         ([{"a": "2013-01-01"}, {"a": "2013-01-01T05:00:00Z"}], "a timestamp"),
@@ -66,6 +76,78 @@ def test_how_often_a_member_is_there_and_what_cannot_be_a_column_are_told() -> N
         ),
         ddl="a string",
     )
+
+
+def of_texts(*texts: str) -> Inferred:
+    return infer(pa.array([text.encode() for text in texts], pa.binary()))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "type_", "note"),
+    [
+        (["18446744073709551615", "1"], "decimal(20,0)", "has whole numbers beyond bigint"),
+        (["0.1", "1.50", "3E2", "-0", "1e-7", "12345678901234567000.0"], "double", ""),
+        *(
+            (
+                [number, "0.5"],
+                "string",
+                "has numbers of more digits than a double keeps: text keeps them",
+            )
+            for number in (
+                "12345678901234567.89",
+                "3.14159265358979323846",
+                "9007199254740993.0",
+                "9007199254740993e0",
+                "1e400",
+                "1e-400",
+                "1e99999999999999999999999999",
+                "9" * 5000,
+            )
+        ),
+    ],
+)
+def test_no_number_of_the_sample_loses_digits(numbers: list[str], type_: str, note: str) -> None:
+    texts = [f'{{"a": {number}}}' for number in numbers]
+    found = of_texts(*texts)
+    assert found.columns == (InferredColumn("a", type_, len(numbers), note),)
+    assert found.unparsed == 0
+    columns = columns_of(
+        pa.array([text.encode() for text in texts], pa.binary()), value_schema(found.ddl)
+    )
+    kept = columns["a"].to_pylist()
+    if type_ == "string":
+        assert kept == numbers
+    elif type_ == "double":
+        assert list(map(repr, kept)) == [repr(float(number)) for number in numbers]
+    else:
+        assert list(map(str, kept)) == numbers
+
+
+def test_a_note_tells_of_numbers_within_arrays_and_objects() -> None:
+    found = of_texts('{"a": [{"x": 18446744073709551615}], "b": {"y": [1.23456789012345678901]}}')
+    assert [(column.type, column.note) for column in found.columns] == [
+        ("array<struct<x decimal(20,0)>>", "has whole numbers beyond bigint"),
+        (
+            "struct<y array<string>>",
+            "has numbers of more digits than a double keeps: text keeps them",
+        ),
+    ]
+
+
+def test_a_column_of_doubles_that_is_there_and_loses_digits_is_told() -> None:
+    found = proposed({"id": 2**64 - 1, "n": 1}, known="id double, n double")
+    assert [column.note for column in found.columns] == [
+        "is there already, and does not keep all digits of some: two numbers may be one in it",
+        "is there already",
+    ]
+
+
+@given(st.lists(st.integers(-(2**70), 2**70), min_size=1, unique=True), st.booleans())
+def test_numbers_that_differ_stay_apart(numbers: list[int], beside_a_fraction: bool) -> None:
+    texts = [f'{{"a": {number}}}' for number in numbers] + ['{"a": 0.5}'] * beside_a_fraction
+    values = pa.array([text.encode() for text in texts], pa.binary())
+    kept = columns_of(values, value_schema(infer(values).ddl))["a"].to_pylist()
+    assert len(set(kept)) == len(texts)
 
 
 @pytest.mark.parametrize(("name", "shown"), [("\ud800", "\\ud800"), ("a\0", "a\0")])

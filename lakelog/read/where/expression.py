@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -35,6 +36,9 @@ _ARROW = {
     GT: "greater",
     GE: "greater_equal",
 }
+
+#: From here on not each whole number is a double.
+_EXACT_DOUBLES = 2**53
 
 #: What a part costs a row, so that the cheap ones decide first.
 _BY_NUMBER, _BY_BYTES, _BY_SEARCH, _BY_HEADER, _BY_DOCUMENT = range(5)
@@ -258,12 +262,24 @@ class Compare(Struct, frozen=True):
             if isinstance(literal, (str, bytes)):
                 wanted = pa.scalar(as_bytes(literal), values.type)
                 return _mask(getattr(pc, _ARROW[self.sign])(values, wanted))
-            values = _numbers(values)
+            numbers = _numbers(values)
+            if isinstance(literal, int) and abs(literal) >= _EXACT_DOUBLES:
+                return self._holds_of_large(values, numbers, literal)
+            values = numbers
         if isinstance(literal, bool) or not isinstance(literal, (int, float)):
             return np.zeros(len(values), np.bool_)
         if isinstance(literal, int) and not -(2**63) <= literal < 2**63:
             literal = math.inf if literal > 0 else -math.inf
         return _mask(getattr(pc, _ARROW[self.sign])(values, pa.scalar(literal)))
+
+    def _holds_of_large(self, texts: pa.Array, numbers: pa.Array, literal: int) -> Mask:
+        """As `_holds`; ids of 64 bits that differ may be one double, so those are read as texts."""
+        mask = _mask(getattr(pc, _ARROW[self.sign])(numbers, math.copysign(math.inf, literal)))
+        for row in np.flatnonzero(_mask(pc.greater_equal(pc.abs(numbers), _EXACT_DOUBLES))):
+            number = Decimal(texts[int(row)].as_py().decode())
+            order = (number > literal) - (number < literal)
+            mask[row] = compares(order, self.sign, 0)
+        return mask
 
     def _member_holds(self, found: Any) -> bool:
         return compares(found, self.sign, self.literal)

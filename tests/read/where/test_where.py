@@ -42,7 +42,8 @@ NOON_MS = 1_372_939_200_000
 
 # -- records -----------------------------------------------------------------------------------
 
-texts = st.sampled_from(["", "a", "ab", "b", "ü", 'q"', "7", "-1.5", "x\\y", "\n"])
+large = ["18446744073709551615", "18446744073709551614", "9007199254740993"]
+texts = st.sampled_from(["", "a", "ab", "b", "ü", 'q"', "7", "-1.5", "x\\y", "\n", *large])
 small = texts.map(str.encode) | st.binary(max_size=2)
 names = st.sampled_from(["a", "b", "a=b", "ü", 'q"'])
 documents = st.recursive(
@@ -81,7 +82,7 @@ def batch(found: list[Any]) -> pa.RecordBatch:
 
 steps = st.lists(names | st.integers(-2, 2) | st.none(), min_size=1, max_size=2).map(tuple)
 signs = st.sampled_from(["=", "!=", "<", "<=", ">", ">="])
-numbers = st.integers(-3, 9) | st.sampled_from([0.5, -1.5, 10**20])
+numbers = st.integers(-3, 9) | st.sampled_from([0.5, -1.5, 10**20, 2**53, 2**64 - 1, -(2**63)])
 of_bytes = st.builds(Bytes, st.sampled_from(["key", "value"])) | st.builds(Header, names)
 of_number = st.builds(Number, st.sampled_from(["offset", "partition", "size"]))
 of_member = st.builds(Member, steps)
@@ -194,7 +195,7 @@ def _compared(found: Any, sign: str, literal: Any) -> bool:
         return compares(order, sign, 0)
     try:
         text = found.decode("ascii")
-        number = float(text)
+        number = int(text) if text.lstrip("-").isdecimal() else float(text)
     except ValueError:
         return False
     plain = (
@@ -220,6 +221,16 @@ def test_it_holds_for_the_rows_that_plain_python_finds(found, skipped, where):
     records = batch(found).slice(skipped)  # its arrays begin in the middle, as those of a page may
     expected = [record for record in to_records(TP, records) if holds(where, record)]
     assert to_records(TP, matching(where, records, PARTITION)) == expected
+
+
+def test_ids_of_64_bits_that_are_one_double_are_told_apart():
+    ids = [2**53 + 1, 2**53, 2**63, 2**64 - 1, 2**64 - 2, -(2**63) - 1]
+    found = batch([(0, str(one).encode(), None, [("id", str(one).encode())]) for one in ids])
+    for one in ids:
+        for field in ("key", "header.id"):
+            matched = matching(parse(f"{field} = {one}"), found, PARTITION)
+            assert matched["key"].to_pylist() == [str(one).encode()]
+    assert matching(parse(f"key >= {2**64 - 1}"), found, PARTITION)["offset"].to_pylist() == [3]
 
 
 @given(where=wheres)
