@@ -10,6 +10,7 @@ a server that restarted or was promoted does not know them until a client has ma
 from __future__ import annotations
 
 import hashlib
+import inspect
 import re
 import ssl
 import threading
@@ -346,6 +347,15 @@ def _packed(command: Command) -> Iterable[bytes]:
     return pieces
 
 
+#: redis-py tells each server its name and version, by two commands to which no role of `acl` has the
+#: right: each connection of such a user would leave two refusals in the server's ``ACL LOG``.
+_UNNAMED: dict[str, Any] = (
+    {"driver_info": None}
+    if "driver_info" in inspect.signature(redis.connection.AbstractConnection).parameters
+    else {"lib_name": None, "lib_version": None}
+)
+
+
 @dataclass(eq=False)
 class Server:
     """One Redis server behind a pool of connections."""
@@ -361,6 +371,7 @@ class Server:
         ours: dict[str, Any] = {
             "connection_class": options.pop("connection_class", redis.Connection),
             "retry": Retry(NoBackoff(), 0),
+            **_UNNAMED,
             **options,
         }
         self._pool = Pool(
