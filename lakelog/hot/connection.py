@@ -347,8 +347,8 @@ def _packed(command: Command) -> Iterable[bytes]:
     return pieces
 
 
-#: redis-py tells each server its name and version, by two commands to which no role of `acl` has the
-#: right: each connection of such a user would leave two refusals in the server's ``ACL LOG``.
+#: redis-py tells each server its name and version, by two commands to which no role of `acl` has
+#: the right: each connection of such a user would leave two refusals in the server's ``ACL LOG``.
 _UNNAMED: dict[str, Any] = (
     {"driver_info": None}
     if "driver_info" in inspect.signature(redis.connection.AbstractConnection).parameters
