@@ -111,7 +111,6 @@ def test_options_that_cannot_be_meant_are_refused(root, options, why):
         f"s3://key:{WORD}@bucket/logs",
         "s3://bucket/two words",
         "s3://bucket/50%25",
-        "s3:///logs",
         "abfss://account.dfs.core.windows.net/box/logs",
         f"gs://bucket/logs?key={WORD}",
     ],

@@ -9,7 +9,8 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from ...errors import ColdTierRefusedError, InvalidArgumentError
-from ..store.storage import OBJECT_STORES, Storage
+from ...local_path import OBJECT_STORES
+from ..store.storage import Storage
 from ..store.unity_catalog import UnityCatalog
 from ..store.vended_credentials import TableKeys
 from .delta_actions import NotDirectError

@@ -19,7 +19,6 @@ from io import FileIO
 from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
-from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 import pyarrow as pa
@@ -29,11 +28,10 @@ from ...errors import (
     ColdTierRefusedError,
     ColdTierUnavailableError,
     CorruptRecordError,
-    InvalidArgumentError,
     LakelogError,
     MissingFileError,
 )
-from ...local_path import local_path
+from ...local_path import path_or_url
 from ...topic import Topic
 from ..store_errors import COMMITS_NEED, cannot_commit, error_class, one_line
 from . import vended_credentials
@@ -51,8 +49,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-OBJECT_STORES = frozenset({"s3", "abfss", "gs"})
 
 #: Calls of an object store that wait for their answers at a time.
 CALLS_AT_ONCE = 16
@@ -713,25 +709,14 @@ def _or_move_aside(path: str) -> str:
 
 
 def _resolve(root: str) -> str:
-    if not isinstance(root, str) or not root.strip():
-        raise InvalidArgumentError(
-            f"{root!r} is not a cold root: give a folder, s3://, abfss:// or gs://"
-        )
-    scheme = re.match(r"([a-zA-Z][a-zA-Z0-9+.-]*):/", root)
-    if scheme and scheme[1] in OBJECT_STORES:
-        return root.rstrip("/")
-    if scheme and scheme[1] == "file":
-        root = unquote(urlsplit(root).path)
-    elif scheme:
-        raise InvalidArgumentError(
-            f"{root!r} is not a cold root: {scheme[1]}:// is not one of file, "
-            f"{', '.join(sorted(OBJECT_STORES))}"
-        )
-    path = str(local_path(root, "cold root"))
-    if path == "/Volumes" or path.startswith("/Volumes/"):
+    path = path_or_url(root, "cold root")
+    if "://" in path:
+        return path
+    if path.startswith(("/Volumes/", "/dbfs/")) or path in ("/Volumes", "/dbfs"):
         raise ColdTierRefusedError(
-            f"{root} is a Databricks volume, where no Delta commit can be made (it has no atomic "
-            "rename). Use the URL of an external location (s3://, abfss://, gs://)",
+            f"{root} is storage of a Databricks workspace (a volume, DBFS), where no Delta commit "
+            "can be made (it has no atomic rename). Use the URL of an external location (s3://, "
+            "abfss://, gs://)",
             path=root,
         )
     if "%" in path or "\\" in path:  # delta-rs decodes the path twice and looks elsewhere: tried

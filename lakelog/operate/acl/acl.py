@@ -11,6 +11,7 @@ from msgspec import Struct
 from ...errors import InvalidArgumentError
 from ...hot.key_patterns import KeyPatterns
 from ...hot.keys import DEFAULT_KEYSPACE
+from ...local_path import path_or_url
 from ...topic import check_topic_name
 from . import azure_policy, gcs_policy, s3_policy
 from .redis_rules import redis_rules
@@ -58,8 +59,8 @@ def acl(
             within its rights, one that never ends too.
 
     Raises:
-        InvalidArgumentError: no such role, a keyspace whose keys lie within another's, or a user's
-            name that Redis does not take.
+        InvalidArgumentError: no such role, a keyspace whose keys lie within another's, a user's
+            name that Redis does not take, or a mistyped root.
         InvalidTopicError: no topic has such a name.
     """
     chosen = _role(role)
@@ -92,7 +93,7 @@ def acl(
         ids,
         loads_scripts=load_scripts or chosen.loads_scripts,
     )
-    scheme = "" if cold is None else cold.partition("://")[0]
+    scheme = path_or_url(cold, "cold root").partition("://")[0] if cold else ""
     at = (chosen, cold or "", names)
     return Acl(
         chosen,

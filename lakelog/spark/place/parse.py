@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,8 +58,10 @@ def cold_root(
         )
     path = cold if schema is None else location
     if path is not None:
-        _check_lasts(str(path), "cold" if schema is None else "location")
-        return PathRoot(Storage(str(path), storage_options), schema)
+        text = str(path) if isinstance(path, PathLike) else path
+        root = PathRoot(Storage(text, storage_options), schema)
+        _check_lasts(text, "cold" if schema is None else "location")
+        return root
     if storage_options:
         raise InvalidArgumentError("storage options open an object store, and none is named")
     if schema is None:
@@ -69,7 +72,7 @@ def cold_root(
 
 
 def _check_lasts(path: str, name: str) -> None:
-    relative = "://" not in path and not path.startswith("/")
+    relative = ":/" not in path and not path.startswith("/")
     if relative and "DATABRICKS_RUNTIME_VERSION" in os.environ:
         raise InvalidArgumentError(
             f"{name}={path!r} would be a folder on the driver's own disk, which is lost with the "
