@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +19,7 @@ from .cleanup.steps import STEPS
 from .clock import Clock, SystemClock
 from .cold.change import nothing_hot
 from .cold.table import ColdSnapshot, ColdTable
-from .config import DATA_KEYS
+from .config import DATA_KEYS, TopicConfig
 from .engines.engine import Engine
 from .errors import EraseFailedError, InvalidArgumentError
 from .groups.coordinator import GroupCoordinator
@@ -496,6 +497,42 @@ class ColdLog:
                 *(Removal(topic, self._vacuumed, "vacuum") for topic in found.untiered),
             ],
         )
+
+    def clean_continuously(
+        self,
+        topics: str | Iterable[str] | None = None,
+        *,
+        steps: Sequence[str] = STEPS,
+        stop: threading.Event | None = None,
+        max_duration: timedelta | None = None,
+    ) -> Iterator[CleanupReport]:
+        """Cleans up at once, and every ``log.retention.check.interval.ms`` until stopped.
+
+        No outage of Redis or of the store ends it. Gives the reports that have something to tell.
+
+        Args:
+            topics, steps: as for `cleanup`.
+            stop: set it to end; a step that takes longer than 2.5 s is left to the next run.
+            max_duration: ends by itself after so long.
+
+        Raises (while iterating):
+            LakelogError: the first round is refused, for what will not be over; see `cleanup`.
+            CleanupFailedError: something could not be done in the last round.
+        """
+        from .cleanup.continuous import clean_continuously
+
+        names = topics if topics is None or isinstance(topics, str) else list(topics)
+        return clean_continuously(
+            lambda: self.cleanup(names, steps=steps),
+            self._cleanup_interval_ms,
+            stop=stop,
+            max_duration=max_duration,
+        )
+
+    def _cleanup_interval_ms(self) -> int:
+        """``log.retention.check.interval.ms`` as it is set now, but a second at least."""
+        configs = [topic.config for topic in self._topics(None)] or [TopicConfig()]
+        return max(1000, min(config.retention_check_interval_ms for config in configs))
 
     def cleanup_plan(
         self,

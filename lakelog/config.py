@@ -345,7 +345,8 @@ KEYSPACE_SETTINGS: Mapping[str, Setting] = {
             "log.retention.check.interval.ms",
             5 * MINUTE_MS,
             1,
-            "how often an untiered partition forgets what is older than retention.ms",
+            "how often an untiered partition forgets what is older than retention.ms, and a "
+            "continuous cleanup looks",
         ),
         number(
             QUOTA_HOT_BYTES,

@@ -152,7 +152,7 @@ GROUP_SETTINGS: Mapping[str, Setting] = {
 
 #: What `KEYSPACE_SETTINGS` change, in a few words; all others are compaction's.
 _EFFECTS = {
-    "log.retention.check.interval.ms": "retention.ms of untiered topics",
+    "log.retention.check.interval.ms": "retention.ms of untiered topics, and continuous cleanups",
     QUOTA_HOT_BYTES: "appends to all topics",
     QUOTA_COLD_BYTES: "archiving of all topics",
     QUOTA_TOPICS: "topics that are created",

@@ -27,6 +27,7 @@ from .config import QUOTA_COLD_BYTES
 from .engines.engine import TASKS_AT_ONCE, Engine, InlineEngine
 from .errors import (
     ArchivedElsewhereError,
+    CleanupFailedError,
     HotTierAccessError,
     HotTierUnavailableError,
     InvalidArgumentError,
@@ -425,6 +426,7 @@ class Lakelog(ColdLog):
         stop: threading.Event | None = None,
         max_duration: timedelta | None = None,
         tell: Callable[[Sequence[Trouble]], None] | None = None,
+        cleaned: Callable[[CleanupReport], object] | None = None,
     ) -> ContinuousArchive:
         """Archives by each topic's flush policy until stopped; yields a report per commit.
 
@@ -437,6 +439,8 @@ class Lakelog(ColdLog):
             stop: set it to archive what is left and end; what hangs is left alone after 2.5 s.
             max_duration: ends by itself after so long.
             tell: told of what fails, when it begins and once a minute while it lasts.
+            cleaned: have it clean up as well, as `clean_continuously` does, and tell this of each
+                report that has something to tell.
 
         Raises:
             UnknownTopicOrPartitionError, InvalidArgumentError: a name is no topic's, or one that is
@@ -464,6 +468,17 @@ class Lakelog(ColdLog):
                 for topic in self.topics.list():
                     self._retain_when_due(topic)
 
+        def clean() -> float:
+            try:
+                reports: Sequence[CleanupReport] = self.cleanup(names)
+            except CleanupFailedError as error:
+                logger.warning("%s", error)
+                reports = error.reports
+            for report in reports:
+                if cleaned is not None and (report or report.failures or report.trimmed):
+                    cleaned(report)
+            return self._cleanup_interval_ms() / 1000
+
         return ContinuousArchive(
             self.hot,
             listed,
@@ -473,6 +488,7 @@ class Lakelog(ColdLog):
             archived=self._reported,
             troubles_beside=lambda: (*self._names.troubles(), *self.group_troubles()),
             tidy=lambda topic: self._cleaner(topic).run(["optimize"]),
+            clean=None if cleaned is None else clean,
             keep=keep,
             tell=tell,
         )

@@ -173,7 +173,8 @@ def test_effects_say_what_counts() -> None:
     assert defaults.effect("log.cleaner.threads").startswith("no effect here: Spark's cores")
     assert defaults.effect("log.index.size.max.bytes").startswith("no effect here: an index is")
     assert defaults.effect("log.cleaner.enable") == "compaction of all topics"
-    assert defaults.effect("log.retention.check.interval.ms") == "retention.ms of untiered topics"
+    told = "retention.ms of untiered topics, and continuous cleanups"
+    assert defaults.effect("log.retention.check.interval.ms") == told
 
 
 def test_a_change_keeps_the_rest_and_counts() -> None:

@@ -55,6 +55,9 @@ HAND_ON_INTERVAL_S = 0.02
 #: segment has about this many files more than tidying leaves.
 TIDY_RUNS = 16
 
+#: How soon a cleanup that failed as a whole is tried again.
+CLEAN_AGAIN_S = 30.0
+
 #: One topic is tidied at a time; others follow while that hangs, but no more than this.
 MOST_TIDYING = 4
 
@@ -77,6 +80,7 @@ class ContinuousArchive:
         archived: called with each report, in the worker.
         troubles_beside: what else fails now, which keeps nothing from being archived.
         tidy: merges a topic's small files; called now and then, one topic at a time.
+        clean: cleans up all topics, and says in how many seconds to do so again.
         keep: other work that is due now and then, called about once a second.
         tell: called with troubles as they come, and once a minute while they last.
 
@@ -95,10 +99,13 @@ class ContinuousArchive:
         archived: Callable[[ArchiveReport], None] = lambda report: None,
         troubles_beside: Callable[[], Sequence[Trouble]] = lambda: (),
         tidy: Callable[[Topic], object] | None = None,
+        clean: Callable[[], float] | None = None,
         keep: Callable[[], None] = lambda: None,
         tell: Callable[[Sequence[Trouble]], None] | None = None,
     ) -> None:
-        self._crew = _Crew(hot, topics, archiver_of, archived, troubles_beside, tidy, keep, tell)
+        self._crew = _Crew(
+            hot, topics, archiver_of, archived, troubles_beside, tidy, clean, keep, tell
+        )
         self._stop = stop or threading.Event()
         self._closed = threading.Event()
         # The threads know only the crew: dropping this object drops the generator, which ends them.
@@ -176,6 +183,7 @@ class _Crew:
         archived: Callable[[ArchiveReport], None],
         troubles_beside: Callable[[], Sequence[Trouble]],
         tidy: Callable[[Topic], object] | None,
+        clean: Callable[[], float] | None,
         keep: Callable[[], None],
         tell: Callable[[Sequence[Trouble]], None] | None,
     ) -> None:
@@ -185,6 +193,8 @@ class _Crew:
         self._archived = archived
         self._troubles_beside = troubles_beside
         self._tidy = tidy
+        self._clean = clean
+        self._clean_s = 0.0  # when a cleanup is due
         self._keep_too = keep
         self._supervisor = Supervisor()
         self._workers = Workers("lakelog-archive")
@@ -192,7 +202,7 @@ class _Crew:
         self._waiters: dict[str, Waiter] = {}
         self._archivers: dict[UUID, Archiver] = {}
         self._runs: dict[UUID, int] = {}  # since the topic was tidied
-        self._tidying: dict[UUID, float] = {}  # since when
+        self._tidying: dict[UUID | None, float] = {}  # since when; None: a cleanup of all topics
         self._tidy_lock = threading.Lock()
         self._is_listed = False
         self._is_draining = False
@@ -302,6 +312,7 @@ class _Crew:
         self._is_listed = True
 
     def _keep(self) -> None:
+        self._clean_if_due()
         self._follow_servers()
         self._keep_too()
 
@@ -383,3 +394,25 @@ class _Crew:
         finally:
             with self._tidy_lock:
                 del self._tidying[topic.topic_id]
+
+    def _clean_if_due(self) -> None:
+        if self._clean is None or self._is_draining or time.monotonic() < self._clean_s:
+            return
+        with self._tidy_lock:
+            if None in self._tidying:
+                return
+            self._tidying[None] = time.monotonic()
+        self._workers.run(partial(self._clean_all, self._clean))
+
+    def _clean_all(self, clean: Callable[[], float]) -> None:
+        again_s = CLEAN_AGAIN_S
+        try:
+            again_s = clean()
+        except LakelogError as error:
+            logger.warning("nothing was cleaned up, which is tried again: %s", error)
+        except Exception:
+            logger.exception("nothing was cleaned up, which is tried again")
+        finally:
+            self._clean_s = time.monotonic() + again_s
+            with self._tidy_lock:
+                del self._tidying[None]

@@ -1,4 +1,4 @@
-"""Waits for a Redis that is away when an archiver starts, as a running archiver would."""
+"""Waits for a Redis that is away when an archiver or a cleanup starts, as a running one would."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ def first_answer(
     stop: threading.Event,
     deadline_s: float | None = None,
     tell: Callable[[Sequence[Trouble]], None] | None = None,
+    *,
+    what: str = "archiving from Redis",
 ) -> T | None:
     """What ``connect`` returns, once Redis answers; None if the run was stopped first.
 
@@ -34,11 +36,12 @@ def first_answer(
             not pass by itself (an invalid URL, a wrong password) and ends the wait.
         stop: set it to wait no longer.
         deadline_s: wait no longer than until then, by `time.monotonic`.
+        what: waits, for the log.
         tell: called with the trouble when it begins and now and then, in a thread that may hang.
     """
     since_ms, told_s = time.time_ns() // 1_000_000, 0.0
     until_s = inf if deadline_s is None else deadline_s
-    tries = Tries("archiving from Redis", SERVER_BACK_OFF, until_s=until_s)
+    tries = Tries(what, SERVER_BACK_OFF, until_s=until_s)
     teller: threading.Thread | None = None
     while True:
         try:

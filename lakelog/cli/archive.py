@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import os
-import select
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from . import recorded
@@ -16,16 +13,12 @@ from .engines import engine_names, say_engines
 from .output import ConsoleProgress, Failed, Message, Table, describe
 
 if TYPE_CHECKING:
-    import threading
     from datetime import timedelta
 
     from ..archive.report import ArchiveReport
     from ..lakelog import Lakelog
 
-#: After a signal. The run itself ends within 2.5 s, see `archive.continuous`.
-STOP_WITHIN_S = 2.9
-
-_STOPPED = "stopped; what is not archived is in Redis, where the next run finds it"
+_LEFT = "what is not archived is in Redis, where the next run finds it"
 
 _EPILOG = """\
 Archiving copies what Redis alone holds into each topic's Delta table, then trims Redis as far as
@@ -38,6 +31,7 @@ examples:
   lakelog --dir ./log archive
   lakelog --dir ./log archive orders --until=-1h
   lakelog --redis redis://host:6379 --cold s3://bucket/log archive --continuous --max-duration 8h
+  lakelog --dir ./log archive --continuous --cleanup
 """
 
 
@@ -59,6 +53,11 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         help="go on by each topic's lakelog.flush.rows and lakelog.flush.interval.ms until stopped",
     )
     added.add_argument(
+        "--cleanup",
+        action="store_true",
+        help="beside a continuous run, what `lakelog cleanup run --continuous` does",
+    )
+    added.add_argument(
         "--adopt",
         action="store_true",
         help="archive here from now on though the topic was archived into another table before, "
@@ -67,7 +66,9 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added.add_argument(
         "--max-duration", metavar="TIME", help="end a continuous run after 30s, 10m, 8h or 2d"
     )
-    added.set_defaults(run=_run, when_stopped=_STOPPED, makes_log=True, recorded="archive")
+    added.set_defaults(
+        run=_run, when_stopped=f"stopped; {_LEFT}", makes_log=True, recorded="archive"
+    )
 
 
 def _run(arguments: argparse.Namespace) -> Table | Iterator[Any]:
@@ -79,9 +80,9 @@ def _run(arguments: argparse.Namespace) -> Table | Iterator[Any]:
         arguments.recorded = None  # it leaves rows of its own, also before Redis answers
         if arguments.until != "latest":
             raise InvalidArgumentError("--continuous has no --until; it ends by --max-duration")
-        return _continuous(arguments, _duration(arguments.max_duration))
-    if arguments.max_duration is not None:
-        raise InvalidArgumentError("--max-duration goes with --continuous")
+        return _continuous(arguments, max_duration(arguments.max_duration))
+    if arguments.max_duration is not None or arguments.cleanup:
+        raise InvalidArgumentError("--max-duration and --cleanup go with --continuous")
     with open_log(arguments) as log, ConsoleProgress().step("archive") as step:
         try:
             reports = log.archive(arguments.topics or None, arguments.until, adopt=arguments.adopt)
@@ -124,7 +125,6 @@ def _table(reports: Sequence[ArchiveReport], empty: str) -> Table:
 
 
 def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -> Iterator[Any]:
-    import threading
     import time
     from datetime import timedelta
     from functools import partial
@@ -135,19 +135,7 @@ def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -
     from ..jobs.status_rows import RunKey, RunOf
     from ..jobs.trouble_rows import JOB, TroubleRows
     from ..operate.who import who
-    from .stop_signals import on_stop_signal
-
-    stop = threading.Event()
-    over = threading.Event()
-
-    def stopped() -> None:
-        stop.set()
-        _say("finishing; again to stop now")
-        _end_in_time(over)
-
-    def stopped_again() -> None:
-        _say(_STOPPED)
-        os._exit(130)
+    from .stop_signals import told_to_stop
 
     deadline_s = None
     if max_duration is not None:
@@ -156,8 +144,10 @@ def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -
     key = RunKey(JOB, f"unnamed-{uuid4().hex}")
     run = RunOf(who(), recorded.said(arguments.argv))
     tell = None if root is None else TroubleRows(root, key=key, run=run)
-    try:
-        on_stop_signal(stopped, stopped_again)
+    # Its threads are left running, and an orderly end of the interpreter unloads the stores'
+    # libraries while some threads are still in them: a crash instead of an exit code.
+    arguments.abandoned = True
+    with told_to_stop("the archiver", _LEFT) as stop:
         opened = first_answer(partial(open_log, arguments), stop, deadline_s, tell)
         if opened is None:
             raise ArchiveUnfinishedError(
@@ -176,6 +166,7 @@ def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -
                 tell=TroubleRows(log.place.cold, log.place.naming_status, key=key, run=run)
                 if log.place.cold
                 else None,
+                cleaned=did.append if arguments.cleanup else None,
             )
             for report in reports:
                 did.append(report)
@@ -183,31 +174,6 @@ def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -
                     yield from _rows(report)
                 else:
                     yield Message(str(report))
-    finally:
-        over.set()
-        # Its threads are left running, and an orderly end of the interpreter unloads the stores'
-        # libraries while some threads are still in them: a crash instead of an exit code.
-        arguments.abandoned = True
-
-
-def _end_in_time(over: threading.Event) -> None:
-    """Ends a process that a stop does not reach, such as one whose output nobody reads.
-
-    Nothing is lost: what is not archived is in Redis.
-    """
-    if not over.wait(STOP_WITHIN_S):
-        _say(
-            "lakelog: the archiver was told to stop and did not in time, so it was ended; what "
-            "is not archived is in Redis, where the next run finds it"
-        )
-        os._exit(1)
-
-
-def _say(text: str) -> None:
-    """On standard error, whoever holds the lock of its stream; if it takes it without a wait."""
-    with suppress(OSError):  # it is closed
-        if select.select([], [2], [], 0)[1]:
-            os.write(2, f"{text}\n".encode())
 
 
 def _rows(report: ArchiveReport) -> list[dict[str, Any]]:
@@ -228,7 +194,12 @@ def _rows(report: ArchiveReport) -> list[dict[str, Any]]:
     ]
 
 
-def _duration(text: str | None) -> timedelta | None:
+def max_duration(text: str | None) -> timedelta | None:
+    """What ``--max-duration`` says.
+
+    Raises:
+        InvalidArgumentError: not a time.
+    """
     from datetime import timedelta
 
     from ..errors import InvalidArgumentError

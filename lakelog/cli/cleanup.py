@@ -13,7 +13,7 @@ from .output import ConsoleProgress, Failed, Message, Page, Table, describe
 from .settings import parse_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from ..cleanup.plan import CleanupPlan
     from ..cleanup.report import CleanupReport
@@ -78,6 +78,14 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         choices=STEPS,
         help="only this step (may be given more than once); default: all, in this order",
     )
+    run.add_argument(
+        "--continuous",
+        action="store_true",
+        help="again every log.retention.check.interval.ms, until stopped",
+    )
+    run.add_argument(
+        "--max-duration", metavar="TIME", help="end a continuous run after 30s, 10m, 8h or 2d"
+    )
     run.set_defaults(run=_run, recorded="cleanup")
     plan = verbs.add_parser(
         "plan",
@@ -98,9 +106,14 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     plan.set_defaults(run=_plan)
 
 
-def _run(arguments: argparse.Namespace) -> Page | Table:
-    from ..errors import CleanupFailedError
+def _run(arguments: argparse.Namespace) -> Page | Table | Iterator[Any]:
+    from ..errors import CleanupFailedError, InvalidArgumentError
 
+    if arguments.continuous:
+        arguments.recorded = None  # it leaves rows of its own
+        return _continuous(arguments)
+    if arguments.max_duration is not None:
+        raise InvalidArgumentError("--max-duration goes with --continuous")
     with ConsoleProgress().step("cleanup"):
         try:
             reports = _reports(arguments)
@@ -123,6 +136,45 @@ def _reports(arguments: argparse.Namespace) -> Sequence[CleanupReport]:
             raise
         recorded.partitions(arguments, log, reports)
         return reports
+
+
+def _continuous(arguments: argparse.Namespace) -> Iterator[Any]:
+    import time
+    from datetime import timedelta
+    from functools import partial
+    from uuid import uuid4
+
+    from ..archive.first_answer import first_answer
+    from ..errors import HotTierUnavailableError
+    from ..jobs.status_rows import RunKey, RunOf
+    from ..operate.who import who
+    from .archive import max_duration
+    from .stop_signals import told_to_stop
+
+    duration = max_duration(arguments.max_duration)
+    deadline_s = None if duration is None else time.monotonic() + duration.total_seconds()
+    key = RunKey("cleanup --continuous", f"unnamed-{uuid4().hex}")
+    arguments.abandoned = True  # see `archive`
+    with told_to_stop("the cleanup", "the next run goes on where it was") as stop:
+        opened = first_answer(
+            partial(open_archived, arguments), stop, deadline_s, what="cleaning up"
+        )
+        if opened is None:
+            raise HotTierUnavailableError("the run ended before Redis answered; nothing was done")
+        run = RunOf(who(), recorded.said(arguments.argv))
+        with opened as log, recorded.continuous(arguments, log, key, run) as did:
+            left_s = None if deadline_s is None else max(0.0, deadline_s - time.monotonic())
+            for report in log.clean_continuously(
+                arguments.topics or None,
+                steps=tuple(arguments.step or STEPS),
+                stop=stop,
+                max_duration=None if left_s is None else timedelta(seconds=left_s),
+            ):
+                did.append(report)
+                if arguments.output == "json":
+                    yield from _done(report)
+                else:
+                    yield Message(str(report))
 
 
 def _plan(arguments: argparse.Namespace) -> Page:

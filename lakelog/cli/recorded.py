@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ..archive.report import ArchiveReport
     from ..cold_log import ColdLog
     from ..jobs.effects import Report
     from ..jobs.groups_told import GroupsTold
     from ..jobs.run_record import RunRecord
     from ..jobs.status_rows import RunKey, RunOf
     from ..jobs.status_table import StatusTable
-    from ..lakelog import Lakelog
     from ..spark.place import LogPlace
 
 logger = logging.getLogger(__name__)
@@ -76,8 +74,8 @@ def begin(arguments: argparse.Namespace, log: ColdLog) -> None:
 
 @contextmanager
 def continuous(
-    arguments: argparse.Namespace, log: Lakelog, key: RunKey, run: RunOf
-) -> Iterator[list[ArchiveReport]]:
+    arguments: argparse.Namespace, log: ColdLog, key: RunKey, run: RunOf
+) -> Iterator[list[Report]]:
     """Records where partitions stand once a minute, and what was done since, which is appended to
     the list that this gives; at the end, too.
     """
@@ -86,7 +84,7 @@ def continuous(
     from ..jobs.status_rows import DONE, FAILED, RUNNING
     from .output import describe
 
-    did: list[ArchiveReport] = []
+    did: list[Report] = []
     groups = GroupsTold()
     place = log.place
     if place.cold is None:

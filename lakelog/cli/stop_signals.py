@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import select
 import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 _NUMBERS = (signal.SIGTERM, signal.SIGINT)
+
+#: After a signal. A run itself ends within 2.5 s, see `archive.continuous`.
+STOP_WITHIN_S = 2.9
 
 
 def on_stop_signal(told: Callable[[], None], again: Callable[[], None] = lambda: None) -> None:
@@ -38,6 +43,43 @@ def on_stop_signal(told: Callable[[], None], again: Callable[[], None] = lambda:
     signal.set_wakeup_fd(written.fileno(), warn_on_full_buffer=False)
     for number in _NUMBERS:
         signal.signal(number, lambda *_: None)
+
+
+@contextmanager
+def told_to_stop(who: str, left: str) -> Iterator[threading.Event]:
+    """Is set when this process is told to stop; the block has to end then, or the process does.
+
+    Nothing may be lost by that: such as one whose output nobody reads.
+
+    Args:
+        who: runs here, for the message: "the archiver".
+        left: what becomes of what is not done, as the end of a sentence.
+    """
+    stop, over = threading.Event(), threading.Event()
+
+    def stopped() -> None:
+        stop.set()
+        _say("finishing; again to stop now")
+        if not over.wait(STOP_WITHIN_S):
+            _say(f"lakelog: {who} was told to stop and did not in time, so it was ended; {left}")
+            os._exit(1)
+
+    def stopped_again() -> None:
+        _say(f"stopped; {left}")
+        os._exit(130)
+
+    try:
+        on_stop_signal(stopped, stopped_again)
+        yield stop
+    finally:
+        over.set()
+
+
+def _say(text: str) -> None:
+    """On standard error, whoever holds the lock of its stream; if it takes it without a wait."""
+    with suppress(OSError):  # it is closed
+        if select.select([], [2], [], 0)[1]:
+            os.write(2, f"{text}\n".encode())
 
 
 class HeldInterrupt:
