@@ -104,6 +104,10 @@ def test_an_offset_that_a_partition_does_not_have_is_said_and_taken_as_its_end(
         (["--where", 'time >= "2013-12-31 23:59:17"'], [18, 17, 19]),
         (["--where", 'time >= "2014-01-01 00:59:17"', "--zone", "Europe/Berlin"], [18, 17, 19]),
         (["--from", "2014-01-01 00:59:17", "--zone", "Europe/Berlin"], [18, 17, 19]),
+        (["--where", 'timestamp >= "2013-12-31 23:59:17"'], [18, 17, 19]),
+        (["--where", "key like '%1' and value.n between 10 and 13"], [10, 13]),
+        (["--where", "value.n is not null and header.odd is null", "--from", "-1"], [18]),
+        (["--where", '"n > 7"'], []),
         (["--where", "nothing like it"], []),
     ],
 )
@@ -121,6 +125,15 @@ def test_an_expression_that_cannot_be_read_is_pointed_at(run: Run) -> None:
     assert said == (
         "lakelog: the expression cannot be read:\n  key = k1\n        ^ expected false, bytes "
         '(0x00ff), null, a number, a text in quotes, true; texts stand in quotes: "k1"\n'
+    )
+
+
+def test_an_expression_without_a_field_is_no_text_that_nothing_matches(run: Run) -> None:
+    shown, said = run("t", "--where", "n > 7", code=1)
+    assert (shown, said) == (
+        "",
+        "lakelog: the expression cannot be read:\n  n > 7\n  ^ no field n; did you mean value.n? "
+        "To look for the text itself, quote it: 'n > 7'\n",
     )
 
 

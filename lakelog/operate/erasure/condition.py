@@ -21,6 +21,7 @@ from ...read.where.expression import (
     Contains,
     Either,
     Exists,
+    Like,
     Member,
     Not,
     Number,
@@ -120,7 +121,7 @@ def _asks_values(where: Where) -> bool:
             return True
         case Exists(field):
             return isinstance(field, Member)
-        case Compare(field) | OneOf(field) | Contains(field):
+        case Compare(field) | OneOf(field) | Contains(field) | Like(field):
             return isinstance(field, Member) or field in (Bytes("value"), Number("size"))
     return False
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import cached_property
@@ -341,6 +342,32 @@ class Contains(Struct, frozen=True):
         return found.startswith(self.literal) if self.at_start else self.literal in found
 
 
+class Like(Struct, frozen=True):
+    """A whole text is like SQL's pattern: ``%`` is any text, ``_`` one character of it."""
+
+    field: Field
+    pattern: str
+
+    @property
+    def cost(self) -> int:
+        return max(self.field.cost, _BY_SEARCH)
+
+    def holds(self, rows: Rows) -> Mask:
+        is_like = _is_like(self.pattern)
+        if isinstance(self.field, Member):
+            return _of_documents(
+                rows, self.field, lambda found: isinstance(found, str) and is_like(found)
+            )
+        return _of_field(rows, self.field, lambda values: self._holds(values, is_like))
+
+    def _holds(self, values: pa.Array, is_like: Callable[[str], bool]) -> Mask:
+        longest = max(re.split("[%_]", self.pattern), key=len).encode()
+        mask = _contains(values, longest) if longest else _mask(pc.is_valid(values))
+        for row in np.flatnonzero(mask):
+            mask[row] = is_like(values[int(row)].as_py().decode(errors="surrogateescape"))
+        return mask
+
+
 class Exists(Struct, frozen=True):
     """The field is there: a key or a value that is not null, a header, a member, a timestamp."""
 
@@ -410,6 +437,30 @@ def _numbers(values: pa.Array) -> pa.Array:
     texts = pc.if_else(pc.match_substring_regex(values, r"^-?[0-9]{1,300}(?:\.[0-9]{1,300})?$"),
                        values, pa.scalar(None, values.type))  # fmt: skip
     return texts.cast(pa.string()).cast(pa.float64())
+
+
+def _is_like(pattern: str) -> Callable[[str], bool]:
+    """The parts between the ``%``, one after the other, each as early as it can be.
+
+    In linear time, which one regular expression of them all would not take.
+    """
+    first, *parts = (
+        re.compile(re.escape(part).replace("_", "."), re.DOTALL) for part in pattern.split("%")
+    )
+    last = parts.pop() if parts else None
+
+    def is_like(text: str) -> bool:
+        if last is None:
+            return first.fullmatch(text) is not None
+        found = first.match(text)
+        for part in parts:
+            if found is None:
+                return False
+            found = part.search(text, found.end())
+        end = len(text) - len(pattern.rsplit("%", 1)[1])
+        return found is not None and end >= found.end() and last.match(text, end) is not None
+
+    return is_like
 
 
 def _of_field(rows: Rows, field: Field, holds: Callable[[pa.Array], Mask]) -> Mask:

@@ -6,16 +6,17 @@
 ``value.dep_delay > 60``  ``value.legs[0].origin = "JFK"``      a member of values that are JSON
 ``value.legs[*].origin``  ``value["a b"]``                      any element; any name
 ``header.source = "x"``  ``header["a b"] exists``               headers
-``time >= "2013-07-04 12:00"``  ``time < "1 hour ago"``         the timestamp
+``time >= "2013-07-04 12:00"``  ``time < "1 hour ago"``         the timestamp, also by that name
 ``offset < 1000``  ``partition = 2``  ``size > 1000``           numbers; the bytes of the value
 ``= != < <= > >=  in (…)  not in (…)  contains  starts with``   comparisons
-``exists``                                                      it is there
+``exists``  ``is null``  ``is not null``                        it is there, or is not
+``like "N%"``  ``between … and …``                              as SQL has them
 ``and  or  not  ( … )``                                         joined
 ==============================================================  =================================
 
-What does not begin with a field, ``not`` or a bracket is a text to look for. A text in quotes is
-one too, and so are bytes (``0x00ff``); they may be joined to the rest:
-``"JFK" and time >= "yesterday"``.
+What does not begin with a field, ``not`` or a bracket is a text to look for, unless it is meant as
+an expression (see `near_miss`). A text in quotes is one too, and so are bytes (``0x00ff``); they
+may be joined to the rest: ``"JFK" and time >= "yesterday"``.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from .expression import (
     Exists,
     Field,
     Header,
+    Like,
     Member,
     Not,
     Number,
@@ -50,6 +52,7 @@ from .expression import (
     Time,
     Where,
 )
+from .near_miss import is_meant, quoted, what_was_meant
 
 #: So that neither this reader nor those of what it gives run out of stack.
 MAX_DEPTH = 100
@@ -63,7 +66,7 @@ MAX_COMPARISONS, MAX_STEPS = 1_000, 10_000
 _TOKEN = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[()\[]|\.(?=[^\W\d])|\w+", re.DOTALL)
 _SPECIAL = re.compile(
     r"""[\s(]*(?:not[\s(]+)*
-    (?:(?:key|value|headers?|time|offset|partition|size)
+    (?:(?:key|value|headers?|time(?:stamp)?|offset|partition|size)
          (?:[.\[]|\s*(?:[=<>!]|(?:in|not|contains|starts|exists)\b))
       |(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|0x(?:[0-9a-f]{2})+)[\s)]*(?:$|(?:and|or)\b))""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
@@ -106,7 +109,7 @@ def parse(text: str, zone: tzinfo | None = timezone.utc, now: datetime | None = 
             f"an expression of {len(text):,} characters is too long: at most {MAX_CHARACTERS:,} "
             "are read. Search for a part of the text, or for fewer values at a time"
         )
-    if not _SPECIAL.match(text):
+    if not _is_expression(text):
         return Text(_utf8(text.strip(), text))
     _check_depth(text)
     return _parsed(text, _Reader(text, zone, now or datetime.now(timezone.utc)))
@@ -121,12 +124,18 @@ def write(where: Where) -> str:
         return ""
     if isinstance(where, Text):
         text = where.text.decode(errors="replace")
-        if text.encode() == where.text and text.isprintable() and parse(text) == where:
+        is_itself = text.encode() == where.text and text.isprintable() and text.strip() == text
+        if is_itself and text and not _is_expression(text):
             return text
     return _written(where, 0)
 
 
 # -- reading -----------------------------------------------------------------------------------
+
+
+def _is_expression(text: str) -> bool:
+    """Whether it is read as one, not looked for as it is."""
+    return _SPECIAL.match(text) is not None or is_meant(text)
 
 
 @cache
@@ -155,12 +164,22 @@ def _expected(text: str, at: int) -> str:
     so_far = _grammar().parse_interactive(text[:at])
     so_far.exhaust_lexer()
     accepted = so_far.accepts()
+    meant = what_was_meant(text, at, may_be_field="FIELD" in accepted)
+    to_find_it = "" if _SPECIAL.match(text) else quoted(text)
+    if meant is not None:
+        return _sentences(meant, to_find_it)
     words = {_NAMES.get(name, name.lower()): None for name in sorted(accepted)}
     said = f"expected {', '.join(word for word in words if word)}"
     unquoted = re.compile(r"[^\W\d][\w.-]*").match(text, at)
     if unquoted and "TEXT" in accepted:
         said += f'; texts stand in quotes: "{unquoted[0]}"'
-    return said
+    return _sentences(said, to_find_it)
+
+
+def _sentences(first: str, second: str) -> str:
+    if not second:
+        return first
+    return f"{first}{'' if first.endswith('?') else '.'} {second}"
 
 
 def _refused(text: str, at: int, why: str) -> InvalidArgumentError:
@@ -250,6 +269,35 @@ class _Reader:
     def _exists(self, tree: Any) -> Where:
         return Exists(self._field(tree.children[0]))
 
+    def _is_not_null(self, tree: Any) -> Where:
+        of = self._field(tree.children[0])
+        there = Exists(of)
+        return All((there, Compare(of, "!=", None))) if isinstance(of, Member) else there
+
+    def _is_null(self, tree: Any) -> Where:
+        of = self._field(tree.children[0])
+        absent = Not(Exists(of))
+        return Either((absent, Compare(of, EQ, None))) if isinstance(of, Member) else absent
+
+    def _like(self, tree: Any) -> Where:
+        field, literal = tree.children
+        of, value = self._field(field), self._literal(literal)
+        if isinstance(of, (Number, Time)) or not isinstance(value, str):
+            raise self._refuse(literal, "only texts are like something, and only texts")
+        return Like(of, value)
+
+    def _not_like(self, tree: Any) -> Where:
+        return Not(self._like(tree))
+
+    def _between(self, tree: Any) -> Where:
+        field, *literals = tree.children
+        of = self._field(field)
+        low, high = (self._literal_for(of, one, field.children[0]) for one in literals)
+        return All((Compare(of, ">=", low), Compare(of, "<=", high)))
+
+    def _not_between(self, tree: Any) -> Where:
+        return Not(self._between(tree))
+
     def _field(self, tree: Any) -> Field:
         token, *steps = tree.children
         name = str(token).lower()
@@ -264,7 +312,7 @@ class _Reader:
             raise self._refuse(token, f"{name} has no members; those of values are value.name")
         if name == "key":
             return Bytes("key")
-        return Time() if name == "time" else Number(name)
+        return Time() if name in ("time", "timestamp") else Number(name)
 
     def _step(self, tree: Any) -> str | int | None:
         if tree.data == "any":
@@ -285,7 +333,7 @@ class _Reader:
         if isinstance(value, bytes) and isinstance(field, Member):
             raise self._refuse(literal, "JSON has no bytes")
         if value is None and not isinstance(field, Member):
-            raise self._refuse(literal, "write exists, or not … exists")
+            raise self._refuse(literal, "write is null, or is not null")
         if isinstance(value, bool) and not isinstance(field, Member):
             raise self._refuse(literal, "only members of JSON are true or false")
         return value
@@ -369,6 +417,8 @@ def _written(where: Where, binds: int) -> str:
             text, level = f"{_field(field)} {word} {_literals(field, (literal,))}", 3
         case Exists(field):
             text, level = f"{_field(field)} exists", 3
+        case Like(field, pattern):
+            text, level = f"{_field(field)} like {_literals(field, (pattern,))}", 3
         case _:
             raise TypeError(f"{where!r} has no text of its own")
     return f"({text})" if level < binds else text

@@ -161,7 +161,11 @@ def test_a_zone_that_is_put_right_takes_its_error_away(orders):
 
 @pytest.mark.parametrize(
     ("box", "text", "said"),
-    [("search", "value.a =", "cannot be read"), ("search", "partition = x", "cannot be read")],
+    [
+        ("search", "value.a =", "cannot be read"),
+        ("search", "qty > 7", "did you mean value.qty?"),
+        ("search", "partition = x", "cannot be read"),
+    ],
 )
 def test_a_scan_that_cannot_be_made_is_refused(orders, box, text, said):
     hands = Hands(orders.explore())
