@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from .cold.change import nothing_hot
 from .cold.table import ColdSnapshot, ColdTable
 from .config import DATA_KEYS, TopicConfig
 from .engines.engine import Engine
-from .errors import EraseFailedError, InvalidArgumentError
+from .errors import DeliveryError, EraseFailedError, InvalidArgumentError
 from .groups.coordinator import GroupCoordinator
 from .offsets import PositionLike
 from .operate.finding import TIERS
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
     from .operate.transfer.manifest import Manifest
     from .read.consumer import Consumer
     from .spark.catalog.registration import Registered
+
+logger = logging.getLogger(__name__)
 
 #: How long what the tables tell of their topics is believed when a topic is looked up.
 CATALOGUE_LASTS_S = 10.0
@@ -707,7 +710,12 @@ class ColdLog:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.close()
+        try:
+            self.close()
+        except DeliveryError as lost:
+            if error is None:
+                raise
+            logger.error("%s", lost)  # nothing must hide the error under way
 
     def __repr__(self) -> str:
         return f"ColdLog({self._place})"

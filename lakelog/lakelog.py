@@ -109,6 +109,7 @@ class Lakelog(ColdLog):
         self._given_clock = clock
         self._archivers = KeptArchivers(self.archiver)
         self._closing = ExitStack()  # what is let go of with the connections, last first
+        self._has_produced = False
         self._names = NamesInCatalog(place.cold, self._cold_table, self.register)
         self.hot = place.source.connect(clock=clock)
         keyspace = place.source.keyspace
@@ -272,6 +273,7 @@ class Lakelog(ColdLog):
         """
         from .ingest.producer import Producer, ProducerConfig
 
+        self._has_produced = True
         found = tracer()
         kind: Callable[..., Producer] = Producer
         if found is not None:
@@ -922,9 +924,21 @@ class Lakelog(ColdLog):
         return ColdLog.of(self._place.archived, self._engine, clock=self._given_clock)
 
     def close(self) -> None:
-        """Closes the connections; the embedded Redis stops with its last user."""
-        self.hot.close()
-        self._closing.close()
+        """Closes the connections; the embedded Redis stops with its last user.
+
+        Producers that are open take no more records; what they hold is sent first.
+
+        Raises:
+            DeliveryError: an open producer's records had no answer in time; all is closed.
+        """
+        try:
+            if self._has_produced:
+                from .ingest.open_producers import close_all_of
+
+                close_all_of(self.hot)
+        finally:
+            self.hot.close()
+            self._closing.close()
 
     def __repr__(self) -> str:
         source = self._place.source

@@ -16,7 +16,8 @@ class Workers:
     """Runs each task at once; a thread that has finished is used again.
 
     How many run at a time is for the caller to bound. The threads are daemons: the process may end
-    while one hangs.
+    while one hangs. Where it is ending, Python starts no more threads (since 3.12), and whoever
+    still asks, such as a producer that sends what is left, does the task itself.
     """
 
     def __init__(self, name: str) -> None:
@@ -29,14 +30,24 @@ class Workers:
 
     def run(self, task: Callable[[], None]) -> None:
         """Begin with it now. It must not raise."""
+        is_ending = False
         with self._lock:
             if self._idle:
                 self._idle -= 1
             else:
+                name = f"{self._name}-{self._count + 1}"
+                thread = threading.Thread(target=self._work, name=name, daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:
+                    if threading.main_thread().is_alive():
+                        raise
+                    is_ending = True
                 self._count += 1
-                name = f"{self._name}-{self._count}"
-                threading.Thread(target=self._work, name=name, daemon=True).start()
-        self._tasks.put(task)
+        if is_ending:
+            task()
+        else:
+            self._tasks.put(task)
 
     def ask(self, function: Callable[[], T]) -> Future[T]:
         """Begin with it now; its answer, or what it raises, comes later."""

@@ -350,6 +350,19 @@ def delivery_error(call: Call, why: str, cause: Exception | None) -> DeliveryErr
     )
 
 
+def abandoned_error(why: str, not_written: int, unknown: int) -> DeliveryError | None:
+    """The error for records that are not waited for any longer; None if there are none."""
+    if not not_written and not unknown:
+        return None
+    return DeliveryError(
+        f"{why}: {not_written} records are surely not in the log, {unknown} may or may not "
+        "be. Look at the end of the log before you send the latter again",
+        not_written=not_written,
+        unknown=unknown,
+        last_error=None,
+    )
+
+
 def failures_error(failures: Sequence[Delivery]) -> DeliveryError | None:
     """One error for the failed deliveries that nobody has asked about; None if there are none."""
     not_written = unknown = 0

@@ -155,5 +155,5 @@ class SendResult(Struct, eq=False, gc=False):  # one a record, so the collector 
 def _call(callback: Callable[[SendResult], object], result: SendResult) -> None:
     try:
         callback(result)
-    except Exception:
+    except (Exception, SystemExit):  # the latter would end the thread that sends
         _log.exception("a callback of %r failed", result)

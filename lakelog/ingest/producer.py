@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import atexit
-import functools
 import logging
 import sys
 import time
 import warnings
-import weakref
 from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -18,13 +15,14 @@ import pyarrow as pa
 from ..back_off import Tries
 from ..clock import Clock, SystemClock
 from ..encryption.of_topic import sealing
-from ..errors import DeliveryError, DeliveryPendingError, LakelogError, UnknownTopicOrPartitionError
+from ..errors import DeliveryPendingError, LakelogError, UnknownTopicOrPartitionError
 from ..hot import HotLog, TopicRegistry
 from .accumulator import (
     HEADER_OVERHEAD_BYTES,
     RECORD_OVERHEAD_BYTES,
     Accumulator,
     TopicState,
+    abandoned_error,
     failures_error,
 )
 from .batch_metadata import BatchMetadata
@@ -33,6 +31,7 @@ from .delivery import SendResult
 from .expiry import ExpiryWarning
 from .given_records import as_columns
 from .given_values import BytesLike, HeadersLike, as_bytes, as_headers, as_timestamp_ms
+from .open_producers import watch
 from .partitioner import hashes, positive_hash
 from .producer_config import ProducerConfig
 from .sender import Recover, Sender
@@ -50,9 +49,6 @@ logger = logging.getLogger(__name__)
 #: it could say so encodes it no more.
 ENCODING_S = 1.0
 
-#: How long the end of a process waits for the unsent records of a producer that was left open.
-EXIT_TIMEOUT_MS = 10_000
-
 
 class Producer:
     """Appends records to topics of the hot tier.
@@ -60,9 +56,10 @@ class Producer:
     Thread-safe. Records of a partition are written in the order of the calls that sent them, each
     once, even if Redis fails in between. If the outcome cannot be told, it is reported as unknown,
     and the record is never sent as new. A background thread, started by the first record, does the
-    sending. Close the producer, or use it as a context manager. One that is left open is closed at
-    the end of the process, for at most `EXIT_TIMEOUT_MS`; a process that is killed loses what it
-    had not sent yet.
+    sending. Close the producer, or use it as a context manager. What one that is left open had not
+    sent yet is sent nevertheless: when nothing refers to it any more, and when its log is closed or
+    the process ends, which wait for that for at most `open_producers.EXIT_TIMEOUT_MS` and say what
+    was not sent. A process that is killed, or leaves by ``os._exit``, loses it.
 
     Args:
         hot: where records go; the caller closes it, after the producer.
@@ -90,9 +87,7 @@ class Producer:
         self._accumulator = Accumulator(self._config)
         expiry = ExpiryWarning(self._now_ms)
         self._sender = Sender(self._accumulator, hot, topics, recover, self._config, expiry, tracer)
-        # One registration for each producer: they run before the embedded Redis's own.
-        self._at_exit = functools.partial(Producer._close_at_exit, weakref.ref(self))
-        atexit.register(self._at_exit)
+        watch(self._sender)
 
     def send(
         self,
@@ -272,21 +267,20 @@ class Producer:
         if error is None:
             self.close()
         else:
-            self._end(None)  # nothing must hide the error under way
+            self._end(None)  # nothing must hide the error under way; failures were logged
 
     def __del__(self) -> None:
         accumulator = self.__dict__.get("_accumulator")
         if accumulator is None or accumulator.is_stopping or accumulator.is_forked:
             return
-        atexit.unregister(self._at_exit)
         count = accumulator.unsettled_records
         # When the interpreter ends, its daemon threads stop, perhaps while they hold the lock.
         if not sys.is_finalizing():
             accumulator.refuse("this producer is gone")
         if count:
             warnings.warn(
-                f"a producer was forgotten with {count} records under way, which are lost if the "
-                "process ends now; call close() or use it as a context manager",
+                f"a producer was forgotten with {count} records under way. They are still being "
+                "sent; call close() or use it as a context manager, to know what became of them",
                 ResourceWarning,
                 stacklevel=2,
                 source=self,
@@ -297,7 +291,6 @@ class Producer:
         accumulator = self._accumulator
         if accumulator.is_forked or not accumulator.refuse("this producer is closed"):
             return False
-        atexit.unregister(self._at_exit)
         if not accumulator.flush(None if timeout_ms is None else timeout_ms / 1000):
             self._abandon(timeout_ms)
         self._sender.join()
@@ -305,15 +298,9 @@ class Producer:
 
     def _abandon(self, timeout_ms: int | None) -> None:
         why = f"the producer was closed after waiting {timeout_ms} ms"
-        not_written, unknown = self._sender.abandon(why)
-        if not_written or unknown:
-            raise DeliveryError(
-                f"{why}: {not_written} records are surely not in the log, {unknown} may or may not "
-                "be. Look at the end of the log before you send the latter again",
-                not_written=not_written,
-                unknown=unknown,
-                last_error=None,
-            )
+        error = abandoned_error(why, *self._sender.abandon(why))
+        if error is not None:
+            raise error
 
     def _raise_unseen(self) -> None:
         error = failures_error(self._accumulator.take_unseen())
@@ -334,10 +321,11 @@ class Producer:
             except LakelogError as error:
                 tries.wait(error)
         tries.succeeded()
-        # Before anything is taken: what cannot be encrypted is not sent.
-        state = self._accumulator.learn(topic, sealing(topic))
+        # Before anything is taken: what cannot be encrypted is not sent, and without its thread
+        # nothing is (the end of a process starts none).
+        sealed = sealing(topic)
         self._sender.start()
-        return state
+        return self._accumulator.learn(topic, sealed)
 
     def _with_partition(self, state: TopicState, partition: int) -> TopicState:
         """The topic. Without that partition it is looked up again, since it may have grown."""
@@ -347,13 +335,3 @@ class Producer:
             state = self._look_up(state.topic.name)
             state.topic.partition(partition)
         return state
-
-    @staticmethod
-    def _close_at_exit(reference: weakref.ref[Producer]) -> None:
-        producer = reference()
-        if producer is None or not producer._accumulator.unsettled_records:
-            return
-        try:
-            producer.close(EXIT_TIMEOUT_MS)
-        except LakelogError as error:
-            logger.error("a producer that was left open: %s", error)  # the process is ending

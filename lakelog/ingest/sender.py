@@ -76,7 +76,7 @@ class Sender:
         tracer: Tracer | None = None,
     ) -> None:
         self._accumulator = accumulator
-        self._hot = hot
+        self.hot = hot
         self._topics = topics
         self._recover = recover
         self._recoveries: Recoveries | None = None  # there was none so far
@@ -94,8 +94,26 @@ class Sender:
         with self._accumulator.lock:
             if self._accumulator.sender_thread is None:
                 thread = threading.Thread(target=self._run, name="lakelog-producer", daemon=True)
-                self._accumulator.sender_thread = thread
                 thread.start()
+                self._accumulator.sender_thread = thread
+
+    def refuse(self, why: str) -> bool:
+        """Takes no more records; whether there are any without an answer.
+
+        False, too, if they are the parent process's.
+        """
+        accumulator = self._accumulator
+        if accumulator.is_forked:
+            return False
+        if not accumulator.unsettled_records:
+            accumulator.refusal = accumulator.refusal or why  # its lock may be nobody's any more
+            return False
+        accumulator.refuse(why)
+        return True
+
+    def flush(self, timeout_s: float) -> None:
+        """Sends what is there, and waits for the answers until the time is over."""
+        self._accumulator.flush(timeout_s)
 
     def join(self) -> None:
         """Waits for the thread to end, except in one of its own callbacks."""
@@ -275,7 +293,7 @@ class Sender:
         started_s = time.perf_counter()
         try:
             answers = (
-                self._hot.append_all(appends, self._acks)
+                self.hot.append_all(appends, self._acks)
                 if self._tracer is None
                 else self._append_traced(self._tracer, calls, appends)
             )
@@ -296,7 +314,7 @@ class Sender:
         count = sum(call.record_count for call in calls)
         links = [link for call in calls for link in call.links]
         with tracer.append(topic_partitions, count, links) as appending:
-            answers = self._hot.append_all(appends, self._acks)
+            answers = self.hot.append_all(appends, self._acks)
             appending.answered(one for one in answers if isinstance(one, Exception))
         return answers
 
@@ -404,6 +422,7 @@ class Sender:
         COUNTS.add(m.PRODUCED_BYTES, stored_bytes, topic)
         if call.delivery.refused:
             COUNTS.add(m.PRODUCER_ERRORS, len(call.delivery.refused), topic)
+            _tell_failed(len(call.delivery.refused), queue, call.delivery.refused[0][1])
         with self._accumulator.lock:
             self._accumulator.settle(
                 call, base_offset=result.base_offset, append_time_ms=result.append_time_ms
@@ -454,7 +473,7 @@ class Sender:
 
     def _make_room(self, queue: PartitionQueue) -> None:
         """Applies an untiered partition's retention, which an append to a full Redis cannot."""
-        self._hot.retain(queue.topic_partition)
+        self.hot.retain(queue.topic_partition)
 
     def _repair_topic(self, queue: PartitionQueue) -> None:
         if queue.is_repaired and queue.last_error is not None:
@@ -489,7 +508,7 @@ class Sender:
         """Records that a call failed, and takes it out wherever it is."""
         count = call.record_count
         COUNTS.add(m.PRODUCER_ERRORS, count, call.queue.topic_partition.topic)
-        _log.warning("%d records for %s failed: %s", count, call.queue.topic_partition, error)
+        _tell_failed(count, call.queue, error)
         with self._accumulator.lock:
             is_unknown = isinstance(error, DeliveryError) and error.unknown > 0
             self._accumulator.settle(call, error=error, is_unknown=is_unknown)
@@ -500,6 +519,11 @@ class Sender:
         done, self._done = self._done, []
         for delivery in done:
             delivery.call_back()
+
+
+def _tell_failed(count: int, queue: PartitionQueue, error: Exception) -> None:
+    """Also for those who never ask: of a producer that is gone, nobody can."""
+    _log.warning("%d records for %s failed: %s", count, queue.topic_partition, error)
 
 
 def _append_call(call: Call, ends: dict[PartitionQueue, int]) -> AppendCall:

@@ -583,7 +583,7 @@ import os, signal, sys
 from lakelog import Lakelog
 from lakelog.errors import HotTierUnavailableError
 from lakelog.hot.connection import connect
-from lakelog.ingest import producer as module
+from lakelog.ingest import open_producers as module
 
 module.EXIT_TIMEOUT_MS = 100
 log = Lakelog.connect(sys.argv[1], sys.argv[2], engine="inline")
@@ -604,7 +604,7 @@ def test_a_script_that_could_not_send_says_so_as_it_ends(make_redis, tmp_path):
     server = make_redis()
     command = [sys.executable, "-c", _LOST_ITS_REDIS, server.url, str(tmp_path), str(server.pid)]
     done = subprocess.run(command, timeout=60, check=False, capture_output=True, text=True)
-    assert "a producer that was left open" in done.stderr
+    assert "a producer was left open, and the process ends" in done.stderr
     assert "1 records are surely not in the log" in done.stderr
 
 
