@@ -47,6 +47,7 @@ from ..producer_calls import REMEMBERED_CALLS
 from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
 from ..tracing.switch import archiving
+from .held import trimmable
 from .local_retention import next_trim_ms, trim_points
 from .plan import FlushLimit, plan
 from .report import ArchiveReport, PartitionArchived
@@ -225,9 +226,15 @@ class Archiver:
 
         Returns:
             The dropped offsets, by partition.
+
+        Raises:
+            MissingFileError: the table names a file that is gone; its records stay in Redis.
         """
         self._reload_topic()
-        return self._trim(self._look_once(), set())
+        trimmed, errors = self._trim(self._look_once(), set())
+        if errors:
+            raise errors[0]
+        return trimmed
 
     def flush(self) -> Flushed:
         """Archive and trim what the topic's flush policy asks for by now.
@@ -343,22 +350,28 @@ class Archiver:
         # Only now, with the commit on disk (apply returns no earlier): until here Redis holds the
         # only copy, and a crash on either side of this line loses nothing.
         failpoint("archive.before_trim")
-        trimmed = self._trim(look, {done.topic_partition.partition for done in archived})
+        trimmed, kept = self._trim(look, {done.topic_partition.partition for done in archived})
         failpoint("archive.after_trim")
         orphans_removed = 0 if damaged else self._remove_orphans()
         report = ArchiveReport(self._topic.name, tuple(archived), trimmed, orphans_removed)
-        return report, [*damaged.values(), *beyond]
+        return report, [*damaged.values(), *beyond, *kept]
 
-    def _trim(self, look: _Look, archived: set[int]) -> dict[int, OffsetRange]:
+    def _trim(
+        self, look: _Look, archived: set[int]
+    ) -> tuple[dict[int, OffsetRange], Sequence[LakelogError]]:
         """Trim by local retention, and tell Redis how far the partitions are archived.
 
         Also finishes what an earlier run left undone after its commit.
+
+        Returns:
+            What was dropped, and what was kept in Redis as its file is gone from the table.
         """
         full = self._full(look.memory_percent)
         points = trim_points(self._topic, look.hot, look.cold, look.now_ms, full)
         if points:  # settings may have changed while the copy took its time
             self._reload_topic()
             points = self._trim_points(look, full)
+        points, kept = self._held(look, points)
         for number, seen in look.hot.items():
             settled_end = seen.settled_end(look.cold.archive_start(number))
             is_all = settled_end >= seen.log_end
@@ -374,7 +387,15 @@ class Archiver:
         return {
             number: OffsetRange(look.hot[number].local_log_start, point)
             for number, point in points.items()
-        }
+        }, kept
+
+    def _held(
+        self, look: _Look, points: Mapping[int, int]
+    ) -> tuple[dict[int, int], Sequence[LakelogError]]:
+        """The points, as far as the table's files are there; see `trimmable`."""
+        spans = {n: OffsetRange(look.hot[n].local_log_start, point) for n, point in points.items()}
+        ends, kept = trimmable(self._topic, self._table, look.cold, spans)
+        return {n: end for n, end in ends.items() if end > spans[n].start}, kept
 
     def _trim_points(self, look: _Look, full: frozenset[int]) -> dict[int, int]:
         """See `trim_points`, of however many segments go."""

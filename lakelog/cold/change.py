@@ -55,6 +55,7 @@ class Rewrite(Struct, frozen=True, eq=False):
     delete_horizon_ms: int | None = None  # given to each tombstone that has none yet
     aside: bool = False  # no rows: an empty file that stands in for one in quarantine
     source: SegmentFile | None = None  # rows to take instead: a file that leaves quarantine
+    hot: HotRange | None = None  # rows to take instead: the files are gone, hot still has them all
     #: Offsets whose records stay without key, value and headers: a partition's last, of what is
     #: erased. None: nothing is erased.
     nulled: OffsetSet | None = None
@@ -158,6 +159,8 @@ class Change(Struct, frozen=True, eq=False):
         if rewrites:
             if any(one.nulled is not None for one in rewrites):
                 return "erase"
+            if any(one.hot is not None for one in rewrites):
+                return "archive again"
             aside = any(one.aside or one.source is not None for one in rewrites)
             return "quarantine" if aside else "compact" if self.data_change else "optimize"
         if self.removes:

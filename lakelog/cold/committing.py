@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TypeVar
 
@@ -20,6 +20,7 @@ from ..errors import (
     ColdTierError,
     CommitConflictError,
     CommitUnknownError,
+    MissingFileError,
     PolicyViolationError,
     UnknownTopicIdError,
 )
@@ -27,10 +28,15 @@ from ..failpoints import failpoint
 from ..topic import Topic
 from .change import Change
 from .planned import standing_partitions
+from .segment import SegmentFile
 from .store_errors import error_class, one_line
 from .table import Applied, ColdSnapshot, ColdTable
 
 T = TypeVar("T")
+
+#: A VACUUM with a short retention that began before a commit deletes the commit's files after it.
+#: Where there was one before, files are looked at so much later.
+VACUUM_S = 1.0
 
 _SAID_CHARACTERS = 1000  # kept of Spark's or a store's words; a stack trace is no message
 
@@ -141,6 +147,25 @@ def _untiered_topic(topic: Topic, config_version: int) -> PolicyViolationError:
         f"from version {config_version} of the topic's settings{lost}",
         topic=topic.name,
     )
+
+
+def refuse_loss(table: ColdTable, missing: Iterable[SegmentFile]) -> None:
+    """Keep what files were made of, where somebody deleted the files that took their place.
+
+    Args:
+        missing: see `ColdTable.missing`.
+
+    Raises:
+        MissingFileError: there are some.
+    """
+    for file in missing:
+        raise MissingFileError(
+            f"{file.path} is gone, though the table at {table.where} names it: somebody deleted "
+            "it, as a full VACUUM with a retention of 0 does. Nothing was deleted now, since what "
+            "it was made of may be there yet. Put it back from a backup, or look at DESCRIBE "
+            "HISTORY and RESTORE the table to the version before it was written",
+            path=file.path,
+        )
 
 
 def tell_purge(table: ColdTable, *, decided: bool) -> bool:

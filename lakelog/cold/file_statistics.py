@@ -19,12 +19,15 @@ def statistics(
 ) -> str:
     """The statistics of a file of these rows, as JSON.
 
+    Beyond the year 9999, Delta's text holds no time. A file with such a record says no more than
+    how many it has: if one bound alone were missing, delta-rs would pass over the file.
+
     Args:
         values: those of its value columns.
         names: what columns are called in files, where that is not their name.
     """
     said = {"numRecords": str(tally.records)}
-    if tally.records:
+    if tally.records and time_statistic(tally.max_us):
         least = {"offset": tally.first, **time_statistic(tally.min_us)}
         largest = {"offset": tally.last, **time_statistic(tally.max_us)}
         nulls = {"offset": 0, "timestamp": 0, **values.nulls}

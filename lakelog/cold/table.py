@@ -229,6 +229,20 @@ class ColdTable(ColdRows, Protocol):
         """
         ...
 
+    def missing(self, files: Iterable[SegmentFile]) -> Sequence[SegmentFile]:
+        """The files that are gone from the store, though the newest version names them.
+
+        Asked before the only other copy of their records goes. A table whose files the platform
+        does not show says that none is.
+
+        Args:
+            files: of the newest snapshot.
+
+        Raises:
+            ForeignTableError, ContradictionError, ColdTierError: as for `snapshot`.
+        """
+        ...
+
     def unchecked(self) -> ColdSnapshot:
         """The newest version as it is, whether registers and files agree or not.
 

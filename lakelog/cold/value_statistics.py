@@ -2,7 +2,8 @@
 
 As Delta writes it: bounds that no value lies outside of, and how many values are null. A string is
 cut to `STRING_CHARACTERS`, a time to milliseconds, each bound away from the values. A column
-without values has no bounds, and one that cannot be written is left out: nothing is skipped by it.
+without values has no bounds. One with values has both: where one is left out, a filter of delta-rs
+passes over the whole file, whichever bound it needs (tried: 1.6.6).
 
 Source: Delta's protocol, "Per-file Statistics".
 """
@@ -27,6 +28,9 @@ STRING_CHARACTERS = 32
 
 #: Sorts after every other character, in UTF-8 too.
 _LAST_CHARACTER = "\U0010ffff"
+
+#: What no text holds.
+_SURROGATES = range(0xD800, 0xE000)
 
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -65,8 +69,7 @@ class ValueStatistics:
     @property
     def largest(self) -> dict[str, str]:
         """No value is larger, by column, as JSON."""
-        bounds = {name: _upper_bound(value) for name, value in self._largest.items()}
-        return {name: bound for name, bound in bounds.items() if bound is not None}
+        return {name: _upper_bound(value) for name, value in self._largest.items()}
 
 
 def counted_values(
@@ -93,17 +96,27 @@ def _lower_bound(value: Any) -> str:
     return _exact(value)
 
 
-def _upper_bound(value: Any) -> str | None:
+def _upper_bound(value: Any) -> str:
     if isinstance(value, str) and len(value) > STRING_CHARACTERS:
-        if value[STRING_CHARACTERS] == _LAST_CHARACTER:
-            return None  # so few characters say nothing that is larger
-        return json.dumps(value[:STRING_CHARACTERS] + _LAST_CHARACTER)
+        return json.dumps(_larger(value))
     if isinstance(value, datetime) and value.microsecond % 1000:
         try:
-            value += _MILLISECOND
-        except OverflowError:
-            return None  # beyond the year 9999
+            return _exact(value + _MILLISECOND)
+        except OverflowError:  # the end of the year 9999, as people write "for ever"
+            return json.dumps(value.isoformat().replace("+00:00", "Z"))
     return _exact(value)
+
+
+def _larger(text: str) -> str:
+    """A text that is not less than a longer one, nor than any that begins as it does."""
+    cut = text[:STRING_CHARACTERS]
+    if text[STRING_CHARACTERS] != _LAST_CHARACTER:
+        return cut + _LAST_CHARACTER
+    cut = cut.rstrip(_LAST_CHARACTER)
+    if not cut:
+        return text  # nothing shorter is larger
+    following = ord(cut[-1]) + 1
+    return cut[:-1] + chr(following if following != _SURROGATES[0] else _SURROGATES[-1] + 1)
 
 
 def _exact(value: Any) -> str:

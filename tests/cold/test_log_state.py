@@ -151,6 +151,11 @@ class Table:
         return state
 
 
+def _first(start: int, end: int, segment: int) -> int:
+    """The first record of a range of which nothing else is known: a gap lies before a segment."""
+    return segment if start <= segment < end else start
+
+
 def rows_by_delta_rs(table: DeltaTable) -> dict[str, Any]:
     """What the index should have of each file, by path; None: nothing says which offsets."""
     found = {}
@@ -181,7 +186,7 @@ def rows_by_delta_rs(table: DeltaTable) -> dict[str, Any]:
             if newest is None
             else newest,
             "modified_ms": add["modification_time"],
-            "first": start if first is None else first,
+            "first": _first(start, end, add["partition.segment"]) if first is None else first,
             "last": -1 if records == 0 else end - 1 if last is None else last,
             "ours": is_ours,
         }

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable
+import pytest
+from deltalake import DeltaTable, QueryBuilder
 from hypothesis import example, given
 from hypothesis import strategies as st
 from made_up import archive, batch_of
+from pyarrow.compute import field
 
 from lakelog.codec.value_columns import value_schema
 from lakelog.cold.by_path.path_table import PathTable
@@ -59,6 +61,8 @@ def read_back(text: str, kind: pa.DataType) -> Any:
 
 @given(columns())
 @example(pa.chunked_array([["a" * 32 + "\U0010ffff" * 2]], pa.string()))
+@example(pa.chunked_array([["\ud7ff" * 32 + "\U0010ffff" * 2]], pa.string()))
+@example(pa.chunked_array([["\U0010ffff" * 34]], pa.string()))
 @example(pa.chunked_array([[NEWEST]], pa.timestamp("us", "UTC")))
 @example(pa.chunked_array([[Decimal("9" * 31 + ".999999")]], pa.decimal128(38, 6)))
 def test_no_value_lies_outside_the_bounds(column: pa.ChunkedArray) -> None:
@@ -69,7 +73,7 @@ def test_no_value_lies_outside_the_bounds(column: pa.ChunkedArray) -> None:
     values = column.drop_null().to_pylist()
     assert statistics.nulls == {"v": column.null_count}
     assert statistics.least.keys() == ({"v"} if values else set())
-    assert statistics.largest.keys() <= statistics.least.keys()
+    assert statistics.largest.keys() == statistics.least.keys()
     for text in statistics.least.values():
         assert read_back(text, column.type) <= min(values)
     for text in statistics.largest.values():
@@ -139,3 +143,73 @@ def test_a_table_s_files_have_them_also_when_columns_come_later(root: Path, topi
     assert actions["min.price"] == [None, Decimal(f"{10**30 + 10}.25")]
     assert actions["null_count.note"] == [None, 5]
     assert actions["null_count.value_error"] == [None, 5]
+
+
+ENDS = {
+    "timestamp": ["2024-01-01T00:00:00Z", "2025-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"],
+    "string": ["a" * 40, "b" * 40, "c" * 31 + "\U0010ffff" * 40],
+}
+
+
+def read_by(path: str, column: str, value: Any) -> dict[str, tuple[list[int], list[int]]]:
+    """The offsets at or above a value, and below it, as delta-rs finds them in two ways."""
+    ops = (">=", "<")
+    log = DeltaTable(path)
+    frames = [pa.Table.from_pandas(log.to_pandas(filters=[(column, op, value)])) for op in ops]
+    text = value.isoformat() if isinstance(value, datetime) else value
+    sql = QueryBuilder().register("t", log)
+    queried = [
+        pa.table(sql.execute(f"SELECT * FROM t WHERE {column} {op} '{text}'").read_all())
+        for op in ops
+    ]
+    return {
+        name: (sorted(above["offset"].to_pylist()), sorted(below["offset"].to_pylist()))
+        for name, (above, below) in {"filters": frames, "sql": queried}.items()
+    }
+
+
+@pytest.mark.parametrize("kind", ENDS)
+def test_readers_filter_a_column_that_holds_the_largest_value(root, topic, kind) -> None:
+    def rows(hot_range: Any) -> Any:
+        tp = hot_range.topic_partition
+        values = [json.dumps({"v": value}).encode() for value in ENDS[kind]]
+        yield batch_of([Record(*tp, n, n, b"k", value) for n, value in enumerate(values)])
+
+    config = TopicConfig.of({"lakelog.value.columns": f"v {kind}"})
+    about = Topic(topic.name, topic.topic_id, topic.partitions, config)
+    table = PathTable(about, Storage(str(root)), InlineEngine(), rows)
+    table.apply(archive(topic, before := table.snapshot(), 3), before)
+
+    middle = datetime(2024, 6, 1, tzinfo=timezone.utc) if kind == "timestamp" else "b"
+    found = read_by(table.path, "v", middle)
+    assert found == dict.fromkeys(found, ([1, 2], [0]))
+
+
+def test_readers_filter_a_file_with_a_record_beyond_the_year_9999(root, topic) -> None:
+    times = [0, 1_700_000_000_000, 253_402_300_800_000]
+
+    def rows(hot_range: Any) -> Any:
+        tp = hot_range.topic_partition
+        records = [Record(*tp, n, times[n % 3], b"k", b'{"v": 1}') for n in range(3)]
+        yield batch_of(records)
+
+    config = TopicConfig.of({"lakelog.value.columns": "v int"})
+    about = Topic(topic.name, topic.topic_id, topic.partitions, config)
+    table = PathTable(about, Storage(str(root)), InlineEngine(), rows)
+    table.apply(archive(topic, before := table.snapshot(), 3), before)
+
+    log = DeltaTable(table.path)
+    middle = datetime(2000, 1, 1, tzinfo=timezone.utc)
+    dataset = log.to_pyarrow_dataset()
+    for condition, expected in (
+        (field("timestamp") >= middle, [1, 2]),
+        (field("timestamp") < middle, [0]),
+        (field("v") == 1, [0, 1, 2]),
+        (field("offset") >= 1, [1, 2]),
+    ):
+        found = dataset.to_table(filter=condition, columns=["offset"])
+        assert found["offset"].to_pylist() == expected
+    seen = PathTable(about, Storage(str(root)), InlineEngine(), rows)
+    cold = seen.snapshot()
+    assert [row.offset for row in [seen.offset_for_timestamp(cold, 0, 10**12, 0)] if row] == [1]
+    assert [batch["offset"].to_pylist() for batch in seen.read(cold.files, 1, 3)] == [[1, 2]]

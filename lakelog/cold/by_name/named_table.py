@@ -49,14 +49,16 @@ from ...record import OffsetRange
 from ...topic import Topic
 from ...tracing.switch import step
 from .. import contradictions
-from ..change import Change, HotRange, RowsOf
+from ..change import Change, HotRange, Rewrite, RowsOf
 from ..committing import (
+    VACUUM_S,
     Attempt,
     CommitBackOff,
     Committing,
     LostCommits,
     NotLanded,
     read_back,
+    refuse_loss,
     tell_purge,
 )
 from ..leftovers import Discarded, Leftovers
@@ -185,6 +187,7 @@ class NamedTable(TimestampLookup[EitherView]):
         self._latest = ColdSnapshot()  # the newest that holds no contradiction
         self._settings_version = 0
         self._files_refused = 0  # in a row, by Delta
+        self._is_vacuumed = False  # whether the history tells of a VACUUM
         self._is_optimized_by_catalog = False  # found out when it is tried
         self._reader = EitherView(
             None if location is None else LogView(location, name, self._active),
@@ -266,6 +269,34 @@ class NamedTable(TimestampLookup[EitherView]):
             return []
         return self._reader.data_files(partition)
 
+    def missing(self, files: Iterable[SegmentFile]) -> Sequence[SegmentFile]:
+        """See `ColdTable.missing`: slices of a data file that is gone. They are seen where the
+        table is read where it lies.
+        """
+        wanted = list(files)
+        storage = self._reader.storage() if wanted else None
+        if storage is None:
+            return []
+        if self._is_vacuumed:
+            time.sleep(VACUUM_S)
+        there = [
+            (f"{storage.root}/{file.path}", file)
+            for number in sorted({file.partition for file in wanted})
+            for file in self._reader.data_files(number)
+        ]
+        absent = set(storage.missing([path for path, _ in there]))
+        gone = [file for path, file in there if path in absent]
+        return [
+            one
+            for one in wanted
+            if any(
+                (one.partition, one.segment) == (file.partition, file.segment)
+                and one.start_offset < file.end_offset
+                and file.start_offset < one.end_offset
+                for file in gone
+            )
+        ]
+
     def unchecked(self) -> ColdSnapshot:
         """See `ColdTable.unchecked`."""
         with self._lock:
@@ -309,6 +340,7 @@ class NamedTable(TimestampLookup[EitherView]):
             raise
         if commits is None:
             return
+        self._is_vacuumed |= any(commit.operation == "VACUUM START" for commit in commits)
         newest = commits[0].version if commits else -1
         if newest < since:
             self._refuse_older(newest, since)
@@ -407,6 +439,8 @@ class NamedTable(TimestampLookup[EitherView]):
         hot = any(isinstance(add, HotRange) for add in change.adds)
         if hot and change.removes:
             raise InvalidArgumentError("a change of a table by name archives or cleans, not both")
+        if any(isinstance(add, Rewrite) and add.hot is not None for add in change.adds):
+            raise ColdTierRefusedError("Spark writes no single file of a table by name again")
         with self._lock:
             current = self._latest
         # An archive planned on an old look finds out when its commit does not land. A cleanup would
@@ -897,6 +931,7 @@ class NamedTable(TimestampLookup[EitherView]):
                 return Vacuumed(0, 0, retention_ms, left)
             if dry_run or not paths:
                 return Vacuumed(len(paths), None if paths else 0, retention_ms)
+            refuse_loss(self, self.missing(self.snapshot().files))
             since = self._state.version
             self.spark.sql(f"VACUUM {self.name} LITE").collect()
             commits = read_history(self.spark, self.name, self._topic.topic_id, since)

@@ -74,6 +74,9 @@ SYNC_S = 10 * 60
 #: Reading this many commits one by one costs about as much as asking the table again.
 MAX_COMMITS_READ = 100
 
+#: Who vacuums once does it again, and each of them makes two commits.
+VACUUM_COMMITS = 10
+
 #: Seconds between looks at whether a commit is there that is being made: soon the first times, in a
 #: store that is slow less and less often.
 _PAUSES_S = (0.035, 0.005, 0.01, 0.02, 0.04, 0.08, *repeat(0.2, 50))
@@ -94,17 +97,20 @@ class Commit(Struct, frozen=True):
     commit_id: str | None
     transactions: Mapping[str, int]  # by app id
     removed: tuple[str, ...]  # paths
+    vacuums: bool = False  # see `Piece`
 
     @classmethod
     def of(cls, version: int, pieces: Iterable[Piece]) -> Commit:
         commit_id = None
         transactions: dict[str, int] = {}
         removed: list[str] = []
+        vacuums = False
         for piece in pieces:
+            vacuums |= piece.vacuums
             commit_id = piece.commit_id or commit_id
             transactions.update(piece.transactions)
             removed += map(unquote, piece.removes)
-        return cls(version, commit_id, transactions, tuple(removed))
+        return cls(version, commit_id, transactions, tuple(removed), vacuums)
 
 
 class DeltaLog:
@@ -442,6 +448,14 @@ class DeltaLog:
             return None
         commits = [self.commit_at(version) for version in range(after + 1, self.version + 1)]
         return None if None in commits else cast("list[Commit]", commits)
+
+    def is_vacuumed(self) -> bool:
+        """Whether one of the last commits is of a VACUUM that takes files in flight."""
+        versions = range(max(0, self.version + 1 - VACUUM_COMMITS), self.version + 1)
+        look = map if self._storage.is_local else side_by_side
+        return any(
+            commit is not None and commit.vacuums for commit in look(self.commit_at, versions)
+        )
 
     def checkpoint_if_due(self) -> None:
         """Write a checkpoint if the last one is an interval ago, and drop log files it outdates.

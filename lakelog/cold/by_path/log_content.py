@@ -17,6 +17,7 @@ from ...errors import MissingFileError
 from ..added_file import AddedFile, plain_rows
 from ..schema import PARTITION_COLUMNS
 from ..store.storage import Storage
+from .orphans import SETTLING_MS
 
 #: In each commit's ``commitInfo``: tells after a lost reply whose commit landed.
 COMMIT_ID = "lakelog.commit"
@@ -70,6 +71,7 @@ class Piece(Struct):
     metadata: TableMetadata | None = None
     protocol: Protocol | None = None
     commit_id: str | None = None
+    vacuums: bool = False  # a VACUUM with so short a retention that it takes files in flight
 
 
 def commit_pieces(content: bytes) -> Iterator[Piece]:
@@ -115,6 +117,8 @@ class _Remove(Struct, gc=False):
 
 class _CommitInfo(Struct, gc=False):
     commit_id: Any = msgspec.field(default=None, name=COMMIT_ID)
+    operation: Any = None
+    parameters: Any = msgspec.field(default=None, name="operationParameters")
 
 
 class _Action(Struct, rename="camel", gc=False):
@@ -140,11 +144,23 @@ def _add_to(piece: Piece, action: _Action) -> None:
     elif action.remove is not None:
         piece.removes.append(action.remove.path)
     elif action.commit_info is not None:
-        piece.commit_id = action.commit_info.commit_id
+        info = action.commit_info
+        piece.commit_id = info.commit_id
+        piece.vacuums = info.operation == "VACUUM START" and _is_short(info.parameters)
     elif action.meta_data is not None:
         piece.metadata = TableMetadata.of(action.meta_data)
     elif action.protocol is not None:
         piece.protocol = Protocol.of(action.protocol)
+
+
+def _is_short(said: Any) -> bool:
+    """Whether a VACUUM of these parameters takes files that are being written."""
+    said = said if isinstance(said, dict) else {}
+    kept = said.get("specifiedRetentionMillis", said.get("defaultRetentionMillis"))
+    try:
+        return int(kept) < SETTLING_MS
+    except (TypeError, ValueError):
+        return False
 
 
 def checkpoint_pieces(storage: Storage, path: str) -> Iterator[Piece]:

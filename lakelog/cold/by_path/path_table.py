@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -37,12 +38,14 @@ from ...tracing.switch import step
 from .. import contradictions
 from ..change import Change, RowsOf
 from ..committing import (
+    VACUUM_S,
     Attempt,
     CommitBackOff,
     Committing,
     LostCommits,
     NotLanded,
     deleted_topic,
+    refuse_loss,
     tell_purge,
 )
 from ..leftovers import Discarded, Leftovers
@@ -205,6 +208,13 @@ class PathTable(TimestampLookup[SegmentReader]):
     def data_files(self, partition: int) -> Sequence[SegmentFile]:
         """See `ColdTable.data_files`."""
         return list(self.unchecked().files.of_partition(partition))
+
+    def missing(self, files: Iterable[SegmentFile]) -> Sequence[SegmentFile]:
+        """See `ColdTable.missing`."""
+        by_path = {f"{self.path}/{file.path}": file for file in files}
+        if by_path and self._log.is_vacuumed():
+            time.sleep(VACUUM_S)
+        return [by_path[path] for path in self.storage.missing(list(by_path))]
 
     def unchecked(self) -> ColdSnapshot:
         """See `ColdTable.unchecked`."""
@@ -454,6 +464,7 @@ class PathTable(TimestampLookup[SegmentReader]):
         size_bytes = 0
         if expired:  # tombstones outlive their files
             listed, snapshot = self._listed_then_seen()
+            refuse_loss(self, [file for file in snapshot.files if file.path not in listed])
             paths = sorted(snapshot.files.missing(expired & listed.keys()))
             if not dry_run:  # the store's clock takes a write, which a reader may not be allowed
                 paths, _ = self._by_age(listed, paths)
@@ -508,9 +519,15 @@ class PathTable(TimestampLookup[SegmentReader]):
 
     def discard(self, files: Iterable[SegmentFile]) -> Sequence[Discarded]:
         """See `ColdTable.discard`."""
+        files = list(files)
         sizes = {file.path: file.size_bytes for file in files}
         gone = []
-        for path in sorted(self.snapshot().files.missing(sizes)):
+        snapshot = self.snapshot()
+        between = snapshot.files.files_between
+        for file in files:
+            there = between(file.partition, file.start_offset, file.end_offset)
+            refuse_loss(self, self.missing(there))
+        for path in sorted(snapshot.files.missing(sizes)):
             with suppress(MissingFileError):
                 digest = self.storage.sha256(f"{self.path}/{path}")
                 gone.append(Discarded(path, sizes[path], digest))

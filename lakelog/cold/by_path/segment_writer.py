@@ -84,7 +84,7 @@ def _write_file(
     rows = (
         archived_rows(add, rows_of, tally)
         if isinstance(add, HotRange)
-        else tally.count(_rewritten(add, SegmentReader(storage, table_path)))
+        else tally.count(_rewritten(add, SegmentReader(storage, table_path), rows_of))
     )
     try:
         size_bytes = write_file(
@@ -140,9 +140,13 @@ def _new_name(add: HotRange | Rewrite) -> str:
     return file_name(kind, add.start_offset, add.end_offset, unique)
 
 
-def _rewritten(rewrite: Rewrite, reader: SegmentReader) -> Iterator[pa.RecordBatch]:
+def _rewritten(
+    rewrite: Rewrite, reader: SegmentReader, rows_of: RowsOf
+) -> Iterator[pa.RecordBatch]:
     if rewrite.aside:
         return iter(())
+    if rewrite.hot is not None:
+        return archived_rows(rewrite.hot, rows_of)
     files = rewrite.files if rewrite.source is None else (rewrite.source,)
     rows = reader.read(files, rewrite.start_offset, rewrite.end_offset, columns=FILE_SCHEMA.names)
     return (rewritten_rows(batch, rewrite) for batch in rows)

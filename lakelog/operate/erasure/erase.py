@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...archive.archiver import Archiver
+from ...archive.held import trimmable
 from ...cleanup.erasure.erasure import Erasure
 from ...cleanup.erasure.report import ColdErased
 from ...cold.table import ColdTable
@@ -209,15 +210,18 @@ class _Run(Struct, frozen=True):
             ):
                 continue
             # What lies above is skipped offsets, or was kept from being archived by a failure.
-            end = max(start, min(end, cold.archive_start(number)))
+            trimmed[number] = OffsetRange(start, max(start, min(end, cold.archive_start(number))))
+        _, lost = trimmable(topic, self.table, cold, trimmed)
+        if lost:
+            raise lost[0]
+        for number, span in trimmed.items():
             side.hot.trim(
                 topic.partition(number),
-                end,
+                span.end,
                 archived_end=seen[number].settled_end(cold.archive_start(number)),
                 drop_unread=True,
                 topic_id=topic.topic_id,
             )
-            trimmed[number] = OffsetRange(start, end)
         failpoint("erase.after_trim")
         matches = {number: len(offsets) for number, offsets in found.items()}
         beyond = (*_shared_nodes(topic, side.hot, trimmed), *_beyond(topic, side))
