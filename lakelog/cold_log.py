@@ -326,14 +326,16 @@ class ColdLog:
     def status(self, topics: str | Iterable[str] | None = None) -> Status:
         """Where every partition stands, as far as the tables tell.
 
-        A topic that cannot be looked at is among the `failures`; the others are told all the same.
+        A topic that cannot be looked at, such as one whose table does not answer for a minute, is
+        among the `failures`; the others are told all the same.
         """
         from .operate.status import TopicFailure, status
 
         if topics is not None:
-            return status(self.hot, self._topics(topics), self._table)
+            asked = self._topics(topics)
+            return status(self.hot, asked, self._table, looks=self.log_look.tables)
         found = self._archived.catalogue()
-        seen = status(self.hot, found.topics, self._table)
+        seen = status(self.hot, found.topics, self._table, looks=self.log_look.tables)
         untold = (TopicFailure(str(e.path), e) for e in found.untold(self._place))
         return replace(seen, failures=(*seen.failures, *untold))
 
@@ -369,7 +371,7 @@ class ColdLog:
 
     @property
     def log_look(self) -> LogLook:
-        """What `metrics` looks at the log with; the first look opens all tables."""
+        """What `metrics` and `status` look at the log with; the first look opens all tables."""
         with self._lock:
             if self._log_look is None:
                 self._log_look = self._made_log_look()

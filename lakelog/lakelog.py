@@ -546,12 +546,13 @@ class Lakelog(ColdLog):
     def status(self, topics: str | Iterable[str] | None = None) -> Status:
         """Where every partition stands, and how the hot tier is doing.
 
-        A topic that cannot be looked at (no cold root was given, a table that contradicts itself)
-        is among the `failures`; the others are told all the same.
+        A topic that cannot be looked at (no cold root was given, a table that contradicts itself,
+        or does not answer for a minute) is among the `failures`; the others are told all the same.
         """
         from .operate.status import status
 
-        seen = status(self.hot, self._topics(topics), self._table, redis=self.hot)
+        asked, looks = self._topics(topics), self.log_look.tables
+        seen = status(self.hot, asked, self._table, redis=self.hot, looks=looks)
         told = {one.topic for one in seen.troubles}
         own = [one for one in self.group_troubles() if one.topic not in told]
         return replace(seen, troubles=(*seen.troubles, *own))

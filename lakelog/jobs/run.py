@@ -11,7 +11,6 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pyarrow as pa
-from msgspec.structs import replace
 
 from ..archive.report import ArchiveReport
 from ..archive.trouble import NOT_ARCHIVED, Trouble
@@ -50,8 +49,8 @@ from .status_table import StatusTable
 
 logger = logging.getLogger(__name__)
 
-#: How long a look, or recording it, may take while archiving goes on: the calls of a topic that
-#: hangs hold its table.
+#: How long recording a look may take while archiving goes on. The look itself has a limit for each
+#: table, since the calls of a topic that hangs hold its own.
 CALL_TIMEOUT_S = 120.0
 
 #: How long a topic may make no progress before a continuous run fails: long enough for an outage
@@ -184,13 +183,11 @@ class JobRun:
             # A run whose time is over does not fail only because Redis is away just then.
             patience_s = 0.0 if stop.is_set() else 3600 * (max_stall_hours or max_hours)
             found = patiently(
-                "looking at where things stand",
-                lambda: in_time(self._standing, CALL_TIMEOUT_S, "looking at where things stand"),
-                ASK_AGAIN.within(patience_s),
+                "looking at where things stand", self._standing, ASK_AGAIN.within(patience_s)
             )
-            for failure in found.failures:  # reported, as what could not be archived is
+            for failure in found.failures:  # what it archived is archived
                 logger.warning("the state of %s cannot be told: %s", failure.topic, failure.error)
-            return replace(found, failures=())
+            return found
 
         return self._unless_done(work, stand)
 
@@ -268,7 +265,7 @@ class JobRun:
         """
         is_whole = True
         try:
-            standing = in_time(self._standing, CALL_TIMEOUT_S, "looking at where things stand")
+            standing = self._standing()
         except Exception as failure:  # archiving goes on, whatever cannot be told
             if error is None:
                 logger.warning("where things stand cannot be told now: %s", failure)

@@ -5,7 +5,6 @@ and problems that will not go away by themselves.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from uuid import UUID
 
 import numpy as np
@@ -13,24 +12,26 @@ from msgspec import Struct, field
 
 from ..archive.trouble import Trouble, reported
 from ..cleanup.retention import future_warning
-from ..cold.opening import snapshots
 from ..cold.segment import Segment
 from ..cold.table import ColdSnapshot, ColdTable
-from ..engines.workers import Workers
 from ..errors import LakelogError
 from ..hot import HotLog
 from ..hot.server_info import ServerInfo
 from ..offsets import HotSegment, HotSegments, LogOffsets
-from ..read.hot_tier import HotTier
+from ..read.hot_tier import HotTier, nothing_above
 from ..read.tiers import SegmentedLook, Tiers
 from ..record import TopicPartition
 from ..topic import Topic
 from .headroom import bytes_per_second, headroom_hours
 from .metrics.cold_figures import ColdFigures, figures_of
+from .metrics.cold_looks import ColdLooks, Found
 from .skipped import Skipped, skipped
 from .throttled import high_water_marks, throttle_ms
 
 _NO_FIGURES = ColdFigures()
+
+#: A table that answers a look for no longer is told as one that fails.
+LOOK_TIMEOUT_S = 60.0
 
 #: The state of a partition if Redis was not asked.
 COLD_ONLY = "cold only"
@@ -104,12 +105,16 @@ def status(
     table_of: Callable[[Topic], ColdTable | None],
     *,
     redis: HotLog | None = None,
+    looks: ColdLooks | None = None,
 ) -> Status:
     """Looks at both tiers of every partition of some topics; a topic that fails hides no other.
+
+    Each table is asked once, several at a time, for up to `LOOK_TIMEOUT_S`.
 
     Args:
         table_of: gives a topic's cold tier; None if it is untiered. Its errors are that topic's.
         redis: the hot tier, if it has servers.
+        looks: ask the tables of `table_of`, and know those that hang since an earlier look.
 
     Raises:
         HotTierUnavailableError, HotTierAccessError: Redis does not answer, or refuses us.
@@ -120,11 +125,12 @@ def status(
     warnings: list[PartitionWarning] = []
     failures = []
     rates: list[tuple[str, float]] = []
-    seen = _hot_while_opening(redis, topics, table_of)
+    # Hot first: a trim between the two looks can then only make the tiers overlap.
+    seen = {} if redis is None else _hot_segments(redis, topics)
+    cold = (looks or ColdLooks(table_of)).look(topics, each_s=LOOK_TIMEOUT_S)
     for topic in topics:
         try:
-            tiers = Tiers(topic, hot, table_of(topic))
-            look = tiers.look_at_segments(range(topic.partitions), seen.get(topic.topic_id))
+            look = _look(topic, hot, table_of, seen.get(topic.topic_id), cold[topic.topic_id])
             figures = figures_of(look.cold.files)
             partitions += [
                 _partition(topic, look, n, figures.get(n, _NO_FIGURES), now_ms, redis is None)
@@ -133,8 +139,8 @@ def status(
             warnings += _warnings(topic, look, now_ms)
             if redis is not None:
                 rates += [
-                    (redis.server_name(topic.partition(number)), bytes_per_second(seen, now_ms))
-                    for number, seen in look.hot.items()
+                    (redis.server_name(topic.partition(number)), bytes_per_second(one, now_ms))
+                    for number, one in look.hot.items()
                 ]
         except LakelogError as error:
             failures.append(TopicFailure(topic.name, error))
@@ -153,28 +159,11 @@ def status(
     )
 
 
-def _hot_while_opening(
-    redis: HotLog | None, topics: Sequence[Topic], table_of: Callable[[Topic], ColdTable | None]
-) -> Mapping[UUID, Mapping[TopicPartition, HotSegments]]:
-    """What Redis says of the topics; their tables are opened while it answers.
-
-    A table is looked at once more when its topic's turn comes, and tells then what it fails at.
-    """
-    workers = Workers("lakelog-status")
-    try:
-        hot = None if redis is None else workers.ask(partial(_hot_offsets, redis, topics))
-        snapshots(topics, table_of)
-        return {} if hot is None else hot.result()
-    finally:
-        workers.end()
-
-
-def _hot_offsets(
+def _hot_segments(
     redis: HotLog, topics: Sequence[Topic]
-) -> Mapping[UUID, Mapping[TopicPartition, HotSegments]]:
-    """What Redis says of all topics at once; of none if one is damaged, or is another by now.
-
-    One round trip a server, where asking topic by topic takes one each.
+) -> Mapping[UUID, Mapping[TopicPartition, HotSegments] | LakelogError]:
+    """What Redis says of all topics: in one round trip a server, unless one of them is damaged, or
+    is another by now; then topic by topic, so that each tells what it fails at.
     """
     asked = {topic.topic_id: topic.topic_partitions() for topic in topics}
     try:
@@ -185,8 +174,42 @@ def _hot_offsets(
     except LakelogError as error:
         if error.retriable:
             raise
-        return {}  # asked one by one, each topic tells what it fails at
-    return {topic_id: {tp: found[tp] for tp in tps} for topic_id, tps in asked.items()}
+    else:
+        return {topic_id: {tp: found[tp] for tp in tps} for topic_id, tps in asked.items()}
+    one_by_one: dict[UUID, Mapping[TopicPartition, HotSegments] | LakelogError] = {}
+    for topic_id, tps in asked.items():
+        try:
+            one_by_one[topic_id] = redis.segments(tps, topic_id=topic_id)
+        except LakelogError as error:
+            one_by_one[topic_id] = error
+    return one_by_one
+
+
+def _look(
+    topic: Topic,
+    hot: HotTier,
+    table_of: Callable[[Topic], ColdTable | None],
+    seen: Mapping[TopicPartition, HotSegments] | LakelogError | None,
+    cold: Found,
+) -> SegmentedLook:
+    """Both tiers of a topic, as one log.
+
+    Args:
+        seen: what Redis said of it; None if it was not asked.
+        cold: what its table said after that.
+
+    Raises:
+        LakelogError: why nothing can be said of it.
+    """
+    for failure in (cold, seen):
+        if isinstance(failure, Exception):
+            raise failure
+    assert isinstance(cold, ColdSnapshot)
+    assert not isinstance(seen, LakelogError)
+    if seen is None:
+        seen = nothing_above(cold, topic.topic_partitions())
+    tiers = Tiers(topic, hot, table_of(topic))
+    return tiers.look_at_segments(range(topic.partitions), seen, cold)
 
 
 def _partition(

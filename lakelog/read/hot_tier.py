@@ -8,7 +8,7 @@ from typing import Protocol
 from uuid import UUID
 
 from ..clock import Clock, SystemClock
-from ..cold.table import ColdTable
+from ..cold.table import ColdSnapshot, ColdTable
 from ..errors import TrimmedError
 from ..hot.arrivals import Arrival
 from ..hot.hot_log import READ_STEP_BYTES
@@ -150,12 +150,7 @@ class NothingHot:
         asked = list(topic_partitions)
         names = {tp.topic for tp in asked}
         cold = {name: self._table_of(name, topic_id).snapshot() for name in names}
-        found = {}
-        for tp in asked:
-            seen = cold[tp.topic]
-            end = seen.archive_start(tp.partition)
-            found[tp] = HotSegments(end, end, -1, 0, segment_count=0)
-        return found
+        return {tp: one for tp in asked for one in nothing_above(cold[tp.topic], [tp]).values()}
 
     def read(
         self,
@@ -241,3 +236,11 @@ class NothingHot:
             if ahead or left_s <= 0:
                 return ahead
             time.sleep(min(POLL_INTERVAL_S, left_s))
+
+
+def nothing_above(
+    cold: ColdSnapshot, topic_partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, HotSegments]:
+    """A hot tier without records that begins where the cold one ends."""
+    ends = {tp: cold.archive_start(tp.partition) for tp in topic_partitions}
+    return {tp: HotSegments(end, end, -1, 0, segment_count=0) for tp, end in ends.items()}

@@ -89,20 +89,32 @@ class Tiers:
         return Look(*self._joined(asked, hot), {tp.partition: hot[tp] for tp in asked})
 
     def look_at_segments(
-        self, partitions: Iterable[int], hot: Mapping[TopicPartition, HotSegments] | None = None
+        self,
+        partitions: Iterable[int],
+        hot: Mapping[TopicPartition, HotSegments] | None = None,
+        cold: ColdSnapshot | None = None,
     ) -> SegmentedLook:
-        """As `look`, also at the segments of the hot tier."""
+        """As `look`, also at the segments of the hot tier.
+
+        Args:
+            cold: what the cold tier said after `hot`, if it was asked already.
+        """
         asked = [self.topic.partition(partition) for partition in partitions]
         if hot is None:
             hot = self._hot_segments(asked)
-        return SegmentedLook(*self._joined(asked, hot), {tp.partition: hot[tp] for tp in asked})
+        joined = self._joined(asked, hot, cold)
+        return SegmentedLook(*joined, {tp.partition: hot[tp] for tp in asked})
 
     def _joined(
-        self, asked: list[TopicPartition], hot: Mapping[TopicPartition, HotOffsets]
+        self,
+        asked: list[TopicPartition],
+        hot: Mapping[TopicPartition, HotOffsets],
+        cold: ColdSnapshot | None = None,
     ) -> tuple[dict[int, LogOffsets], ColdSnapshot]:
-        """What the partitions are across both tiers, and the cold one, which is looked at now."""
+        """What the partitions are across both tiers, and the cold one, looked at now if need be."""
         self._follow(hot.values())
-        cold = self.cold()
+        if cold is None:
+            cold = self.cold()
         if self.table is not None:
             check_is_there(self.topic, self.hot, self.table, cold, hot)
         ahead = [tp for tp in asked if cold.archive_start(tp.partition) > hot[tp].log_end]

@@ -19,7 +19,10 @@ from lakelog.errors import (
     MissingFileError,
 )
 from lakelog.jobs import JobRun, add_readings, standing, status_history
+from lakelog.operate import status
+from lakelog.operate.metrics.cold_looks import ColdLooks
 from lakelog.testing.servers import RedisServer
+from lakelog.topic import Topic
 
 TOPIC = "readings"
 
@@ -321,6 +324,37 @@ def test_what_was_archived_while_nothing_could_be_told_is_told_later(log: Lakelo
     rows = run.rows().to_pylist()
     assert sum(row["records"] or 0 for row in rows) == 80
     assert [row["done"] for row in rows].count(True) == 2
+
+
+def test_a_table_that_hangs_in_a_look_keeps_no_row_of_another_back_and_fails_no_run(
+    log: Lakelog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status, "LOOK_TIMEOUT_S", 2.0)
+    for topic in (TOPIC, "hangs"):
+        log.topics.create(topic, 2, {"lakelog.flush.rows": 1, "lakelog.flush.interval.ms": 1})
+        add_readings(log, topic, 80)
+    gate = threading.Event()
+
+    def table_of(topic: Topic) -> Any:
+        if topic.name == "hangs":
+            gate.wait()
+        return log._table(topic)
+
+    log.log_look.tables = ColdLooks(table_of)
+    run = JobRun(log, "archive", "4711", rows_interval_s=0.05)
+    try:
+        result = run.continuously(3 / 3600)
+    finally:
+        gate.set()
+    assert {part["topic"] for part in result["partitions"]} == {TOPIC}
+    assert [part["archive_lag_records"] for part in result["partitions"]] == [0, 0]
+    rows = run.rows().to_pylist()
+    for done in (False, True):  # while it goes on, and at its end
+        told = {(one["topic"], one["partition"]) for one in rows if one["done"] == done}
+        assert {(TOPIC, 0), (TOPIC, 1), ("hangs", None)} <= told
+    errors = {one["error"] for one in rows if one["topic"] == "hangs"}
+    assert any("did not answer within 2 s" in error for error in errors)
+    assert log.log("hangs").offsets()[1].archived_end == 50
 
 
 def test_an_interrupted_continuous_run_archives_what_is_left(log: Lakelog) -> None:

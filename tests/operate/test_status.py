@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +12,18 @@ import pytest
 from deltalake import DeltaTable
 
 from lakelog.clock import ManualClock
+from lakelog.cold.by_path.path_table import PathTable
 from lakelog.config import DAY_MS, HOUR_MS
-from lakelog.errors import ArchivedElsewhereError, ContradictionError, InvalidArgumentError
+from lakelog.errors import (
+    ArchivedElsewhereError,
+    ColdTierUnavailableError,
+    ContradictionError,
+    InvalidArgumentError,
+)
 from lakelog.lakelog import Lakelog
+from lakelog.operate import status as of_status
+from lakelog.operate.metrics import cold_looks
+from lakelog.operate.metrics.cold_looks import ColdLooks
 from lakelog.operate.status import PartitionWarning, status
 from lakelog.record import TopicPartition
 
@@ -157,6 +168,130 @@ def test_redis_is_asked_once_a_topic(log, append):
     seen = status(counted, [topic], log._table, redis=counted)
     assert seen.partitions == log.status().partitions  # servers say how much memory they use
     assert asked == [topic.topic_partitions()]
+
+
+def test_each_table_is_asked_once_with_redis_and_without(log, append, tmp_path, monkeypatch):
+    for name in ("a", "b", "c"):
+        log.topics.create(name, 1)
+        append(0, topic=name)
+    log.archive()
+    asked: Counter[str] = Counter()
+    snapshot = PathTable.snapshot
+
+    def counted(table: PathTable, *given: Any) -> Any:
+        asked[Path(table.path).parent.name] += 1
+        return snapshot(table, *given)
+
+    monkeypatch.setattr(PathTable, "snapshot", counted)
+    assert [part.offsets.archived_end for part in log.status().partitions] == [1, 1, 1]
+    assert asked == {"a": 1, "b": 1, "c": 1}
+    asked.clear()
+    with Lakelog.connect(None, tmp_path / "cold", engine="inline") as cold:
+        assert [part.offsets.archived_end for part in cold.status("a").partitions] == [1]
+    assert asked["a"] == 1
+
+
+def test_several_tables_are_asked_at_once(log):
+    topics = [log.topics.create(f"t{number}", 1) for number in range(4)]
+    together = threading.Barrier(4)
+
+    def table_of(topic: Any) -> Any:
+        together.wait(60)
+        return log._table(topic)
+
+    seen = status(log.hot, topics, log._table, redis=log.hot, looks=ColdLooks(table_of))
+    assert seen.failures == ()
+
+
+def test_a_table_that_hangs_is_told_and_hides_no_other_and_is_asked_once(log, append, monkeypatch):
+    monkeypatch.setattr(of_status, "LOOK_TIMEOUT_S", 2.0)
+    topics = []
+    for name in ("a", "b"):
+        topics.append(log.topics.create(name, 1))
+        append(0, topic=name)
+    log.archive()
+    gate, asked = threading.Event(), []
+
+    def table_of(topic: Any) -> Any:
+        if topic.name == "a":
+            asked.append(topic)
+            gate.wait()
+        return log._table(topic)
+
+    looks = ColdLooks(table_of)
+    try:
+        for _ in range(3):
+            seen = status(log.hot, topics, table_of, redis=log.hot, looks=looks)
+            assert [part.offsets.archived_end for part in seen.partitions] == [1]
+            (failure,) = seen.failures
+            assert (failure.topic, type(failure.error)) == ("a", ColdTierUnavailableError)
+            assert "the table of topic 'a' did not answer within 2 s" in str(failure.error)
+        assert len(asked) == 1
+    finally:
+        gate.set()
+    seen = status(log.hot, topics, log._table, redis=log.hot, looks=looks)
+    assert len(seen.partitions) == 2
+
+
+def test_tables_that_hang_give_their_places_to_others_up_to_a_limit(log, append, monkeypatch):
+    monkeypatch.setattr(of_status, "LOOK_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(cold_looks, "LONG_LOOK_S", 0.01)
+    monkeypatch.setattr(cold_looks, "MOST_CALLS", 9)
+    topics = [log.topics.create(f"t{number:02}", 1) for number in range(11)]
+    gate, hanging = threading.Event(), {topic.name for topic in topics[:8]}
+
+    def table_of(topic: Any) -> Any:
+        if topic.name in hanging:
+            gate.wait()
+        return log._table(topic)
+
+    try:
+        seen = status(log.hot, topics, table_of, redis=log.hot)
+        assert [part.topic_partition.topic for part in seen.partitions] == ["t08", "t09", "t10"]
+        hanging.update(topic.name for topic in topics)
+        seen = status(log.hot, topics, table_of, redis=log.hot)
+        assert seen.partitions == ()
+        assert "topic 't10' was not looked at: 9 other tables" in str(seen.failures[-1].error)
+    finally:
+        gate.set()
+
+
+def test_a_look_that_began_before_redis_was_asked_is_no_answer(log, append):
+    """A trim between the two would make the records between them look lost."""
+    topic = log.topics.create("t", 1, {"local.retention.ms": 0})
+    append(0)
+    log.archive()
+    gates = [threading.Event(), threading.Event()]
+    reached = threading.Semaphore(0)
+    tables = iter(gates)
+
+    class Held:
+        is_local = False
+
+        def snapshot(self) -> Any:
+            seen, gate = log._table(topic).snapshot(), next(tables)
+            reached.release()
+            gate.wait()
+            return seen
+
+    looks, answers = ColdLooks(lambda _: Held()), []
+    first = threading.Thread(target=lambda: looks.look([topic]))
+    first.start()
+    assert reached.acquire(timeout=60)
+    append(0)
+    log.archive()
+    later = threading.Thread(
+        target=lambda: answers.append(
+            status(log.hot, [topic], log._table, redis=log.hot, looks=looks)
+        )
+    )
+    later.start()
+    for gate in gates:
+        gate.set()
+    first.join()
+    later.join()
+    (part,) = answers[0].partitions
+    assert (part.offsets.archived_end, answers[0].warnings) == (2, ())
 
 
 def test_a_wrong_cold_root_is_told_and_warned_about(log, append, redis_url, tmp_path, clock):

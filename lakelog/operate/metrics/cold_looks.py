@@ -6,28 +6,48 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import Context, copy_context
 from uuid import UUID
+
+from msgspec import Struct
 
 from ...cold.opening import AT_ONCE
 from ...cold.table import ColdSnapshot, ColdTable
 from ...engines.at_exit import watch
 from ...engines.workers import Workers
-from ...errors import LakelogError
+from ...errors import ColdTierUnavailableError, LakelogError
 from ...topic import Topic
 
 #: Of a folder's tables one is looked at at a time: there is nothing to wait for, and threads that
 #: share Python's lock take twice as long together. One that takes longer keeps no other waiting.
 TURN_S = 0.05
 
-#: A look that takes longer is told as a failure.
+#: A look that takes longer is told as a failure, and gives its place to another table's.
 LONG_LOOK_S = 10.0
+
+#: Calls under way at most, with those that gave their place away: each has a thread.
+MOST_CALLS = 4 * AT_ONCE
+
+#: How often a look notices what is there by now, while tables wait for their turn.
+_POLL_S = 0.1
 
 #: What was found of a topic, or why nothing was.
 Found = ColdSnapshot | LakelogError | TimeoutError
 
 
+class _Call(Struct, eq=False):
+    """A look at one table."""
+
+    topic: Topic
+    context: Context  # the caller's, whose spans it belongs to
+    began_s: float | None = None  # None: it waits for its turn
+    found: ColdSnapshot | LakelogError | None = None  # None: it has not returned
+
+
 class ColdLooks:
-    """Looks at the tables of topics in threads of its own, which may hang. Thread-safe.
+    """Looks at the tables of topics, several at a time, in threads that may hang. Thread-safe.
+
+    A table that hangs is not asked once more beside that.
 
     Args:
         table_of: gives a topic's cold tier; None if it has none. Its errors are that topic's.
@@ -37,68 +57,153 @@ class ColdLooks:
         self._table_of = table_of
         self._changed = threading.Condition()
         self._turn = threading.Lock()
-        self._workers = Workers("lakelog-metrics")
-        self._due: deque[Topic] = deque()
-        self._asked: set[UUID] = set()  # due, or under way
-        self._began_s: dict[UUID, float] = {}  # of those under way
-        self._found: dict[UUID, ColdSnapshot | LakelogError] = {}
-        self._running = 0
+        self._calls: dict[UUID, _Call] = {}  # the newest of each topic
+        self._due: deque[_Call] = deque()
+        self._under_way: set[_Call] = set()
+        self._working = 0
         watch(self)
 
-    def look(self, topics: Sequence[Topic], within_s: float | None = None) -> Mapping[UUID, Found]:
-        """What the tables of the topics say now.
+    def look(
+        self,
+        topics: Sequence[Topic],
+        within_s: float | None = None,
+        *,
+        each_s: float | None = None,
+    ) -> Mapping[UUID, Found]:
+        """What the tables of the topics say, asked after this call began.
 
         Args:
-            within_s: how long to wait; what comes later is left out, and given by a later call. A
-                table that does not answer for `LONG_LOOK_S` is a TimeoutError. None: as long as it
-                takes.
+            within_s: how long to wait; what comes later is left out, and given by a later call,
+                which may so give what was asked for before it. A table that does not answer for
+                `LONG_LOOK_S` is a TimeoutError. None: as long as it takes.
+            each_s: how long to wait for each table. One that takes longer is a
+                ColdTierUnavailableError, and so are all that had no turn because such tables take
+                all of them.
         """
-        wanted = {topic.topic_id for topic in topics}
-        with self._changed:
-            for gone in self._found.keys() - wanted - self._asked:
-                del self._found[gone]
-            for topic in topics:
-                if topic.topic_id not in self._asked:
-                    self._asked.add(topic.topic_id)
-                    self._found.pop(topic.topic_id, None)
-                    self._due.append(topic)
-            for _ in range(min(AT_ONCE, len(self._due)) - self._running):
-                self._running += 1
-                self._workers.run(self._work)
-            self._changed.wait_for(lambda: not self._asked & wanted, within_s)
-            late = {
-                topic_id: TimeoutError(f"no answer for {LONG_LOOK_S:.0f} s")
-                for topic_id, began_s in self._began_s.items()
-                if time.monotonic() - began_s >= LONG_LOOK_S
-            }
-            known: dict[UUID, Found] = {**self._found, **late}
-        return {topic_id: known[topic_id] for topic_id in wanted & known.keys()}
+        started_s = time.monotonic()
+        end_s = None if within_s is None else started_s + within_s
+        found: dict[UUID, Found] = {}
+        workers = Workers("lakelog-looks")
+        try:
+            with self._changed:
+                self._calls = {key: one for key, one in self._calls.items() if one.found is None}
+                awaited = set(self._calls) if within_s is not None else set()
+                missing = {topic.topic_id: topic for topic in topics}
+                while True:
+                    for topic_id in list(missing):
+                        call = self._asked(missing[topic_id], started_s, topic_id in awaited)
+                        if call.found is not None:
+                            found[topic_id] = call.found
+                            del missing[topic_id]
+                    self._begin(workers)
+                    now_s = time.monotonic()
+                    if each_s is not None:
+                        for topic_id, late in self._late([*missing], each_s, now_s).items():
+                            found[topic_id] = late
+                            del missing[topic_id]
+                    if not missing or (end_s is not None and now_s >= end_s):
+                        break
+                    left_s = _POLL_S if end_s is None else min(_POLL_S, end_s - now_s)
+                    self._changed.wait(left_s)
+                for topic_id in missing:
+                    began_s = self._calls[topic_id].began_s
+                    if began_s is not None and now_s - began_s >= LONG_LOOK_S:
+                        found[topic_id] = TimeoutError(f"no answer for {LONG_LOOK_S:.0f} s")
+        finally:
+            workers.end()  # each after what it does
+        return found
 
     def end(self) -> None:
         """See `at_exit.Crew`."""
         with self._changed:
             self._due.clear()
-        self._workers.end()
 
     def is_in_call(self) -> bool:
         """See `at_exit.Crew`."""
-        return bool(self._began_s)
+        return bool(self._under_way)
+
+    # -- how; with the lock held -------------------------------------------------------------------
+
+    def _asked(self, topic: Topic, since_s: float, takes_older: bool) -> _Call:
+        """The call that answers, made if there is none that began since then."""
+        call = self._calls.get(topic.topic_id)
+        if call is not None:
+            is_new = call.began_s is None or call.began_s >= since_s
+            if call.found is None or is_new or takes_older:
+                return call
+        call = self._calls[topic.topic_id] = _Call(topic, copy_context())
+        self._due.append(call)
+        return call
+
+    def _begin(self, workers: Workers) -> None:
+        """A worker for each place that is free."""
+        slow = len(self._longer_than(LONG_LOOK_S, time.monotonic()))
+        free = min(AT_ONCE + slow, MOST_CALLS) - self._working
+        for _ in range(min(free, len(self._due))):
+            self._working += 1
+            workers.run(self._work)
+
+    def _longer_than(self, limit_s: float, now_s: float) -> list[_Call]:
+        return [
+            call
+            for call in self._under_way
+            if call.began_s is not None and now_s - call.began_s >= limit_s
+        ]
+
+    def _late(
+        self, missing: Sequence[UUID], limit_s: float, now_s: float
+    ) -> Mapping[UUID, ColdTierUnavailableError]:
+        """The topics that are waited for no longer, and why."""
+        slow = self._longer_than(limit_s, now_s)
+        late = {
+            call.topic.topic_id: ColdTierUnavailableError(
+                f"the table of topic {call.topic.name!r} did not answer within {limit_s:g} s. It "
+                "is waited for no longer and asked again later; look at the store that holds it"
+            )
+            for call in slow
+            if call.topic.topic_id in missing
+        }
+        if len(slow) >= MOST_CALLS:
+            late |= {
+                topic_id: ColdTierUnavailableError(
+                    f"topic {self._calls[topic_id].topic.name!r} was not looked at: "
+                    f"{len(slow)} other tables did not answer within {limit_s:g} s. Look at the "
+                    "store that holds them"
+                )
+                for topic_id in missing
+                if self._calls[topic_id].began_s is None
+            }
+        return late
+
+    # -- in a worker -------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        while (topic := self._begin()) is not None:
-            found: ColdSnapshot | LakelogError
-            try:
-                table = self._table_of(topic)
-                found = ColdSnapshot() if table is None else self._snapshot(table)
-            except LakelogError as error:
-                found = error
-            except BaseException as error:  # a defect of a library's: this topic's alone
-                found = LakelogError(f"{type(error).__name__}: {error}")
+        while (call := self._next()) is not None:
+            found = call.context.run(self._found, call.topic)
             with self._changed:
-                self._found[topic.topic_id] = found
-                self._asked.discard(topic.topic_id)
-                self._began_s.pop(topic.topic_id, None)
-                self._changed.notify_all()
+                call.found = found
+                self._under_way.discard(call)
+                if not self._due:
+                    self._changed.notify_all()
+
+    def _next(self) -> _Call | None:
+        with self._changed:
+            if not self._due:
+                self._working -= 1
+                return None
+            call = self._due.popleft()
+            call.began_s = time.monotonic()
+            self._under_way.add(call)
+            return call
+
+    def _found(self, topic: Topic) -> ColdSnapshot | LakelogError:
+        try:
+            table = self._table_of(topic)
+            return ColdSnapshot() if table is None else self._snapshot(table)
+        except LakelogError as error:
+            return error
+        except BaseException as error:  # a defect of a library's: this topic's alone
+            return LakelogError(f"{type(error).__name__}: {error}")
 
     def _snapshot(self, table: ColdTable) -> ColdSnapshot:
         has_turn = table.is_local and self._turn.acquire(timeout=TURN_S)
@@ -107,12 +212,3 @@ class ColdLooks:
         finally:
             if has_turn:
                 self._turn.release()
-
-    def _begin(self) -> Topic | None:
-        with self._changed:
-            if not self._due:
-                self._running -= 1
-                return None
-            topic = self._due.popleft()
-            self._began_s[topic.topic_id] = time.monotonic()
-            return topic

@@ -51,7 +51,7 @@ class LogLook:
         self._groups = groups
         self._now_ms = now_ms
         self._table_of = table_of
-        self._tables = ColdLooks(table_of)
+        self.tables = ColdLooks(table_of)
         self._figures = KnownFigures()
         #: How far partitions were archived at the last look: segments below are not asked for.
         self._archived_ends: dict[TopicPartition, int] = {}
@@ -75,7 +75,7 @@ class LogLook:
             hot = self._hot_offsets(self._hot, topics, found)
         else:
             now_ms = self._now_ms()
-        cold = self._tables.look(topics, cold_within_s)
+        cold = self.tables.look(topics, cold_within_s)
         self._figures.keep_only({topic.topic_id for topic in topics})
         logs: dict[TopicPartition, LogOffsets] = {}
         for topic in topics:
