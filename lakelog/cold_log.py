@@ -290,8 +290,8 @@ class ColdLog:
         """
         from .read.sql import query  # its imports cost, and few need them
 
-        names = [topic.name for topic in self.topics.list()]
-        return query(statement, names, lambda name: self.log(name).tiers(), zone=zone)
+        topics = {topic.name: topic.config.value_columns for topic in self.topics.list()}
+        return query(statement, topics, lambda name: self.log(name).tiers(), zone=zone)
 
     def register(
         self, topic: str | Topic, schema: str | None = None, *, spark: SparkSession | None = None

@@ -60,7 +60,7 @@ ALLOWED = {
     "ingest": {"metrics", "codec", "encryption", "engines", "hot", "tracing"},
     "cleanup": {"metrics", "cold", "engines"},
     "archive": {"metrics", "hot", "cold", "engines", "tracing"},
-    "read": {"metrics", "encryption", "hot", "cold", "groups", "tracing"},
+    "read": {"codec", "metrics", "encryption", "hot", "cold", "groups", "tracing"},
     "spark": {
         "codec",
         "encryption",

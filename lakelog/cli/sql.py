@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
@@ -24,7 +25,8 @@ _TEXT_ROWS = 1_000
 
 _EPILOG = """\
 DuckDB's SQL (pip install 'lakelog[sql]'). A topic is a table of partition, offset, timestamp, key,
-value, headers, and key_bytes and value_bytes, which are the bytes as they were sent. A name with
+value, headers, and key_bytes and value_bytes, which are the bytes as they were sent, and of its
+typed columns (lakelog.value.columns). "show tables" lists the topics. A name with
 other characters than letters, digits and _ stands in double quotes, and so does "offset", which is
 a word of SQL. A member of a JSON value is value->>'$.delay'; a number of it
 (value->>'$.delay')::int.
@@ -118,10 +120,46 @@ def _rows(batch: pa.RecordBatch) -> Iterable[tuple[Any, ...]]:
 def _values(column: pa.Array) -> list[Any]:
     import pyarrow as pa
 
+    if column.type == pa.timestamp("ns"):  # pandas, where it is there, would cut them
+        return [_far_time(scalar) if scalar.is_valid else None for scalar in column]
     try:
         return [_plain(value) for value in column.to_pylist()]
     except (ValueError, OverflowError):  # a time that Python has no object for
-        return list(column.cast(pa.string()).to_pylist())
+        return list(map(_of_scalar, column))
+
+
+def _of_scalar(scalar: Any) -> Any:
+    """As `_plain`; times before the year 1 and after 9999 too."""
+    import pyarrow as pa
+
+    kind = scalar.type
+    if not scalar.is_valid:
+        return None
+    if pa.types.is_struct(kind):
+        return {kind[n].name: _of_scalar(scalar[n]) for n in range(kind.num_fields)}
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return list(map(_of_scalar, scalar.values))
+    if pa.types.is_map(kind):
+        return [[_of_scalar(pair[0]), _of_scalar(pair[1])] for pair in scalar.values]
+    try:
+        return _plain(scalar.as_py())
+    except (ValueError, OverflowError):
+        return _far_time(scalar)
+
+
+def _far_time(scalar: Any) -> str:
+    """A time as ISO 8601 has it, in UTC if it has a zone; DuckDB's ends of time by their names."""
+    import numpy as np
+    import pyarrow as pa
+
+    unit = "D" if pa.types.is_date(scalar.type) else scalar.type.unit
+    ticks = scalar.cast(pa.int32() if unit == "D" else pa.int64()).as_py()
+    if abs(ticks) == (2**31 if unit == "D" else 2**63) - 1:
+        return "infinity" if ticks > 0 else "-infinity"
+    has_zone = unit != "D" and scalar.type.tz is not None
+    text = re.sub(r"\.0+$|(?<=\.\d{3})0+$", "", str(np.array(ticks).astype(f"datetime64[{unit}]")))
+    text = re.sub(r"^-(\d+)", lambda year: f"-{year[1]:0>4}", text)
+    return f"{text}{'+00:00' if has_zone else ''}"
 
 
 def _plain(value: Any) -> Any:
@@ -131,7 +169,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, datetime):
-        return value.isoformat(timespec="milliseconds" if value.microsecond else "seconds")
+        return value.isoformat(timespec=_timespec(value.microsecond))
     if isinstance(value, bytes):
         try:
             return value.decode()
@@ -142,6 +180,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(one) for one in value]
     return str(value)  # a decimal, a day, a UUID
+
+
+def _timespec(microsecond: int) -> str:
+    if microsecond % 1000:
+        return "microseconds"
+    return "milliseconds" if microsecond else "seconds"
 
 
 def _cell(value: Any) -> Any:

@@ -11,6 +11,9 @@ key_bytes  blob           as it was sent
 value_bytes blob
 ========== ============== ===========================================================
 
+Then come the typed columns of the topic (``lakelog.value.columns``) and ``value_error``, made of
+the values of both tiers as they are read: a file that is older than a column has it, too.
+
 DuckDB asks for columns and hands over the conditions on them. Parts of the log that cannot hold a
 match, by partition, offset or time, are not read.
 """
@@ -19,7 +22,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -32,6 +36,7 @@ import pyarrow.fs as pafs
 from msgspec import Struct
 
 from .. import compute as pc
+from ..codec.value_columns import columns_of, value_schema
 from ..errors import InvalidArgumentError, MissingExtraError
 from ..record import HEADERS_TYPE
 from .fetch import range_fetches
@@ -56,13 +61,18 @@ T = TypeVar("T")
 #: DuckDB forgets an interrupt that comes between two statements.
 _INTERRUPTED_AGAIN_S = 0.05
 
+#: What asks DuckDB which tables there are.
+_ASKS_FOR_TABLES = re.compile(
+    r"\b(?:show|describe|information_schema|pg_\w+|duckdb_\w+|sqlite_\w+)\b", re.IGNORECASE
+)
+
 _BATCH_ROWS = 65_536  # of what a query gives
 _LAST_MS = 253_402_300_799_999  # of the year 9999: what is later bounds nothing
 
 
 def query(
     statement: str,
-    topics: Iterable[str],
+    topics: Mapping[str, str],
     tiers_of: Callable[[str], Tiers],
     *,
     zone: str = "UTC",
@@ -73,7 +83,7 @@ def query(
 
     Args:
         statement: DuckDB's SQL. It may read and write files, as DuckDB does.
-        topics: the names of those that there are.
+        topics: the names of those that there are, and the definitions of their typed columns.
         tiers_of: both tiers of one of them.
         zone: of times that are written without one, and of those that are given.
 
@@ -85,27 +95,38 @@ def query(
     duckdb = _duckdb()
     if not statement.strip("; \n\t"):
         raise InvalidArgumentError("there is no statement: give one, such as select 1")
-    topics = list(topics)
-    tables = {name: _TopicTable(partial(tiers_of, name)) for name in _named(statement, topics)}
+    tables = {
+        name: _TopicTable(partial(tiers_of, name), topics[name])
+        for name in _named(statement, topics)
+    }
     connection = duckdb.connect(config={"python_enable_replacements": False})
     try:
-        with _told(tables.values(), topics):
-            connection.execute("SET TimeZone = ?", [zone])
-            for name, table in tables.items():
-                connection.register(name, table)
-            found = _interruptible(connection, partial(connection.execute, statement))
-            take = getattr(found, "to_arrow_reader", None) or found.fetch_record_batch  # older
-            rows = take(_BATCH_ROWS)
+        with _told(tables.values(), list(topics)):
+            run = partial(_run, connection, tables, zone, statement)
+            rows = _interruptible(connection, run)
     except BaseException:
         connection.close()
         raise
 
     def batches() -> Iterator[pa.RecordBatch]:
-        with connection, _told(tables.values(), topics):
+        with connection, _told(tables.values(), list(topics)):
             while (batch := _interruptible(connection, partial(next, rows, None))) is not None:
                 yield batch
 
     return pa.RecordBatchReader.from_batches(rows.schema, batches())
+
+
+def _run(
+    connection: Any, tables: Mapping[str, _TopicTable], zone: str, statement: str
+) -> pa.RecordBatchReader:
+    connection.execute("SET TimeZone = ?", [zone])
+    for name, table in tables.items():
+        connection.register(name, table)
+    if int(_duckdb().__version__.split(".")[0]) >= 2:  # before, `sql` gives no rows of a COPY
+        return connection.sql(statement).to_arrow_reader(_BATCH_ROWS)
+    found = connection.execute(statement)
+    take = getattr(found, "to_arrow_reader", None) or found.fetch_record_batch  # older
+    return take(_BATCH_ROWS)
 
 
 def _duckdb() -> Any:
@@ -156,6 +177,9 @@ def _named(statement: str, topics: Iterable[str]) -> list[str]:
             raise InvalidArgumentError(
                 f"the topics {one} and {other} are one name in SQL, so neither can be queried"
             )
+    if _ASKS_FOR_TABLES.search(statement):
+        often = Counter(map(str.lower, topics))
+        return [name for name in topics if often[name.lower()] == 1]
     return names
 
 
@@ -225,8 +249,11 @@ def _time(time_ms: int) -> pa.Scalar:
 class _TopicTable(ds.Dataset):  # type: ignore[misc]
     """One look at a topic, from which DuckDB reads columns of those records that match."""
 
-    def __init__(self, tiers_of: Callable[[], Tiers]) -> None:
+    def __init__(self, tiers_of: Callable[[], Tiers], columns: str) -> None:
         self._tiers_of = tiers_of
+        self._values = value_schema(columns)
+        typed = [field for field in self._values if field.name.lower() not in TABLE.names]
+        self._schema = pa.schema([*TABLE, *typed])
         self.error: BaseException | None = None
 
     @cached_property
@@ -241,7 +268,7 @@ class _TopicTable(ds.Dataset):  # type: ignore[misc]
 
     @property
     def schema(self) -> pa.Schema:
-        return TABLE
+        return self._schema
 
     def scanner(
         self,
@@ -249,26 +276,36 @@ class _TopicTable(ds.Dataset):  # type: ignore[misc]
         filter: pc.Expression | None = None,
         **_: Any,
     ) -> ds.Scanner:
+        names = list(self._schema.names if columns is None else columns)
+        asked = f"{names} {filter}"  # a value is parsed where a column of it may be meant
+        typed = [name for name in self._schema.names[len(TABLE) :] if name in asked]
+        schema = pa.schema([*TABLE, *map(self._schema.field, typed)])
         return ds.Scanner.from_batches(
-            self._batches(filter),
-            schema=TABLE,
-            columns=list(TABLE.names if columns is None else columns),
-            filter=filter,
+            self._batches(filter, schema), schema=schema, columns=names, filter=filter
         )
 
-    def _batches(self, condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
+    def _batches(
+        self, condition: pc.Expression | None, schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        typed = schema.names[len(TABLE) :]
         try:
             tiers, parts = self._seen
-            for partition, start, end in _joined(may_match(parts, condition)):
+            for partition, start, end in _joined(may_match(parts, condition, schema)):
                 for step in range_fetches(tiers, tiers.topic.partition(partition), start, end):
                     if step.records.num_rows:
-                        yield _as_table(step.records, partition)
+                        columns = _as_table(step.records, partition).columns
+                        if typed:
+                            values = columns_of(step.records.column("value"), self._values)
+                            columns += [values.column(name) for name in typed]
+                        yield pa.RecordBatch.from_arrays(columns, schema=schema)
         except Exception as error:
             self.error = error
             raise
 
 
-def may_match(parts: Sequence[_Part], condition: pc.Expression | None) -> list[_Part]:
+def may_match(
+    parts: Sequence[_Part], condition: pc.Expression | None, schema: pa.Schema = TABLE
+) -> list[_Part]:
     """Those that may hold a match.
 
     Arrow decides: it leaves out the fragments of a data set whose partition expression contradicts
@@ -281,7 +318,7 @@ def may_match(parts: Sequence[_Part], condition: pc.Expression | None) -> list[_
         form.make_fragment(str(number), files, partition_expression=part.guarantee())
         for number, part in enumerate(parts)
     ]
-    kept = ds.FileSystemDataset(fragments, TABLE, form, files).get_fragments(filter=condition)
+    kept = ds.FileSystemDataset(fragments, schema, form, files).get_fragments(filter=condition)
     return [parts[int(fragment.path)] for fragment in kept]
 
 

@@ -81,6 +81,43 @@ def test_columns_of_one_name_are_told_apart(run: Run) -> None:
     assert run("select 1 a, 2 a, 3 b", "--output", "csv")[0] == "a,a_1,b\n1,2,3\n"
 
 
+@pytest.mark.parametrize(
+    ("time", "shown"),
+    [
+        ("timestamptz '58878-04-11 07:40:00+00'", "58878-04-11T07:40:00+00:00"),
+        ("timestamp '58878-04-11 07:40:00.5'", "58878-04-11T07:40:00.500"),
+        ("date '58878-04-11'", "58878-04-11"),
+        ("date '0044-03-15 (BC)'", "-0043-03-15"),
+        ("timestamptz '9999-12-31 23:59:59+00'", "9999-12-31T23:59:59+00:00"),
+        ("'infinity'::timestamp", "infinity"),
+        ("'-infinity'::date", "-infinity"),
+        ("timestamp '2013-01-01 00:00:00.123456'", "2013-01-01T00:00:00.123456"),
+        ("timestamp_ns '2013-01-01 00:00:00.123456789'", "2013-01-01T00:00:00.123456789"),
+        ("[timestamptz '58878-04-11 07:40:00+00', null]", ["58878-04-11T07:40:00+00:00", None]),
+        ("{'at': date '58878-04-11'}", {"at": "58878-04-11"}),
+    ],
+)
+def test_a_time_that_python_has_no_object_for_is_the_time_it_is(
+    run: Run, time: str, shown: object
+) -> None:
+    query = f"select {time} as at union all select null"
+    (row, none) = map(json.loads, run(query, "--output", "json")[0].splitlines())
+    assert (row, none) == ({"at": shown}, {"at": None})
+    if isinstance(shown, str):
+        assert run(query, "--output", "csv")[0].splitlines() == ["at", shown, ""]
+        assert run(query)[0].splitlines()[2] == shown
+
+
+def test_a_record_of_the_far_future_keeps_its_year(run: Run, place: list[str]) -> None:
+    with Lakelog.connect(place[1], place[3], engine="inline") as lake:
+        lake.topics.create("far", 1, {"message.timestamp.after.max.ms": 2**63 - 1})
+        with lake.producer() as producer:
+            producer.send("far", "x", timestamp_ms=1_795_851_762_000_000)
+    for zone in ("UTC", "Asia/Tokyo"):
+        shown, _ = run("select timestamp from far", "--zone", zone)
+        assert shown.splitlines()[2] == "58878-04-11T07:40:00+00:00"
+
+
 def test_what_goes_wrong_is_said(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "there is no topic nothere; there is web.log" in run("from nothere", code=1)[1]
     assert "not a time zone" in run("select 1", "--zone", "Mars", code=1)[1]
@@ -112,6 +149,7 @@ def test_an_interrupt_ends_a_query(place: list[str], tmp_path: Path) -> None:
 #: Interrupts itself at some moment of many short statements, of which a long one is the last.
 INTERRUPTED = """
 import os, random, signal, threading
+import duckdb  # its own import is no call of it
 from lakelog.read.sql import query
 
 statement = "select 1;" * 3_000 + "select count(*) from range(1000000000000)"
@@ -120,7 +158,7 @@ for _ in range(12):
     try:
         timer = threading.Timer(draws.uniform(0, 0.1), os.kill, [os.getpid(), signal.SIGINT])
         timer.start()
-        query(statement, [], None)
+        query(statement, {}, None)
     except KeyboardInterrupt:
         print("stopped")
 """

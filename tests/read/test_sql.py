@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 duckdb = pytest.importorskip("duckdb")
 
 from lakelog import Lakelog  # noqa: E402
+from lakelog.codec.infer import infer  # noqa: E402
 from lakelog.cold.segment import UNKNOWN_TIMESTAMP_MS  # noqa: E402
 from lakelog.errors import ColdTierError, InvalidArgumentError  # noqa: E402
 from lakelog.read.sql import TABLE, _Part, may_match  # noqa: E402
@@ -76,6 +77,127 @@ def test_the_same_statement_names_other_topics_too(lake: Lakelog) -> None:
     with lake.producer() as producer:
         producer.send("other.topic", b"x")
     assert rows(lake, 'select (select count(*) from t) + count(*) n from "other.topic"') == [(31,)]
+
+
+COLUMNS = (
+    "product string, qty int, id decimal(20,0), at timestamp, day date, ratio double, "
+    "tags array<string>, who struct<name string>, `user.name` string, key_bytes string"
+)
+
+
+@pytest.fixture
+def typed(lake: Lakelog) -> Lakelog:
+    """A topic `typed.orders` that got its columns after a part of it was archived."""
+    lake.topics.create("typed.orders", 2, {"local.retention.ms": 0})
+    with lake.producer() as producer:
+        for n in range(4):
+            value: dict[str, Any] = {
+                "product": f"p{n}",
+                "qty": n,
+                "id": 2**64 - 1 - n,
+                "at": f"2024-01-0{n + 1}T00:00:00.123456Z",
+                "day": f"2024-01-0{n + 1}",
+                "ratio": n / 4,
+                "tags": ["a", f"t{n}"],
+                "who": {"name": f"w{n}"},
+                "user.name": f"u{n}",
+                "key_bytes": "not the key's",
+            }
+            producer.send("typed.orders", json.dumps(value), key=f"k{n}", partition=n % 2).result()
+            if n == 1:
+                lake.archive("typed.orders")
+                lake.topics.alter("typed.orders", {"lakelog.value.columns": COLUMNS})
+        producer.send("typed.orders", json.dumps({"qty": "many"}), key="k9", partition=0)
+        producer.send("typed.orders", None, key="k9", partition=0)
+    return lake
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "product = 'p2'",
+        "qty between 2 and 2",
+        "id = 18446744073709551613",
+        "\"at\" = '2024-01-03 00:00:00.123456+00'",
+        "day = '2024-01-03'",
+        "ratio = 0.5",
+        "list_contains(tags, 't2')",
+        "tags = ['a', 't2']",
+        "who.name = 'w2'",
+        "who = {'name': 'w2'}",
+        "\"user.name\" = 'u2'",
+        "product in ('p2', 'p9') and timestamp > '2020-01-01'",
+        "product is not null and qty > 1 and key = 'k2'",
+    ],
+)
+def test_typed_columns_are_asked_for_by_name_in_both_tiers(typed: Lakelog, where: str) -> None:
+    assert rows(typed, f'select key from "typed.orders" where {where}') == [("k2",)]
+
+
+def test_typed_columns_are_there_of_what_is_older_than_they_are(typed: Lakelog) -> None:
+    found = rows(typed, 'select product, qty, id from "typed.orders" where qty < 3 order by qty')
+    assert found == [(f"p{n}", n, 2**64 - 1 - n) for n in range(3)]
+    assert rows(typed, 'select count(*), count(value_error) from "typed.orders"') == [(6, 1)]
+    assert rows(typed, 'select value_error from "typed.orders" where value_error is not null') == [
+        ("qty: not an int",)
+    ]
+    assert rows(typed, "select key_bytes from \"typed.orders\" where key = 'k2'") == [(b"k2",)]
+    joined = 'select product from t join "typed.orders" o on t."offset" = o.qty and t.partition = 0'
+    assert sorted(rows(typed, joined)) == [("p0",), ("p1",), ("p2",), ("p3",)]
+
+
+def test_the_columns_that_infer_proposes_can_be_selected_at_once(lake: Lakelog) -> None:
+    lake.topics.create("inferred")
+    with lake.producer() as producer:
+        producer.send("inferred", '{"product": "nut", "id": 18446744073709551615}').result()
+    found = infer(lake.log("inferred").sample(10).column("value"))
+    lake.topics.alter("inferred", {"lakelog.value.columns": found.ddl})
+    assert rows(lake, "select product, id from inferred") == [("nut", 2**64 - 1)]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "show tables",
+        "SHOW\tTABLES;",
+        "select name from (show all tables)",
+        "select table_name from information_schema.tables",
+        "select distinct table_name from information_schema.columns",
+        "select view_name from duckdb_views() where not internal",
+        "select tablename from pg_catalog.pg_tables union select viewname from pg_catalog.pg_views "
+        "where viewname in ('t', 'typed.orders')",
+    ],
+)
+def test_what_tables_there_are_is_told_though_no_topic_is_named(
+    typed: Lakelog, statement: str
+) -> None:
+    typed.topics.create("x")
+    typed.topics.create("X")  # one name in SQL, so there is no such table
+    found = typed.sql(statement).read_all()
+    assert sorted(found[0].to_pylist()) == ["t", "typed.orders"]
+
+
+def test_describe_has_the_typed_columns(typed: Lakelog) -> None:
+    found = typed.sql('describe "typed.orders"').read_all().to_pylist()
+    types = {row["column_name"]: row["column_type"] for row in found}
+    assert [*types][8:] == [
+        "product", "qty", "id", "at", "day", "ratio", "tags", "who", "user.name", "value_error",
+    ]  # fmt: skip
+    assert (types["id"], types["key_bytes"]) == ("DECIMAL(20,0)", "BLOB")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("select count(*) from t", [(30,)]),
+        ("create table copy as select key from t; select count(*) from copy", [(30,)]),
+        ("create table n as select 1 n; insert into n values (2)", [(1,)]),
+        ("pivot (select 'a' as name, 2 as n) on name using sum(n)", [(2,)]),
+    ],
+)
+def test_no_statement_warns(lake: Lakelog, statement: str, found: list[tuple[Any, ...]]) -> None:
+    assert rows(lake, statement) == found
 
 
 @pytest.mark.parametrize(
