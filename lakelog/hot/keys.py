@@ -184,3 +184,14 @@ class Keys(Struct, frozen=True):
         stream = f"{self.keyspace}:stream:{topic_partition.topic}:{topic_partition.partition}"
         tag = f"{{{stream}}}:"
         return PartitionKeys(stream, *[tag + kind for kind in _COMPANIONS])
+
+
+class KeptKeys(Keys, frozen=True, kw_only=True):
+    """The keys of a keyspace's partitions where they are kept of a deleted topic."""
+
+    topic_id: UUID
+
+    @lru_cache(maxsize=256)  # noqa: B019, as of `Keys`
+    def partition(self, topic_partition: TopicPartition) -> PartitionKeys:
+        lasting = Keys.partition(self, topic_partition)
+        return PartitionKeys(*(*lasting.kept(self.topic_id), lasting.rebuilt))
