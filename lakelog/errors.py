@@ -392,6 +392,10 @@ class HotTierUnavailableError(LakelogError, ConnectionError):
     moved: bool = False  # a cluster node says that the key is elsewhere
 
 
+class LogClosedError(LakelogError, RuntimeError):
+    """The log was closed, and so were its connections."""
+
+
 class HotTierPausedError(LakelogError):
     """The hot tier is paused for a planned stop."""
 

@@ -57,6 +57,7 @@ from ..errors import (
     HotTierUnavailableError,
     InvalidArgumentError,
     LakelogError,
+    LogClosedError,
 )
 from .foreign import ILLEGIBLE
 from .large_entries import read_entries
@@ -365,6 +366,7 @@ class Server:
     on_unreachable: Callable[[], None] = field(default=lambda: None, repr=False)
     transactions: bool | None = field(default=None, init=False)  # None: not known yet
     _demoted_s: float = field(default=-inf, init=False)  # when it last said so, monotonic
+    _is_closed: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         options = dict(self.options)
@@ -394,6 +396,7 @@ class Server:
 
         Raises:
             HotTierUnavailableError: no connection; ``sent`` is False, nothing was executed.
+            LogClosedError: no connection either, but it was closed before.
             HotTierAccessError: the server refuses this user.
             InvalidArgumentError: no connection can be made of what the URL says.
         """
@@ -404,9 +407,14 @@ class Server:
             raise access_error(error, self.name) from error
         except (RedisError, OSError) as error:
             self.on_unreachable()
+            if self._is_closed:
+                raise LogClosedError(
+                    "this log was closed, by close() or at the end of its `with`, and its Redis, "
+                    f"{self.name}, does not answer any more. Open it again, by Lakelog.embedded or "
+                    "Lakelog.connect"
+                ) from error
             raise HotTierUnavailableError(
-                f"cannot reach Redis at {self.name}: {self._why_not(error)}Check the URL, and that "
-                "the server runs and accepts connections from here",
+                f"cannot reach Redis at {self.name}: {self._why_not(error)}{self._what_to_do()}",
                 sent=False,
                 run_id=None,
             ) from error
@@ -449,6 +457,15 @@ class Server:
         if may_want_certificate(self.options, error):
             said += f"{SHOW_CERTIFICATE[0].upper()}{SHOW_CERTIFICATE[1:]}. "
         return said
+
+    def _what_to_do(self) -> str:
+        if self.name.startswith("unix:"):  # most often nobody wrote that URL
+            return (
+                "If it is the Redis of a log in a directory (Lakelog.embedded, --dir), it has "
+                "ended: close the log and open the directory again, which starts it. Else check "
+                "that the server runs and that this user may use its socket"
+            )
+        return "Check the URL, and that the server runs and accepts connections from here"
 
     def run_id(self) -> str:
         """The run id of the server that answers now."""
@@ -540,6 +557,7 @@ class Server:
         return self.transactions
 
     def close(self) -> None:
+        self._is_closed = True
         self._pool.disconnect()
         self._waiting.disconnect()
 

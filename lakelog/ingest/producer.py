@@ -116,7 +116,8 @@ class Producer:
             InvalidArgumentError: something is of another type, or out of bounds.
             UnknownTopicOrPartitionError: no such topic or partition.
             BufferExhaustedError: the buffer stayed full for ``max_block_ms``.
-            HotTierUnavailableError: Redis did not describe the topic within ``max_block_ms``.
+            HotTierUnavailableError: Redis did not describe the topic within ``max_block_ms``, or
+                ``delivery_timeout_ms`` where that is less.
             EncryptionKeyError: its values are to be encrypted, and the key cannot be had here.
             ProducerClosedError: it is closed, or belongs to the parent process.
         """
@@ -310,9 +311,10 @@ class Producer:
     # -- topics --------------------------------------------------------------------------------
 
     def _look_up(self, name: str) -> TopicState:
-        """Asks the registry, as long as ``max_block_ms`` allows."""
+        """Asks the registry, as long as ``max_block_ms`` and the delivery timeout allow."""
         self._accumulator.check_open()
-        deadline_s = time.monotonic() + self._config.max_block_ms / 1000
+        most_ms = min(self._config.max_block_ms, self._config.delivery_timeout_ms)
+        deadline_s = time.monotonic() + most_ms / 1000
         tries = Tries(f"looking up topic {name!r}", self._config.back_off, until_s=deadline_s)
         while True:
             try:
