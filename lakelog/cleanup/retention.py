@@ -19,14 +19,14 @@ Source: Kafka ``UnifiedLog.deleteOldSegments`` and the passes it calls; for a ti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta, timezone
 
 from msgspec import Struct
 
 from ..cold.change import Change
 from ..cold.registers import LogStart
-from ..cold.segment import UNKNOWN_TIMESTAMP_MS, Segment, SegmentFile
+from ..cold.segment import UNKNOWN_TIMESTAMP_MS, Segment, SegmentFile, is_ours
 from ..cold.table import ColdSnapshot
 from ..config import HOUR_MS, TopicConfig
 from ..offsets import HotSegment, HotSegments
@@ -200,9 +200,7 @@ def future_warning(
         segments: of either tier, those of a tier in offset order.
     """
     near_ms = now_ms + min(config["message.timestamp.after.max.ms"], HOUR_MS)
-    ahead = [
-        segment for segment in segments if near_ms < segment.max_timestamp_ms < UNKNOWN_TIMESTAMP_MS
-    ]
+    ahead = [one for one in segments if near_ms < one.max_timestamp_ms and not _is_foreign(one)]
     if not ahead:
         return None
     delayed = _delayed_by_future(config, hot=any(isinstance(one, HotSegment) for one in ahead))
@@ -210,14 +208,61 @@ def future_warning(
         return None
     base = min(segment.base_offset for segment in ahead)
     parts = [segment for segment in ahead if segment.base_offset == base]  # in each tier
+    newest_ms = max(part.max_timestamp_ms for part in parts)
+    end = max(part.end_offset for part in parts)
+    return " ".join(
+        (
+            f"segment {base} of {topic_partition} holds a record with {_time(newest_ms)}, which is "
+            f"yet to come. {' and '.join(delayed)} count{'s' if len(delayed) == 1 else ''} from "
+            "then, so the segment and all after it stay; no record is lost by that.",
+            *_ways_out(topic_partition, config, delayed, end, now_ms),
+        )
+    )
+
+
+def _ways_out(
+    topic_partition: TopicPartition,
+    config: TopicConfig,
+    delayed: Collection[str],
+    end_offset: int,
+    now_ms: int,
+) -> Iterable[str]:
+    """What to do, what deletes nothing first.
+
+    Args:
+        delayed: the settings that go by the timestamp.
+        end_offset: of the segment.
+    """
     topic, partition = topic_partition
+    if "local.retention.ms" in delayed:
+        yield (
+            f"`lakelog topics alter {topic} --config local.retention.ms=0` has the next archive "
+            "run trim all that is archived from Redis, and deletes no record; set it back then."
+        )
+    if "retention.ms" in delayed:
+        expired = _text(now_ms - int(config["retention.ms"]))
+        yield (
+            f"`lakelog delete-records {topic} -p {partition} --before {expired}` deletes what has "
+            "expired by now, up to the first record that has not. If that timestamp is wrong, "
+            f"`--before {end_offset}` in its place deletes all records of the segment and before "
+            "it, however young."
+        )
+    if config["message.timestamp.after.max.ms"] > HOUR_MS:
+        yield f"message.timestamp.after.max.ms={HOUR_MS} would refuse such timestamps."
+
+
+def _is_foreign(segment: Segment | HotSegment) -> bool:
+    """Whether its largest timestamp is unknown because somebody else wrote a file of it.
+
+    A file of lakelog's says none only where it lies after the year 9999, beyond Delta's text.
+    """
     return (
-        f"segment {base} of {topic_partition} holds a record with the timestamp "
-        f"{_time(max(part.max_timestamp_ms for part in parts))}, which is yet to come. "
-        f"{' and '.join(delayed)} count{'s' if len(delayed) == 1 else ''} from then, so the "
-        "segment and all after it stay. If that timestamp is wrong, `lakelog delete-records "
-        f"{topic} -p {partition} --before {max(part.end_offset for part in parts)}` deletes the "
-        "segment with all before it"
+        isinstance(segment, Segment)
+        and segment.max_timestamp_ms == UNKNOWN_TIMESTAMP_MS
+        and any(
+            file.max_timestamp_ms == UNKNOWN_TIMESTAMP_MS and not is_ours(file.path)
+            for file in segment.files
+        )
     )
 
 
@@ -239,9 +284,11 @@ def _warnings(
     future = future_warning(topic_partition, config, kept, now_ms)
     if future is not None:
         yield future
-    if kept and kept[0].max_timestamp_ms == UNKNOWN_TIMESTAMP_MS and _limits(config)[1] >= 0:
+    if kept and _is_foreign(kept[0]) and _limits(config)[1] >= 0:
         path = next(
-            file.path for file in kept[0].files if file.max_timestamp_ms == UNKNOWN_TIMESTAMP_MS
+            file.path
+            for file in kept[0].files
+            if file.max_timestamp_ms == UNKNOWN_TIMESTAMP_MS and not is_ours(file.path)
         )
         yield (
             f"segment {kept[0].base_offset} of {topic_partition} has a file that somebody else "
@@ -252,8 +299,17 @@ def _warnings(
 
 
 def _time(timestamp_ms: int) -> str:
+    """``the timestamp …``, or that it lies after the year 9999, where most are microseconds."""
+    if timestamp_ms == UNKNOWN_TIMESTAMP_MS:
+        return "a timestamp after the year 9999"
+    text = _text(timestamp_ms)
+    after = " (after the year 9999: are these microseconds?)" if text.startswith("@") else ""
+    return f"the timestamp {text}{after}"
+
+
+def _text(timestamp_ms: int) -> str:
     try:
         moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=timestamp_ms)
-    except OverflowError:  # after the year 9999
+    except OverflowError:  # after the year 9999, or before the first
         return f"@{timestamp_ms}"
     return moment.isoformat(timespec="milliseconds")

@@ -490,8 +490,10 @@ def test_a_timestamp_in_the_future_is_named_with_what_it_blocks_and_the_way_out(
     assert plan.warnings == (
         "segment 5 of orders-0 holds a record with the timestamp 2033-11-11T22:13:20.000+00:00, "
         "which is yet to come. retention.ms counts from then, so the segment and all after it "
-        "stay. If that timestamp is wrong, `lakelog delete-records orders -p 0 --before 10` "
-        "deletes the segment with all before it",
+        "stay; no record is lost by that. `lakelog delete-records orders -p 0 --before "
+        "2023-11-07T22:13:20.000+00:00` deletes what has expired by now, up to the first record "
+        "that has not. If that timestamp is wrong, `--before 10` in its place deletes all records "
+        "of the segment and before it, however young.",
     )
 
 
@@ -529,15 +531,23 @@ def test_clocks_that_differ_as_much_as_the_topic_takes_are_not_warned_about(limi
 
 def test_a_timestamp_after_the_last_year_there_is_can_be_told():
     cold = a_snapshot(Made(0, 5, max_timestamp_ms=10**17))
-    assert "the timestamp @100000000000000000, which" in planned(cold).warnings[0]
+    assert "the timestamp @100000000000000000 (after the year 9999" in planned(cold).warnings[0]
+
+
+def test_a_file_of_ours_without_a_largest_timestamp_holds_one_after_the_year_9999():
+    cold = a_snapshot(Made(0, 5, max_timestamp_ms=UNKNOWN_TIMESTAMP_MS), Made(5, 10, 9 * DAY_MS))
+    (warning,) = planned(cold, 10).warnings
+    assert "segment 0 of orders-0 holds a record with a timestamp after the year 9999" in warning
+    assert planned(cold, 10, retention_ms=-1).warnings == ()
 
 
 def test_a_file_of_which_nobody_knows_the_age_stays_and_is_named():
-    cold = a_snapshot(Made(0, 5, max_timestamp_ms=UNKNOWN_TIMESTAMP_MS), Made(5, 10, 9 * DAY_MS))
+    foreign = Made(0, 5, max_timestamp_ms=UNKNOWN_TIMESTAMP_MS, ours=False)
+    cold = a_snapshot(foreign, Made(5, 10, 9 * DAY_MS))
     plan = planned(cold, 10)
     assert outcome(plan) == (0, [])
     (warning,) = plan.warnings
-    assert "partition=0/segment=0/archive-" in warning
+    assert "/0.p" in warning
     assert "ANALYZE TABLE" in warning
     assert planned(cold, 10, retention_ms=-1).warnings == ()
 

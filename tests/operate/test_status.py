@@ -29,6 +29,7 @@ from lakelog.record import TopicPartition
 
 ANY_TIME = {"message.timestamp.after.max.ms": 2**63 - 1}
 T_0 = TopicPartition("t", 0)
+EXPIRED = "2023-11-07T22:13:20.000+00:00"  # a week, retention.ms, before the clock
 
 
 @pytest.fixture
@@ -87,8 +88,13 @@ def test_a_timestamp_in_the_future_is_warned_about_until_its_segment_goes(log, a
             T_0,
             "segment 0 of t-0 holds a record with the timestamp 2023-11-17T22:13:20.000+00:00, "
             "which is yet to come. retention.ms and local.retention.ms count from then, so the "
-            "segment and all after it stay. If that timestamp is wrong, `lakelog delete-records "
-            "t -p 0 --before 3` deletes the segment with all before it",
+            "segment and all after it stay; no record is lost by that. `lakelog topics alter t "
+            "--config local.retention.ms=0` has the next archive run trim all that is archived "
+            "from Redis, and deletes no record; set it back then. `lakelog delete-records t -p 0 "
+            f"--before {EXPIRED}` deletes what has expired by now, up to the first record that has "
+            "not. If that timestamp is wrong, `--before 3` in its place deletes all records of the "
+            "segment and before it, however young. message.timestamp.after.max.ms=3600000 would "
+            "refuse such timestamps.",
         ),
     )
     log.archive()
@@ -101,6 +107,39 @@ def test_a_timestamp_in_the_future_is_warned_about_until_its_segment_goes(log, a
 
     log.log("t").raise_log_start(0, 3)
     assert log.status().warnings == ()
+
+
+def test_what_is_advised_first_about_a_timestamp_in_the_future_deletes_no_record(
+    log, append, clock
+):
+    """Of a topic that keeps all: Redis alone held it all, and the advice was to delete it."""
+    log.topics.create("t", 1, {**ANY_TIME, "retention.ms": -1, "local.retention.ms": HOUR_MS})
+    append(30 * DAY_MS, *([-2 * HOUR_MS] * 20))
+    log.archive()
+    assert log.log("t").offsets()[0].local_log_start == 0
+    (warning,) = log.status().warnings
+    assert "delete-records" not in warning.text
+    assert "`lakelog topics alter t --config local.retention.ms=0`" in warning.text
+
+    log.topics.alter("t", {"local.retention.ms": 0})
+    log.archive()
+
+    assert log.log("t").offsets()[0].local_log_start == 21
+    assert len(list(log.log("t").read(0).records())) == 21
+    assert log.status().warnings == ()
+
+
+def test_a_timestamp_past_the_year_9999_is_warned_about_in_either_tier(log, append, clock):
+    """Microseconds, where milliseconds were meant: no statistic of a file can say them."""
+    log.topics.create("t", 1, {**ANY_TIME, "local.retention.ms": 0})
+    append(clock.now_ms() * 999)
+    (hot,) = log.status().warnings
+    assert "the timestamp @1700000000000000 (after the year 9999: are these microsec" in hot.text
+    log.archive()
+    (cold,) = log.status().warnings
+    assert "a record with a timestamp after the year 9999, which is yet to come" in cold.text
+    (report,) = log.cleanup("t")
+    assert report.warnings == (cold.text,)
 
 
 def test_what_blocks_nothing_or_soon_is_past_is_not_warned_about(log, append, clock):
