@@ -89,6 +89,7 @@ class Orphans(Struct, frozen=True):
 
     old: tuple[str, ...] = ()  # those that may go
     young: tuple[str, ...] = ()  # those that are still too young to go
+    foreign: tuple[str, ...] = ()  # somebody else's, which stay
 
 
 class RowGroupTimes(Struct, frozen=True):

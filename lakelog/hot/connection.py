@@ -88,6 +88,7 @@ SCRIPTS = {
     "pause": "allow-oom",
     "quarantine": "allow-oom",
     "mend": "allow-oom",
+    "rebuild": "allow-oom",
     "registry": "",
     "restore": "",
     "defaults": "",

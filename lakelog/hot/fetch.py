@@ -303,10 +303,16 @@ def check_topic_id(
         if not found:
             raise unknown_partition(topic_partition)
     elif not found or found != str(wanted).encode():
-        what = "deleted and created again" if found else "deleted"
+        topic = topic_partition.topic
+        what = (
+            "was deleted and created again since it was looked up; look it up again"
+            if found
+            else f"was deleted since it was looked up; look it up again. If it is there, Redis has "
+            f"lost a key of it, which `lakelog check {topic} --repair` writes anew"
+        )
         raise UnknownTopicIdError(
-            f"topic {topic_partition.topic!r} was {what} since it was looked up; look it up again",
-            topic=topic_partition.topic,
+            f"topic {topic!r} {what}",
+            topic=topic,
             topic_id=wanted,
         )
 

@@ -68,6 +68,7 @@ from .memory_use import COMMAND, MemoryUse
 from .mending import Mending
 from .persistence import Persistence, rewrite_persistence
 from .quarantine import HotQuarantine
+from .rebuilding import Rebuilding
 from .recovery import Recovery, Reserve
 from .registry import Copies, TopicRegistry
 from .segments_look import SegmentsLook
@@ -150,6 +151,10 @@ class HotLog:
     def mending(self) -> Mending:
         """Rights what the keys say of the entries; see `lakelog.operate.check`."""
         return Mending(self._servers, self._keys)
+
+    def rebuilding(self) -> Rebuilding:
+        """Rebuilds what the keys say of the entries, where a key is gone."""
+        return Rebuilding(self._servers, self._keys)
 
     # -- append --------------------------------------------------------------------------------
 

@@ -225,7 +225,7 @@ class Inspection:
     def pages(
         self,
         topic_partition: TopicPartition,
-        topic_id: UUID,
+        topic_id: UUID | None,
         start_offset: int = 0,
         *,
         max_bytes: int = PAGE_BYTES,
@@ -233,6 +233,7 @@ class Inspection:
         """The entries from the one that holds ``start_offset`` on; the last page has none.
 
         Args:
+            topic_id: None: whatever ``:state`` says, if it is there.
             max_bytes: about how much a page brings, once the size of entries is known.
 
         Raises:
@@ -252,7 +253,8 @@ class Inspection:
                 raise translate(raw, "the hot tier", keys.stream) from raw
             local_log_start = 0
             if not isinstance(state, Exception):
-                check_topic_id(topic_partition, state[0], topic_id)
+                if topic_id is not None:
+                    check_topic_id(topic_partition, state[0], topic_id)
                 local_log_start = _numbers(state[1] or b"0")[0] if _numbers(state[1] or b"0") else 0
             for entries in in_steps(raw, max_bytes):
                 yield _page(entries, local_log_start)

@@ -942,8 +942,15 @@ class TopicRegistry:
         both = (*keys.lasting(), *keys.kept(topic.topic_id))
         answer = call_script(self._servers, "init", both, arguments)
         if answer[0] == b"FOREIGN_KEY":
+            kind = answer[1].decode()
+            kept = (
+                f"If it is lakelog's, whose other keys were evicted or deleted, `lakelog check "
+                f"{topic.name} --repair` writes those anew, and no record is lost. Otherwise"
+                if kind == "stream"
+                else "It is not lakelog's:"
+            )
             raise ForeignEntryError(
-                f"key {keys.stream} holds a {answer[1].decode()} that is not lakelog's; delete or "
+                f"key {keys.stream} holds a {kind}, and nothing beside it says of what. {kept} "
                 "rename it, or use another keyspace",
                 topic_partition=topic_partition,
             )

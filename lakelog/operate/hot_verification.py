@@ -28,7 +28,7 @@ from ..hot.mending import (
 from ..offsets import HotSegment
 from ..record import NO_TIMESTAMP_MS, OffsetRange
 from ..topic import Topic
-from .finding import HOT, Findings, Kind, Progress, predicate
+from .finding import HOT, Findings, Kind, predicate
 
 #: What other fields of ``:state`` are about, but for those that say where the log starts or ends.
 _OF_FIELDS = {
@@ -90,7 +90,7 @@ class HotVerification:
         self._bases = [segment.base_offset for segment in self.look.segments]
         self._index = _TimeIndex(self)
 
-    def run(self, progress: Progress | None = None) -> Iterator[pa.RecordBatch]:
+    def run(self) -> Iterator[pa.RecordBatch]:
         """Checks everything; yields the records as it goes, so that they can be compared.
 
         The findings are complete when it ends.
@@ -101,7 +101,7 @@ class HotVerification:
         if any(flaw.where == self.look.keys.stream for flaw in self.look.flaws):
             return
         try:
-            yield from self._entries(progress)
+            yield from self._entries()
             self._index.finish()
         except ForeignEntryError as error:
             self.findings.add(Kind.FOREIGN, self.look.keys.stream, error.message)
@@ -133,7 +133,7 @@ class HotVerification:
 
     # -- entries -----------------------------------------------------------------------------------
 
-    def _entries(self, progress: Progress | None) -> Iterator[pa.RecordBatch]:
+    def _entries(self) -> Iterator[pa.RecordBatch]:
         pages = self.hot.inspection().pages(
             self.look.topic_partition, self.topic.topic_id, self.start_offset
         )
@@ -148,8 +148,6 @@ class HotVerification:
                 self._entry(entry, local_log_start)
             self._index.page(page, self._holes)
             self._holes = []
-            if progress is not None and page.records.num_rows:
-                progress(page.records.num_rows)
             yield page.records
             if done:
                 break
@@ -283,7 +281,7 @@ class HotVerification:
                 holes = Ranges.of(unexplained(reach, segment.base_offset, merged(look.gaps)))
                 if holes:
                     what = f"has no segment for the offsets {holes}"
-                    add(Kind.SEGMENT, look.keys.segments, what, holes.ranges)
+                    add(Kind.SEGMENT, look.keys.segments, what, holes.ranges, repairable=True)
             reach = segment.end_offset
         closed = self._closed_bytes().held
         if not look.flaws and self.findings.differs(

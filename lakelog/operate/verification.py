@@ -7,12 +7,14 @@ one snapshot of the cold tier, and looks again if something went away in between
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from .. import compute as pc
 from ..cold.offset_ranges import Ranges, merged, unexplained
 from ..cold.table import ColdSnapshot
 from ..engines.choice import Choice, Work
@@ -59,6 +61,7 @@ class Verified(Struct, frozen=True):
     topic_partition: TopicPartition
     findings: tuple[Finding, ...]
     hot_entries: dict[int, int]  # by the segment's base offset, gap entries not counted
+    records: int = 0  # that were read; those in both tiers count once
     engines: tuple[Choice, ...] = ()  # what files were read by, and why
     not_checked: str = ""  # what of a tier cannot be seen, and why
     away: LakelogError | None = None  # why the cold tier's store does not answer
@@ -148,6 +151,7 @@ class _Once(Struct):
         between = Findings(BOTH, self.topic_partition)
         unreadable: set[str] = set()
         said: list[str] = []
+        counted = _Counted(progress)
         if cold is not None and self.log.table is not None and COLD in tiers:
             files = ColdVerification(
                 self.log.table,
@@ -158,7 +162,7 @@ class _Once(Struct):
                 MAX_OFFSET if self.end_offset is None else self.end_offset,
             )
             with part_of(self.whole.work(cold)):
-                files.run(progress, last=last)
+                files.run(counted.cold, last=last)
             findings += files.findings.all()
             unreadable, said = files.unreadable, [files.not_checked]
             self.away = self.away or files.away
@@ -167,7 +171,10 @@ class _Once(Struct):
                 redis, self.log.topic, look, self.start_offset, self.end_offset
             )
             compared = _Comparison(self.log, self.topic_partition, cold, unreadable, between, last)
-            for records in entries.run(progress):
+            own = 0 if cold is None else cold.archive_start(self.topic_partition.partition)
+            for records in entries.run():
+                if records.num_rows:
+                    counted.hot(records, own)
                 if COLD in tiers and self.away is None:
                     self._compared(compared, records, between)
             findings += entries.findings.all()
@@ -182,6 +189,7 @@ class _Once(Struct):
         not_checked = "; ".join(filter(None, said))
         return Verified(
             *(self.topic_partition, tuple(findings), counts),
+            records=counted.records,
             not_checked=not_checked,
             away=self.away,
         )
@@ -200,7 +208,7 @@ class _Once(Struct):
         try:
             return redis.inspection().look(self.topic_partition, self.log.topic.topic_id)
         except UnknownTopicOrPartitionError as error:
-            if redis.topics().get(self.log.topic.name).topic_id != self.log.topic.topic_id:
+            if not self._is_known(redis):
                 raise UnknownTopicIdError(
                     f"topic {self.log.topic.name!r} was deleted and created again since it was "
                     "looked up; look it up again",
@@ -209,6 +217,11 @@ class _Once(Struct):
                 ) from error
             topic, partition = self.topic_partition
             what = error.message
+            if redis.rebuilding().has_entries_alone(self.topic_partition):
+                what = (
+                    "has entries, and nothing beside them that says of what: a key was evicted, or "
+                    "deleted by hand. A repair writes it anew, from the entries; do not delete them"
+                )
             findings.append(
                 Finding(
                     *(Kind.PARTITION, HOT, topic, partition, "the partition", what), repairable=True
@@ -216,12 +229,20 @@ class _Once(Struct):
             )
             return None
 
+    def _is_known(self, redis: HotLog) -> bool:
+        """Whether the topic is still there, as its definition says."""
+        return redis.topics().get(self.log.topic.name).topic_id == self.log.topic.topic_id
+
     def _cold(self, findings: list[Finding]) -> ColdSnapshot | None:
         assert self.log.table is not None
         try:
             cold = self.log.table.unchecked()
             check_is_there(self.log.topic, self.log.hot, self.log.table, cold)
             return cold
+        except UnknownTopicIdError:
+            if not isinstance(self.log, UnifiedLog) or not self._is_known(self.log.hot):
+                raise
+            return cold  # the first partition's state is gone, which knew of the table
         except _NOT_DAMAGE:
             raise
         except LakelogError as error:
@@ -265,6 +286,25 @@ class _Once(Struct):
                 f"and begins at {log_start}",
                 [OffsetRange(log_end, max(archived_end, log_start))],
             )
+
+
+@dataclass
+class _Counted:
+    """The records read, and how many there are: those in both tiers are read twice."""
+
+    progress: Progress | None
+    records: int = 0
+
+    def cold(self, records: int) -> None:
+        self.records += records
+        if self.progress is not None:
+            self.progress(records)
+
+    def hot(self, records: pa.RecordBatch, archived_end: int) -> None:
+        own = pc.sum(pc.greater_equal(records.column("offset"), archived_end)).as_py()
+        self.records += int(own)
+        if self.progress is not None:
+            self.progress(records.num_rows)
 
 
 _NOT_DAMAGE = (HotTierAccessError, HotTierUnavailableError, UnknownTopicIdError)

@@ -71,7 +71,7 @@ from ..schema import (
     value_columns,
     with_statistics,
 )
-from ..segment import SegmentFile
+from ..segment import SegmentFile, is_ours
 from ..store.storage import FileStamp, Storage
 from ..table import Applied, ColdSnapshot, Orphans, RowGroupTimes, Vacuumed
 from ..timestamp_lookup import TimestampLookup
@@ -488,7 +488,9 @@ class PathTable(TimestampLookup[SegmentReader]):
         listed, snapshot = self._listed_then_seen()
         candidates = [path for path in listed if may_be_orphan(path, snapshot)]
         candidates = sorted(snapshot.files.missing(candidates))
-        if not candidates:  # reading the tombstones costs more than all this
+        others = [one for one in listed if one.startswith("partition=") and not is_ours(one)]
+        foreign = sorted(snapshot.files.missing(others))
+        if not candidates and not foreign:  # reading the tombstones costs more than all this
             return Orphans()
         with self._lock:
             self._log.refresh()
@@ -497,7 +499,8 @@ class PathTable(TimestampLookup[SegmentReader]):
             path for path in candidates if path not in tombstones and is_settled(path, snapshot)
         ]
         old, young = self._by_age(listed, settled)
-        return Orphans(tuple(old), tuple(young))
+        foreign = [path for path in foreign if path not in tombstones]
+        return Orphans(tuple(old), tuple(young), tuple(foreign))
 
     def remove_orphans(self) -> Orphans:
         """See `ColdTable.remove_orphans`."""

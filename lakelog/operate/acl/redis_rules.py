@@ -50,7 +50,7 @@ _ARCHIVING = (
 )
 
 _ADMINISTERING = (
-    *(*_ARCHIVING, "xdel", "persist"),
+    *(*_ARCHIVING, "xdel", "persist", "xinfo|stream"),
     *("bgrewriteaof", "bgsave", "slowlog|len"),  # what was erased must leave the disk, too
 )
 

@@ -89,7 +89,6 @@ class _Check(Struct):
     verdicts: list[PartitionVerdict] = field(default_factory=list)
     engines: dict[str, tuple[Choice, ...]] = field(default_factory=dict)
     cold_away: str = ""  # why the cold tier is not checked
-    _records: int = 0
 
     def run(self, topics: Sequence[Topic] | None) -> CheckReport:
         store = self._store()
@@ -212,14 +211,14 @@ class _Check(Struct):
         if not tiers:
             return
         log = self.log.log_of(topic, COLD in tiers)
-        for verified in verify(log, list(left), tiers=tiers, progress=self._count):
+        for verified in verify(log, list(left), tiers=tiers, progress=self.progress):
             partition = verified.topic_partition.partition
             left.remove(partition)
             self.findings += verified.findings
             engines = (*self.engines.get(topic.name, ()), *verified.engines)
             self.engines[topic.name] = tuple(dict.fromkeys(engines))
             beyond = "; ".join(filter(None, (why, verified.not_checked)))
-            self._verdict(topic, partition, verified.findings, beyond)
+            self._verdict(topic, partition, verified.findings, beyond, verified.records)
             if self._away(verified.away):
                 return
 
@@ -244,18 +243,17 @@ class _Check(Struct):
         return "; ".join(said)
 
     def _verdict(
-        self, topic: Topic, partition: int, findings: Sequence[Finding] | None, why: str
+        self,
+        topic: Topic,
+        partition: int,
+        findings: Sequence[Finding] | None,
+        why: str,
+        records: int = 0,
     ) -> None:
         count = sum(one.kind is not Kind.UNREACHABLE for one in findings or ())
         is_checked = findings is not None and len(findings) == count
         verdict = FAULTS if count else OK if is_checked else NOT_CHECKED
-        records, self._records = self._records, 0
         self.verdicts.append(PartitionVerdict(topic.name, partition, verdict, records, count, why))
-
-    def _count(self, records: int) -> None:
-        self._records += records
-        if self.progress is not None:
-            self.progress(records)
 
     def _registered(self, topic: Topic) -> None:
         """Compares each partition's copy of the settings with the topic's."""
@@ -306,6 +304,9 @@ class _Check(Struct):
         for path in orphans.young:
             what = "is a file that no commit names yet, too young to be removed"
             self.notices.append(Finding(Kind.ORPHAN, COLD, topic.name, None, path, what))
+        for path in orphans.foreign:
+            what = "is somebody else's file, which no commit names: no reader of the table sees it"
+            self.notices.append(Finding(Kind.FOREIGN, COLD, topic.name, None, path, what))
 
     def _mirrored(self, topic: Topic, registry: TopicRegistry, table: ColdTable) -> None:
         assert self.log.root is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from ...cold.offset_ranges import Ranges
 from ...errors import LakelogError
 from ...hot.mending import Mend
 from ...record import TopicPartition
@@ -56,20 +57,56 @@ def _of_registry(log: Checked, topic: Topic, partition: int | None) -> Iterator[
     assert log.registry is not None
     assert log.redis is not None
     assert partition is not None
+    topic_partition = topic.partition(partition)
+    if log.redis.rebuilding().has_entries_alone(topic_partition):
+        yield True, _rebuilt(log, topic, topic_partition)
+        yield _mended(log, topic, topic_partition)
     log.registry.repair(topic)
-    newest, topic_partition = log.registry.renewed(topic), topic.partition(partition)
+    newest = log.registry.renewed(topic)
     look = log.redis.inspection().look(topic_partition, topic.topic_id)
     mend = settings_mend(newest, look)
     is_done = mend is None or all(
         log.redis.mending().apply(topic_partition, topic.topic_id, [mend])
     )
     what = f"the partition has the topic's settings of config version {newest.config_version}"
-    if not look.recovered:
+    if not look.recovered and not look.entries:
         what += (
             "; it was made again, and goes on above every offset that was given out: what only "
             "Redis held of it is lost"
         )
     yield is_done, what if is_done else "somebody changed the settings meanwhile; check again"
+
+
+def _of_segments(log: Checked, topic: Topic, partition: int | None) -> Iterator[tuple[bool, str]]:
+    assert partition is not None
+    yield True, _rebuilt(log, topic, topic.partition(partition))
+    yield _mended(log, topic, topic.partition(partition))
+
+
+def _rebuilt(log: Checked, topic: Topic, topic_partition: TopicPartition) -> str:
+    """Has the entries say what the keys beside them said, and tells of it."""
+    assert log.registry is not None
+    assert log.redis is not None
+    newest, partition = log.registry.renewed(topic), topic_partition.partition
+    cold = log.table_of(newest).snapshot() if topic.config.tiered else None
+    found = log.redis.rebuilding().rebuild(
+        newest,
+        topic_partition,
+        cold.archived_end(partition) if cold else 0,
+        cold.log_start(partition) if cold else 0,
+    )
+    what = (
+        f"what Redis said of the offsets {found.start_offset}..{found.end_offset - 1} was written "
+        "anew, from the entries"
+    )
+    if found.holes:
+        what += f"; {Ranges.of(found.holes)} have no entry, and are declared as skipped"
+    if not topic.config.tiered:
+        what += (
+            "; the log starts with the oldest entry, so that those of its records are back that "
+            "were deleted before"
+        )
+    return what
 
 
 def _of_properties(log: Checked, topic: Topic, partition: int | None) -> Iterator[tuple[bool, str]]:
@@ -114,6 +151,7 @@ _Step = Callable[[Checked, Topic, int | None], Iterator[tuple[bool, str]]]
 #: In this order: what is derived from the entries needs a partition with its settings.
 _STEPS: tuple[tuple[frozenset[Kind], _Step], ...] = (
     (frozenset({Kind.REGISTRY, Kind.PARTITION}), _of_registry),
+    (frozenset({Kind.SEGMENT}), _of_segments),
     (frozenset({Kind.STATISTICS, Kind.TIME_INDEX}), _of_entries),
     (frozenset({Kind.PROPERTIES}), _of_properties),
     (frozenset({Kind.ORPHAN}), _of_orphans),

@@ -19,7 +19,7 @@ class PartitionVerdict(Struct, frozen=True):
     topic: str
     partition: int
     verdict: str  # ok, faults or not checked
-    records: int  # that were read, in both tiers
+    records: int  # that were read; those in both tiers count once
     faults: int
     not_checked: str = ""  # which tier was not, or what of one, and why
 
