@@ -105,7 +105,7 @@ def test_between_the_mark_and_full_each_answer_holds_the_next_call_back(
     assert send(lake, "t", 3) == (0, 0)
     assert list(lake.status().throttle_ms.values()) == [0]
     use_percent(client, 90)
-    with Lakelog.connect(server.url, lake.place.cold) as other:  # that looks at once
+    with Lakelog.connect(server.url, str(lake.place.cold)) as other:  # that looks at once
         times, seconds = send(other, "t", 3)
         assert send(other, "unmarked", 3) == send(other, "untiered", 3) == (0, 0)
     assert times == 3
