@@ -9,6 +9,7 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
+from .cold.schema import foreign_columns
 from .cold.table import NO_TABLE, ColdTable
 from .errors import (
     ForeignTableError,
@@ -83,6 +84,17 @@ class ColdMirror:
                 f"have data keys that Redis has lost, and to look at it takes a Spark. "
                 f"{error.message}"
             ) from error
+
+    def foreign_columns(self, topic: Topic) -> Mapping[str, str]:
+        """See `Copies.foreign_columns`."""
+        if self._root is None:
+            return {}
+        try:
+            found = foreign_columns(topic, self._table(topic).newest_columns())
+        except LakelogError as error:  # archiving finds it out
+            logger.info("whether the table of %s has other columns is not known: %s", topic, error)
+            return {}
+        return {name: f"{field.name!r} of type {field.type}" for name, field in found.items()}
 
     def settled(self, topic: Topic) -> None:
         """See `Copies.settled`: cleanup without Redis, and a restore, go by them."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
@@ -624,8 +624,13 @@ def parse(definition: Setting, text: str) -> Any:
         ) from None
 
 
-def check_change(old: TopicConfig, new: TopicConfig) -> None:
+def check_change(
+    old: TopicConfig, new: TopicConfig, unwritten: Callable[[], Collection[str]] = tuple
+) -> None:
     """Refuse a change of a topic's settings that what is stored already could not follow.
+
+    Args:
+        unwritten: asked where value columns go: those that no file can have.
 
     Raises:
         InvalidConfigError: a value column goes or gets another type; or the topic would lose its
@@ -641,7 +646,12 @@ def check_change(old: TopicConfig, new: TopicConfig) -> None:
             value=new.text("remote.storage.enable"),
         )
     if new.tiered:
-        check_additive(old["lakelog.value.columns"], new["lakelog.value.columns"])
+        before, after = old["lakelog.value.columns"], new["lakelog.value.columns"]
+        try:
+            check_additive(before, after)
+        except InvalidConfigError:
+            never = unwritten()
+            check_additive([one for one in before if one.name not in never], after)
     check_keys_kept(old, new)
 
 

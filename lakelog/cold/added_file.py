@@ -136,9 +136,9 @@ class AddedFile(NamedTuple):
             )
         empty = records == 0
         try:
-            base = _number(self.segment)
             if found is not None and first is None and found["kind"] == "archive":
                 # A gap lies only before a segment.
+                base = _number(self.segment)
                 first = base if base in range(int(found["start"]), int(found["end"])) else None
             row = (
                 _number(self.partition),

@@ -170,7 +170,13 @@ class _Partition:
         rewritten = pc.is_in(files["segment"], value_set=made["segment"].combine_chunks())
         files = files.append_column("rewritten", rewritten)
         segments = files.group_by("segment", use_threads=False).aggregate(
-            [("records", "sum"), ("first", "min"), ("last", "max"), ("rewritten", "any")]
+            [
+                ("records", "sum"),
+                ("records", "min"),
+                ("first", "min"),
+                ("last", "max"),
+                ("rewritten", "any"),
+            ]
         )
         first = segments["first_min"]
         span = pc.subtract(pc.add(segments["last_max"], 1), first)
@@ -186,6 +192,8 @@ class _Partition:
             pc.greater_equal(segments["segment"], self.log_start),
             pc.invert(segments["rewritten_any"]),
         )
+        # Nor can it be told where a checkpoint has left statistics out.
+        whole = pc.and_(whole, pc.greater_equal(segments["records_min"], 0))
         lost = pc.or_(
             pc.less(segments["records_sum"], span), pc.greater(first, segments["segment"])
         )

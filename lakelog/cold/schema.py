@@ -99,21 +99,33 @@ def missing_columns(topic: Topic, there: pa.Schema) -> pa.Schema:
     Raises:
         ContradictionError: the table has a column of that name and of another type.
     """
+    for field, other in foreign_columns(topic, there).items():
+        raise ContradictionError(
+            f"the table of topic {topic.name!r} has a column {other.name!r} of type {other.type}, "
+            f"and lakelog.value.columns asks for {field!r}. Somebody else added it: alter "
+            "lakelog.value.columns, and give the value column another name or leave it out, which "
+            "it may be as no file has it yet",
+            topic=topic.name,
+            column=field,
+        )
+    names = {field.name for field in there}
+    return pa.schema([field for field in value_columns(topic) if field.name not in names])
+
+
+def foreign_columns(topic: Topic, there: pa.Schema) -> dict[str, pa.Field]:
+    """The topic's value columns, by name, that its table has in another spelling or of another
+    type: somebody else added those, and no file of lakelog's has them.
+
+    Args:
+        there: the table's columns.
+    """
     types = {field.name.lower(): field for field in there}
-    missing = []
+    found = {}
     for field in value_columns(topic):
         other = types.get(field.name.lower())
-        if other is None:
-            missing.append(field)
-        elif (other.name, other.type) != (field.name, field.type):
-            raise ContradictionError(
-                f"the table of topic {topic.name!r} has a column {other.name!r} of type "
-                f"{other.type}, and lakelog.value.columns asks for {field.name!r} of type "
-                f"{field.type}. Somebody else added it: give the value column another name",
-                topic=topic.name,
-                column=field.name,
-            )
-    return pa.schema(missing)
+        if other is not None and (other.name, other.type) != (field.name, field.type):
+            found[field.name] = other
+    return found
 
 
 def columns_beyond_own(there: pa.Schema) -> pa.Schema:

@@ -376,6 +376,22 @@ class ColdTable(ColdRows, Protocol):
         """
         ...
 
+    def newest_columns(self) -> pa.Schema:
+        """The columns of the newest version after those of every table; none without a table.
+
+        Raises:
+            ContradictionError, ForeignTableError, ColdTierError: as for `unchecked`.
+        """
+        ...
+
+    def warnings(self) -> Sequence[str]:
+        """What will come of properties that somebody set, and what to do; see `warnings`.
+
+        Raises:
+            ContradictionError, ForeignTableError, ColdTierError: as for `unchecked`.
+        """
+        ...
+
     def vacuum(self, *, dry_run: bool = False) -> Vacuumed:
         """Delete files that commits removed longer ago than the table's retention.
 

@@ -114,6 +114,12 @@ class Copies(Protocol):
         """
         ...
 
+    def foreign_columns(self, topic: Topic) -> Mapping[str, str]:
+        """The topic's value columns that its table has in another spelling or of another type, as
+        the table has them. None where the table cannot be seen from here.
+        """
+        ...
+
     def settled(self, topic: Topic) -> None:
         """The topic's settings were written."""
         ...
@@ -324,7 +330,9 @@ class TopicRegistry:
         check_not_ours(changes)
         topic = self._whole(name)
         config, above = self._with_data_keys(topic, topic.config.replace(changes))
-        check_change(topic.config, config)
+        check_change(topic.config, config, lambda: self._foreign_columns(topic, topic.config))
+        if config.tiered and config.value_columns != topic.config.value_columns:
+            self._check_columns(topic, config)
         if self.is_hot_alone and config.tiered and not topic.config.tiered:
             raise InvalidConfigError(
                 f"topic {name!r} cannot be archived: no cold root was given. Connect with one "
@@ -335,6 +343,23 @@ class TopicRegistry:
             self.repair(topic)
             return topic
         return self._replace(topic, topic.partitions, config, None, above=above)
+
+    def _foreign_columns(self, topic: Topic, config: TopicConfig) -> Mapping[str, str]:
+        if self._copies is None:
+            return {}
+        return self._copies.foreign_columns(replace(topic, config=config))
+
+    def _check_columns(self, topic: Topic, config: TopicConfig) -> None:
+        """Refuse value columns that the table has otherwise: nothing could be archived."""
+        for name, there in self._foreign_columns(topic, config).items():
+            raise InvalidConfigError(
+                f"the table of topic {topic.name!r} has a column {there}, which somebody else "
+                f"added, so it cannot have the value column {name!r}; names that differ in case "
+                "alone are one to Delta. Nothing was changed: give the value column another name",
+                name="lakelog.value.columns",
+                value=config.value_columns,
+                column=name,
+            )
 
     def rotate_key(self, name: str, *, wrap_with: str | None = None) -> Topic:
         """Gives a topic a new data key, or wraps those it has under another key.

@@ -108,6 +108,9 @@ class TableTold:
         """See `Copies.mirrored`."""
         return self._table(topic).mirrored()
 
+    def foreign_columns(self, topic: Topic) -> Mapping[str, str]:
+        return {}
+
     def settled(self, topic: Topic) -> None:
         """Nothing."""
 

@@ -61,6 +61,7 @@ from ..committing import (
     refuse_loss,
     tell_purge,
 )
+from ..foreign_properties import warnings
 from ..leftovers import Discarded, Leftovers
 from ..making import Making, anybody
 from ..mirror import AddColumns, Alteration, SetComment, SetProperties, next_alteration
@@ -75,6 +76,7 @@ from ..schema import (
     TABLE_SCHEMA,
     TOPIC_ID_PROPERTY,
     TOPIC_NAME_PROPERTY,
+    columns_beyond_own,
     columns_to_write,
     file_retention_ms,
     is_deleted,
@@ -912,6 +914,20 @@ class NamedTable(TimestampLookup[EitherView]):
             if self.unchecked().version < 0:
                 return None
             return mirrored_topic(self._read_properties())
+
+    def newest_columns(self) -> pa.Schema:
+        """See `ColdTable.newest_columns`."""
+        with self._lock:
+            if self.unchecked().version < 0:
+                return pa.schema([])
+            return columns_beyond_own(table_columns(self._read_columns()))
+
+    def warnings(self) -> Sequence[str]:
+        """See `ColdTable.warnings`."""
+        with self._lock:
+            if self.unchecked().version < 0:
+                return []
+            return list(warnings(self._read_properties()))
 
     def vacuum(self, *, dry_run: bool = False) -> Vacuumed:
         """See `ColdTable.vacuum`. Runs Delta's own; a dry run counts at most 1,000 files."""

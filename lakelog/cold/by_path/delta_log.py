@@ -43,7 +43,8 @@ from ...format_version import check_format
 from ...json_text import parse_json
 from ...topic import Topic
 from ..committing import deleted_topic
-from ..log_names import LAST_CHECKPOINT, LOG, checkpoint_names, commit_name
+from ..foreign_properties import TXN_RETENTION_PROPERTY
+from ..log_names import LAST_CHECKPOINT, LOG, checkpoint_names, commit_name, commit_versions
 from ..schema import (
     CHECKPOINT_INTERVAL,
     CHECKPOINT_PROPERTY,
@@ -73,6 +74,10 @@ SYNC_S = 10 * 60
 
 #: Reading this many commits one by one costs about as much as asking the table again.
 MAX_COMMITS_READ = 100
+
+#: When a register was updated last, for Spark, whose checkpoints drop old ones where somebody sets
+#: `TXN_RETENTION_PROPERTY`: a partition may rest for years. The end of the year 9999.
+KEPT_FOR_EVER_MS = 253_402_300_799_999
 
 #: Who vacuums once does it again, and each of them makes two commits.
 VACUUM_COMMITS = 10
@@ -326,8 +331,26 @@ class DeltaLog:
             return _columns(self._metadata.schema)
 
     def transactions(self) -> Mapping[str, int]:
-        """The txn versions of the table by app id."""
-        return {} if self._state is None else self._state.transactions
+        """The txn versions of the table by app id.
+
+        Where Spark's checkpoints may have dropped some, also those of all commits that are there.
+        """
+        if self._state is None:
+            return {}
+        if not self.drops_transactions:
+            return self._state.transactions
+        listed = self._storage.file_names(f"{self.path}/{LOG}")
+        versions = sorted(one for one in commit_versions(listed) if one <= self.version)
+        look = map if self._storage.is_local else side_by_side
+        found: dict[str, int] = {}
+        for commit in look(self.commit_at, versions):
+            found.update({} if commit is None else commit.transactions)
+        return found | self._state.transactions
+
+    @property
+    def drops_transactions(self) -> bool:
+        """Whether Spark's checkpoints drop registers that do not say when they were updated."""
+        return TXN_RETENTION_PROPERTY in self.properties()
 
     def commit(
         self,
@@ -373,7 +396,10 @@ class DeltaLog:
                 for file in removes
             ),
         ]
-        versions = [transaction.Transaction(*item) for item in transactions.items()]
+        versions = [
+            transaction.Transaction(name, version, KEPT_FOR_EVER_MS)
+            for name, version in transactions.items()
+        ]
         commit = partial(
             table.create_write_transaction,
             actions,

@@ -5,7 +5,9 @@ Source: Delta's protocol, "Actions", "Checkpoints".
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timezone
 from typing import Any
 
 import msgspec
@@ -190,6 +192,7 @@ def checkpoint_pieces(storage: Storage, path: str) -> Iterator[Piece]:
             f"add.{name}"
             for name in ("path", "partitionValues", "size", "modificationTime", "stats")
         ]
+        wanted += ["add.stats_parsed." + name for name in _PARSED]
         for batch in file.iter_batches(_AT_ONCE // 2, columns=wanted, use_threads=False):
             yield _piece_of(batch)
 
@@ -249,5 +252,41 @@ def _columns(rows: pa.StructArray) -> dict[str, pa.Array]:
         "segment": segment,
         "size_bytes": column("size"),
         "modified_ms": column("modificationTime"),
-        "stats": column("stats"),
+        "stats": _with_parsed(column("stats"), rows),
     }
+
+
+#: Of a file's statistics as a struct, as Spark's checkpoints may have them instead of the text.
+_PARSED = (
+    "numRecords",
+    *(
+        f"{bound}.{name}"
+        for bound in ("minValues", "maxValues")
+        for name in ("offset", "timestamp")
+    ),
+)
+
+
+def _with_parsed(text: pa.Array, rows: pa.StructArray) -> pa.Array:
+    """The statistics as text; made of the struct where there is no text."""
+    if not text.null_count or "stats_parsed" not in {field.name for field in rows.type}:
+        return text
+    parsed = pc.struct_field(rows, "stats_parsed").to_pylist()
+    said = zip(text.to_pylist(), parsed, strict=True)
+    return pa.array(
+        [_text_of(one) if old is None and one is not None else old for old, one in said],
+        pa.string(),
+    )
+
+
+def _text_of(parsed: Mapping[str, Any]) -> str:
+    said = {name: value for name, value in parsed.items() if value is not None}
+    for bound in ("minValues", "maxValues"):
+        values = {k: v for k, v in (said.pop(bound, None) or {}).items() if v is not None}
+        time = values.get("timestamp")
+        if isinstance(time, datetime):
+            time = time if time.tzinfo is None else time.astimezone(timezone.utc)
+            values["timestamp"] = f"{time.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+        if values:
+            said[bound] = values
+    return json.dumps(said)

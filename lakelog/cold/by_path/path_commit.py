@@ -58,7 +58,13 @@ class PathCommit(Struct, frozen=True):
         """
         self._check_files(standing)
         failpoint("cold.after_check")
-        transactions = transactions_of(self.topic_id, self.change, standing, snapshot)
+        transactions = transactions_of(
+            self.topic_id,
+            self.change,
+            standing,
+            snapshot,
+            anew=self.log.drops_transactions,
+        )
         attempt = _Attempt(uuid4().hex, snapshot.version, standing, transactions)
         error = self._commit(attempt)
         # Whatever the answer was, the log knows: a lost reply looks like a lost race.

@@ -48,6 +48,7 @@ from ..committing import (
     refuse_loss,
     tell_purge,
 )
+from ..foreign_properties import warnings
 from ..leftovers import Discarded, Leftovers
 from ..making import Making, anybody
 from ..ordered_rows import Spacing
@@ -449,6 +450,18 @@ class PathTable(TimestampLookup[SegmentReader]):
             self._log.refresh()
             properties = self._log.properties()
         return mirrored_topic(properties) if properties else None
+
+    def newest_columns(self) -> pa.Schema:
+        """See `ColdTable.newest_columns`."""
+        with self._lock:
+            self._log.refresh()
+            return self.columns()
+
+    def warnings(self) -> Sequence[str]:
+        """See `ColdTable.warnings`."""
+        with self._lock:
+            self._log.refresh()
+            return list(warnings(self._log.properties()))
 
     def vacuum(self, *, dry_run: bool = False) -> Vacuumed:
         """See `ColdTable.vacuum`. Makes no commit, unlike delta-rs's own and Spark's.

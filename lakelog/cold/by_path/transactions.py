@@ -34,10 +34,20 @@ def registers_of(partition: int) -> tuple[Register, ...]:
 
 
 def transactions_of(
-    topic_id: UUID, change: Change, standing: frozenset[int], current: ColdSnapshot
+    topic_id: UUID,
+    change: Change,
+    standing: frozenset[int],
+    current: ColdSnapshot,
+    *,
+    anew: bool = False,
 ) -> dict[str, int]:
-    """The txn versions of a commit; a partition's first one states all of its registers."""
-    values = {
+    """The txn versions of a commit; a partition's first one states all of its registers.
+
+    Args:
+        anew: state all that there are.
+    """
+    values = dict(current.registers) if anew else {}
+    values |= {
         register: 0
         for partition in standing
         for register in registers_of(partition)

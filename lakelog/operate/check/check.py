@@ -295,6 +295,10 @@ class _Check(Struct):
         table = self.log.table_of(topic)
         if self.log.registry is not None:
             self._mirrored(topic, self.log.registry, table)
+        for what in table.warnings():
+            self.notices.append(
+                Finding(Kind.PROPERTIES, COLD, topic.name, None, "the table's properties", what)
+            )
         orphans = table.orphans()
         for path in orphans.old:
             what = "is a file that no commit names or can name: cleanup removes it"
