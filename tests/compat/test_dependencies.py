@@ -94,6 +94,19 @@ def test_all_that_lakelog_asks_for_is_looked_at() -> None:
     assert {"redis", "pyarrow", "deltalake", "pyspark", "ipywidgets"} <= set(PACKAGES) & asked
 
 
+def test_pyspark_is_asked_for_in_the_bounds_that_delta_spark_sets() -> None:
+    """Else pip fetches the newest, 450 MB, before it reads delta-spark's bounds and drops it."""
+    (delta,) = [
+        one
+        for one in map(Requirement, metadata.requires("delta-spark") or ())
+        if one.name == "pyspark"
+    ]
+    project = (Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8")
+    asked = [*map(Requirement, re.findall(r'"(pyspark(?:\[\w+\])?[<>=][^"]*)"', project))]
+    assert len(asked) == 2
+    assert {one.specifier for one in asked} == {delta.specifier}
+
+
 @pytest.mark.parametrize("advisory", ADVISORIES, ids=lambda one: one["advisory"])
 def test_a_known_weakness_is_not_let_in(advisory: dict[str, str]) -> None:
     name, fixed = advisory["package"], Version(advisory["fixed in"])
