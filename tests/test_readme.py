@@ -10,6 +10,7 @@ import json
 import posixpath
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -407,7 +408,7 @@ def commands() -> list[tuple[str, str]]:
 
 def test_commands_are_found() -> None:
     said = {command.split()[0] for path, command in commands() if path == "README.md"}
-    assert {"--help", "doctor", "--dir", "--cold", "hot", "help"} <= said
+    assert {"--help", "doctor", "--dir", "--cold", "acl", "help"} <= said
     assert len(commands()) > 20
 
 
@@ -420,6 +421,33 @@ def test_a_command_it_shows_is_one(path: str, command: str) -> None:
         assert exit_.value.code == 0
     else:
         assert callable(cli.parser().parse_args(arguments).run)
+
+
+def test_the_first_readmes_commands_run_in_its_order_in_one_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After its Python, as somebody types them who reads on."""
+    monkeypatch.setenv("LAKELOG_ENGINE", "inline")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "README.md").write_text(READMES["README.md"], "utf-8")
+    shutil.copytree(ROOT / "conf" / "topics", tmp_path / "conf" / "topics")
+    run_section("README.md", "Fifteen lines of Python")
+    shown = [
+        re.split(r"\s{2,}", line)[0]
+        for line in section_of("README.md", "On the command line").splitlines()
+        if line.startswith("lakelog ")
+    ]
+    own = [line for line in shown if not re.search(r"://|URL|--databricks", line)]
+    assert len(own) > 25
+    for line in own:
+        done = subprocess.run(
+            [f"{shlex.quote(sys.executable)} -m {line}"],
+            shell=True,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, line + done.stdout + done.stderr
 
 
 def test_the_first_readme_shows_each_command() -> None:
