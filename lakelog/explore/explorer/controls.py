@@ -195,7 +195,9 @@ class Controls:
         self.opened = _classed(
             # Its value is the row's name; that of a list's choice would be sent as a place in the
             # list, which names another row once the next page is drawn.
-            widgets.Combobox(description="record", placeholder="partition:offset"),
+            widgets.Combobox(
+                description="record", placeholder="partition:offset", continuous_update=False
+            ),
             "opened",
             "180px",
         )

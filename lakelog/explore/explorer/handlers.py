@@ -56,13 +56,12 @@ class Handlers:
 
     def __init__(self, screen: Screen, questions: Questions, *, may_write: bool = False) -> None:
         self._may_write = may_write
-        self._misnamed: Exception | None = None  # the row that was asked for last is not there
+        self._refused: Exception | None = None  # the last input that was not even a question
         self._confirmed: Resend | None = None  # what the next click sends
         self._screen = screen
         self._ui = screen.ui
         self._questions = questions
         self._seek_by_time = False
-        self._zone_error: Exception | None = None  # the last error about a zone's name
         self._asked_last: Callable[[], Any] | None = None  # if it may have overtaken keys
         self._asked_s = 0.0
         self._overtaken = 0
@@ -175,12 +174,19 @@ class Handlers:
         self._questions.background.alone(ask)
 
     def _guarded(self, do: Callable[[], Any]) -> None:
-        """Shows an error also for input that is not even a question (such as an invalid time)."""
+        """Shows an error also for input that is not even a question (such as an invalid time).
+
+        Such an error, and how a time was read, are gone with the next thing that is done.
+        """
         questions = self._questions
         with questions.background.lock:
+            self._ui.taken.value = ""
             try:
                 do()
+                if self._refused is not None and questions.error is self._refused:
+                    questions.succeed()
             except Exception as error:
+                self._refused = error
                 # This input is the newest: work under way would cover its error and run on unseen.
                 questions.background.drop()
                 self._screen.idle()
@@ -327,13 +333,9 @@ class Handlers:
     # -- how it is shown -------------------------------------------------------------------------
 
     def _chose_zone(self, name: str) -> None:
-        try:
-            zone_named(name)
-        except InvalidArgumentError as error:
-            self._zone_error = error
-            raise
-        if self._questions.error is not None and self._questions.error is self._zone_error:
-            self._questions.succeed()
+        zone_named(name)
+        if self._seek_by_time:  # what is typed means another time now
+            self._typed_time()
         self._screen.draw_rows()
         self._screen.draw_picture()
 
@@ -357,14 +359,12 @@ class Handlers:
         screen, name = self._screen, name.strip()
         page = screen.page_with(name) if name else screen.shown
         if page is None:
-            screen.draw_rows()  # the box names what is open
-            self._misnamed = InvalidArgumentError(
+            if screen.opened is not None:
+                screen.draw_rows()  # the box names what is open; else what was typed stays
+            raise InvalidArgumentError(
                 f"{name!r} is none of the rows shown: name one as partition:offset, "
                 "such as 0:17, or seek its offset first"
             )
-            raise self._misnamed
-        if self._misnamed is not None and self._questions.error is self._misnamed:
-            self._questions.succeed()
         if page is not screen.shown:
             self._questions.show(page, finished=False)  # the rows that were clicked
         screen.opened = name or None

@@ -105,3 +105,61 @@ def test_a_name_of_no_row_is_told_and_opens_nothing(orders, name):
     hands.type("opened", "0:113")
     assert hands.explorer.error is None
     assert not hands.visible("error")
+
+
+def test_a_name_of_no_row_stays_to_be_mended_where_none_is_open(orders):
+    hands = Hands(orders.explore())
+    assert not hands.find("opened").continuous_update  # each key was a name of its own
+    hands.type("opened", "0:999")
+    assert hands.find("opened").value == "0:999"
+    hands.type("opened", "")
+    assert not hands.visible("error")
+
+
+@pytest.mark.parametrize(
+    ("box", "text"),
+    [("opened", "0:999"), ("zone", "Nowhere/Land"), ("timestamp", "noon-ish")],
+)
+@pytest.mark.parametrize(
+    "then",
+    [
+        lambda hands: hands.type("format", "hex"),
+        lambda hands: hands.type("columns", True),
+        lambda hands: hands.click("forward"),
+        lambda hands: hands.click("clear"),
+        lambda hands: hands.type("opened", "0:5"),
+    ],
+)
+def test_what_could_not_be_read_is_told_until_something_else_is_done(orders, box, text, then):
+    hands = Hands(orders.explore())
+    hands.type("page-records", 20)
+    hands.type(box, text)
+    assert hands.visible("error")
+    then(hands)
+    assert hands.explorer.error is None
+    assert not hands.visible("error")
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        lambda hands: hands.click("latest"),
+        lambda hands: hands.click("back"),
+        lambda hands: hands.type("search", "text 7"),
+        lambda hands: hands.type("opened", "0:3"),
+        lambda hands: hands.type("offset", 7),
+    ],
+)
+def test_how_a_time_was_read_is_told_until_something_else_is_done(orders, then):
+    hands = Hands(orders.explore())
+    hands.type("timestamp", "2024-03-31 12:00")
+    assert "= 2024-03-31 12:00" in hands.html("taken")
+    then(hands)
+    assert hands.html("taken") == ""
+
+
+def test_another_zone_says_anew_how_a_time_is_read(orders):
+    hands = Hands(orders.explore())
+    hands.type("timestamp", "2024-03-31 12:00")
+    hands.type("zone", "Europe/Berlin")
+    assert "+02:00" in hands.html("taken")
