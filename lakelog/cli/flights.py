@@ -40,6 +40,11 @@ CONFIG = {
 }
 CHUNK_ROWS = 20_000
 
+#: The same flights by plane, of which compaction keeps the last.
+PLANES = "planes"
+PLANES_SEGMENTS = 8
+FEW = 1_000  # flights, of which no plane may have two that can be compacted
+
 
 class Progress(Protocol):
     """Progress of a step that takes long."""
@@ -94,6 +99,7 @@ class DemoResult:
     checks: list[Check] = field(default_factory=list)
     bytes_per_record: dict[str, float] = field(default_factory=dict)  # raw, hot, cold
     engines: tuple[Choice, ...] = ()  # what archived
+    compacted_by: tuple[Choice, ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -179,12 +185,14 @@ def run_demo(
         TopicExistsError: the log holds a topic ``flights`` already.
         MissingExtraError: the flights are not installed.
     """
-    if any(topic.name == TOPIC for topic in lakelog.topics.list()):
-        raise TopicExistsError(
-            f"{directory} holds a topic {TOPIC!r} already, perhaps of an earlier demo; choose "
-            f"another --dir, or delete it: lakelog --dir {directory} topics delete {TOPIC}",
-            topic=TOPIC,
-        )
+    there = {topic.name for topic in lakelog.topics.list()}
+    for name in (TOPIC, PLANES):
+        if name in there:
+            raise TopicExistsError(
+                f"{directory} holds a topic {name!r} already, perhaps of an earlier demo; choose "
+                f"another --dir, or delete it: lakelog --dir {directory} topics delete {name}",
+                topic=name,
+            )
     result = DemoResult(directory)
     with _measured(result, progress, "read the flights"):
         flights = load_flights(rows)
@@ -207,6 +215,7 @@ def run_demo(
                 lakelog.restore(TOPIC)
         with _measured(result, progress, "append the last day", tail.num_rows) as step:
             appended += _append(producer, tail, step)
+    of_planes = _compact(lakelog, flights, result, progress)
     result.offsets = log.offsets()
     result.engines = report.engines
     metadata = pa.concat_tables(appended)
@@ -219,18 +228,54 @@ def run_demo(
     with _measured(result, progress, "seek and read one"):
         result.found = _look_up(log, result.offsets, flights, tail_from)
     with _measured(result, progress, "read it all back", flights.num_rows) as step:
-        result.checks = _check(log, expected, result, step)
+        result.checks = [*_check(log, expected, result, step), of_planes]
     return result
+
+
+# -- compacting ----------------------------------------------------------------------------------
+
+
+def _compact(lakelog: Lakelog, flights: pa.Table, result: DemoResult, progress: Progress) -> Check:
+    """Whether each plane's last flight stays, and how many others."""
+    known = flights.filter(pc.is_valid(flights["key"]))
+    times = known["timestamp_ms"].to_pylist() or [0]
+    span_ms = times[-1] - times[0]
+    roll = {"segment.ms": max(1, span_ms // PLANES_SEGMENTS), "cleanup.policy": "compact"}
+    topic = lakelog.topics.create(PLANES, PARTITIONS, {**CONFIG, **roll})
+    with _measured(result, progress, "append and archive the planes", known.num_rows) as step:
+        with lakelog.producer() as producer:
+            chunk_rows = min(CHUNK_ROWS, 1 + known.num_rows // (2 * PLANES_SEGMENTS))
+            _append(producer, known, step, PLANES, chunk_rows)
+        lakelog.archive(PLANES)
+    with _measured(result, progress, "compact the planes", known.num_rows) as step:
+        (report,) = lakelog.cleanup(PLANES, steps=["compact"])
+        step.advance(known.num_rows)
+    result.compacted_by = report.engines
+    left = 0
+    last: dict[bytes, bytes] = {}
+    log = lakelog.log(topic)
+    for partition in range(PARTITIONS):
+        for batch in log.read(partition):
+            left += batch.num_rows
+            last.update(zip(*(batch[name].to_pylist() for name in ("key", "value")), strict=True))
+    wanted = dict(zip(*(known[name].to_pylist() for name in ("key", "value")), strict=True))
+    return Check(
+        "each plane's last flight stays",
+        last == wanted and (left < known.num_rows or known.num_rows < FEW),
+        f"{len(wanted):,} planes, {left:,} of {known.num_rows:,} records left",
+    )
 
 
 # -- appending -----------------------------------------------------------------------------------
 
 
-def _append(producer: Any, rows: pa.Table, step: Any) -> list[pa.Table]:
+def _append(
+    producer: Any, rows: pa.Table, step: Any, topic: str = TOPIC, chunk_rows: int = CHUNK_ROWS
+) -> list[pa.Table]:
     appended = []
-    for start in range(0, rows.num_rows, CHUNK_ROWS):
-        chunk = rows.slice(start, CHUNK_ROWS)
-        appended.append(producer.send_batch(TOPIC, chunk).to_arrow())
+    for start in range(0, rows.num_rows, chunk_rows):
+        chunk = rows.slice(start, chunk_rows)
+        appended.append(producer.send_batch(topic, chunk).to_arrow())
         step.advance(chunk.num_rows)
     return appended
 

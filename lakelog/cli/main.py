@@ -216,9 +216,9 @@ def _add_common(target: argparse.ArgumentParser, *, suppress: bool) -> None:
     group.add_argument(
         "--engine",
         choices=["auto", "spark", "inline"],
-        default=default("LAKELOG_ENGINE", "auto"),
+        default=default("LAKELOG_ENGINE"),
         help="what archiving, cleanup and --verify run on (default: auto, this process, and Spark "
-        "where that is sooner)",
+        "where that is sooner; of the demo: spark)",
     )
     group.add_argument(
         "--output",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import threading
 import time
@@ -12,19 +13,25 @@ from functools import partial
 from ..archive.first_answer import first_answer
 from ..cold.store.store_options import CREDENTIALS, IDENTITY, NAMES, UNITY_CATALOG
 from ..cold_log import ColdLog
+from ..engines.choice import SPARK
 from ..errors import InvalidArgumentError
 from ..hot.keys import DEFAULT_KEYSPACE
 from ..lakelog import Lakelog
-from ..local_path import local_path
+from ..local_path import OBJECT_STORES, local_path
 from ..spark.engine_by_name import choose_engine
 from ..spark.place import LogPlace, PathRoot, cold_root
+from ..spark.session import session, session_there
 from .parameters import Parameters, topic_names
 from .readings import READINGS, SAMPLE_READINGS, add_readings
 from .trouble_rows import TroubleRows
 
 
 def connect(
-    parameters: Parameters, *, samples: bool = True, patience: timedelta = timedelta()
+    parameters: Parameters,
+    *,
+    samples: bool = True,
+    patience: timedelta = timedelta(),
+    engine: str | None = None,
 ) -> Lakelog:
     """Opens the log at ``redis_url`` and ``cold``, or one with a Redis of its own.
 
@@ -39,6 +46,8 @@ def connect(
         parameters: with ``directory``, or also with ``redis_url``, ``redis_password_ref``,
             ``cold``, ``location``, ``keyspace``; with ``tenant``, whose topics are meant.
         samples: whether a log with a Redis of its own gets a topic to look at.
+        engine: what archives where LAKELOG_ENGINE does not say; a Spark is started now then, and
+            standard error says so. None: ``auto``.
         patience: how long to wait for a Redis that is away. Until it answers, rows of
             ``_lakelog_status`` say so once a minute.
 
@@ -46,7 +55,9 @@ def connect(
         InvalidArgumentError: some parameters do not go together.
         HotTierUnavailableError, HotTierAccessError, ColdTierError: see `Lakelog.connect`.
     """
-    engine = os.environ.get("LAKELOG_ENGINE") or None
+    engine = os.environ.get("LAKELOG_ENGINE") or engine
+    if engine == SPARK:
+        _start_spark(parameters)
     if parameters.get("redis_url"):
         _refuse(parameters, ["directory"], "redis_url names another log")
         location = parameters.location or None
@@ -83,6 +94,22 @@ def connect(
         log.close()
         raise
     return log
+
+
+def _start_spark(parameters: Parameters) -> None:
+    """The session that archiving runs on; a new one says so, since that looks like a hang."""
+    if session_there() is not None:
+        return
+    scheme = str(parameters.get("location") or parameters.get("cold") or "").partition("://")[0]
+    print(
+        "Spark is starting, which takes 5 to 30 s on a laptop; LAKELOG_ENGINE=inline is the quick "
+        "look, without it",
+        file=sys.stderr,
+        flush=True,
+    )
+    began_s = time.monotonic()
+    session(object_stores=[scheme] if scheme in OBJECT_STORES else [])
+    print(f"Spark is up after {time.monotonic() - began_s:.0f} s", file=sys.stderr, flush=True)
 
 
 def connect_cold(parameters: Parameters) -> ColdLog:

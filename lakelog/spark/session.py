@@ -248,7 +248,7 @@ def _said() -> Iterator[None]:
         while not over.wait(SIGN_OF_LIFE_S):
             logger.info("Spark has been starting for %.0f s", time.monotonic() - started_s)
 
-    logger.info("Spark is starting")
+    logger.info("Spark is starting, which takes a laptop 5 to 30 s, once a process")
     threading.Thread(target=go_on, name="lakelog-spark-start", daemon=True).start()
     try:
         yield

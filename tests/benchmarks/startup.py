@@ -50,7 +50,7 @@ def rows(bench: Bench) -> Iterator[Row]:
     with bench.redis() as server:
         yield consume(bench, command, server.url)
         yield first_archive(bench, command, server.url)
-    of_demo = bench.interleaved({OURS: process(command, "demo")}, bench.few)
+    of_demo = bench.interleaved({OURS: process(command, "demo", "--engine", "inline")}, bench.few)
     yield Row("`lakelog demo`", SECONDS, of_demo, (Goal(DEMO_S),))
 
 
