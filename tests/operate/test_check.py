@@ -269,7 +269,8 @@ def test_a_sound_log_has_no_faults(world: World, capsys: pytest.CaptureFixture[s
         report = lake.check()
     assert report.sound
     assert report.findings == report.notices == report.repairs == ()
-    assert [(one.verdict, one.records) for one in report.partitions] == [("ok", 400)]  # those in both tiers once
+    # those in both tiers count once
+    assert [(one.verdict, one.records) for one in report.partitions] == [("ok", 400)]
     assert [one.name for one in report.store] == [
         "list",
         "write",
