@@ -196,8 +196,8 @@ class LakelogWriter(_Writer, DataSourceArrowWriter):  # type: ignore[misc]
 class LakelogStreamWriter(_Writer, StreamWriter):  # type: ignore[misc]
     """Writes a stream's micro-batches.
 
-    The output modes are as with Kafka's sink: in complete mode each micro-batch appends the whole
-    result.
+    In complete mode each micro-batch appends the whole result, as with Kafka's sink. Spark refuses
+    the update mode for sources in Python.
     """
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:

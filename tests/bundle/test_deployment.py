@@ -55,11 +55,11 @@ CHOICES: dict[str, dict[str, str]] = {
     },
     "other people": {
         "notification_email": "ops@example.com",
-        "viewers": "analysts",
         "managers": "platform",
         "runner": "0f1e2d3c",
         "reader": "analysts",
     },
+    "readers without Spark": {"external_use": "EXTERNAL_USE_SCHEMA"},
     "other names": {"schema": "events", "keyspace": "events"},
     "wheels of one's own": {
         "wheel_folder": "/Volumes/main/shared/wheels",
@@ -71,6 +71,7 @@ CHOICES: dict[str, dict[str, str]] = {
 WATCHED: dict[str, dict[str, str]] = {
     "nothing more": {},
     "other thresholds": {
+        "alert_user": "ops@example.com",
         "alert_schedule": "0 0 * * * ?",
         "archive_lag_alert_minutes": "30",
         "redis_headroom_alert_percent": "10",
@@ -183,15 +184,28 @@ def required(target: str, **more: str) -> dict[str, str]:
     return {name: GIVEN[name] for name in REQUIRED[target]} | more
 
 
+VOLUME = "volume/main.lakelog.files"
+
 #: Given in a file alone.
-OF_FILES = {"hot_cluster", "on_cluster", "on_serverless", "on_serverless_without_pypi"}
+OF_FILES = {
+    "grants",
+    "hot_cluster",
+    "on_cluster",
+    "on_serverless",
+    "on_serverless_without_pypi",
+    "viewers",
+    "volume_grants",
+}
 
 
 def test_each_variable_is_a_choice_that_is_deployed() -> None:
     chosen = {name for choice in CHOICES.values() for name in choice}
     assert chosen | set(REQUIRED["prod"]) == set(bundle()["variables"]) - OF_FILES
     watching = set(read(ROOT / "conf" / "watching" / "watching.yml")["variables"])
-    assert {name for choice in WATCHED.values() for name in choice} | {"warehouse_id"} == watching
+    assert {name for choice in WATCHED.values() for name in choice} | {
+        "warehouse_id",
+        "watchers",
+    } == watching
     piped = set(read(ROOT / "conf" / "pipeline" / "pipeline.yml")["variables"])
     assert {name for choice in PIPED.values() for name in choice} == piped
 
@@ -562,3 +576,31 @@ def test_a_deployment_while_another_goes_on_is_refused(
     workspace.files[lock] = json.dumps(held).encode()
     refused = deployed.run("deploy", "-t", "prod", given={**given, "max_hours": "12"})
     assert "deploy lock acquired by ben@example.com" in refused.stdout + refused.stderr
+
+
+def test_a_deployment_takes_what_its_lists_of_grants_do_not_name(
+    deployed: Bundle, workspace: Workspace
+) -> None:
+    given = required("prod", external_use="EXTERNAL_USE_SCHEMA")
+    deployed.well("deploy", "-t", "prod", given=given)
+    schema, volume = (workspace.grants[one] for one in ("schema/main.lakelog", VOLUME))
+    everything = {"USE_SCHEMA", "CREATE_TABLE", "SELECT", "MODIFY", "EXTERNAL_USE_SCHEMA"}
+    assert schema == {"ada@example.com": everything}
+    for held, right in ((schema, "SELECT"), (volume, "READ_VOLUME")):
+        held["by hand"], held["analysts"] = {right}, {right}
+    overrides = deployed.folder / ".databricks" / "bundle" / "prod" / "variable-overrides.json"
+    runner = {"principal": "ada@example.com", "privileges": sorted(everything)}
+    analysts = {"principal": "analysts", "privileges": ["USE_SCHEMA", "SELECT"]}
+    files = {"principal": "analysts", "privileges": ["READ_VOLUME"]}
+    viewers = [{"group_name": "analysts", "level": "CAN_VIEW"}]
+    lists = {"grants": [runner, analysts], "volume_grants": [files], "viewers": viewers}
+    overrides.write_text(json.dumps(lists), "utf-8")
+    deployed.well("deploy", "-t", "prod", given=given)
+    assert {who: what for who, what in schema.items() if what} == {
+        "ada@example.com": everything,
+        "analysts": {"USE_SCHEMA", "SELECT"},
+    }
+    assert {who: what for who, what in volume.items() if what} == {"analysts": {"READ_VOLUME"}}
+    seen = {"group_name": "analysts", "permission_level": "CAN_VIEW"}
+    assert all(seen in workspace.access[f"jobs/{number}"] for number in workspace.jobs)
+    assert " 0 to change" in deployed.well("plan", "-t", "prod", given=given)

@@ -162,6 +162,50 @@ def test_a_missing_grant_on_a_schema_that_is_there(
     assert "ben@example.com" in rows["schema's owner"]["found"]
 
 
+def test_grants_that_the_next_deployment_takes_are_named(
+    doctor: Doctor, workspace: Workspace
+) -> None:
+    workspace.schemas["main.lakelog"] = {"full_name": "main.lakelog", "owner": ADA}
+    workspace.volumes["main.lakelog.files"] = {"full_name": "main.lakelog.files", "owner": ADA}
+    held = {"USE_SCHEMA", "CREATE_TABLE", "SELECT", "MODIFY"}
+    schema = workspace.grants["schema/main.lakelog"] = {ADA: held}
+    workspace.grants["volume/main.lakelog.files"] = {ADA: {"READ_VOLUME", "WRITE_VOLUME"}}
+    assert not any("grants" in what for what in doctor("--var", "catalog=main"))
+    schema[ADA] = {*held, "EXTERNAL_USE_SCHEMA"}
+    schema["analysts"] = {"USE_SCHEMA", "SELECT"}
+    workspace.grants["volume/main.lakelog.files"]["analysts"] = {"READ_VOLUME"}
+    rows = doctor("--var", "catalog=main")
+    row = rows["grants on schema main.lakelog"]
+    assert row["state"] == "risky"
+    assert f"{ADA}: EXTERNAL USE SCHEMA; analysts: SELECT, USE SCHEMA" in row["found"]
+    assert "variable grants in databricks.yml" in row["do"]
+    assert "analysts: READ VOLUME" in rows["grants on volume main.lakelog.files"]["found"]
+    kept = ("--var", "external_use=EXTERNAL_USE_SCHEMA", "--var", "reader=analysts")
+    assert "grants on schema main.lakelog" not in doctor("--var", "catalog=main", *kept)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *("max_hours=x", "max_hours=0", "max_hours=nan", "max_stall_hours=-1"),
+        *("archive_schedule=every hour", "cleanup_schedule=0 30 25 * * ?"),
+        *("retention_schedule=7 * * * *", "retention_schedule=0 7 * * * *"),
+    ],
+)
+def test_what_validate_takes_as_any_text_is_refused(
+    given: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["doctor", "--databricks", "--var", given]) == 1
+    assert f"{given} is no " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "schedule", ["0 0/15 * * * ?", "0 30 2 ? * MON-FRI", "0 0 12 L * ?", "0 0 6 ? * 6#3 2026"]
+)
+def test_schedules_that_quartz_takes_are_taken(schedule: str) -> None:
+    assert Deployment.of([f"cleanup_schedule={schedule}"], {}).cleanup_schedule == schedule
+
+
 def test_rights_come_from_groups_all_privileges_and_being_the_owner(
     doctor: Doctor, workspace: Workspace
 ) -> None:

@@ -419,7 +419,8 @@ class Workspace:
         held = self.grants.setdefault(rest.lower(), {})
         for change in asked.body.get("changes", []):
             mine = held.setdefault(change["principal"], set())
-            mine -= set(change.get("remove", []))
+            removed = set(change.get("remove", []))
+            mine -= mine if "ALL_PRIVILEGES" in removed else removed
             mine |= set(change.get("add", []))
         return {
             "privilege_assignments": [

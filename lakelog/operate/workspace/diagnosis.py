@@ -161,6 +161,30 @@ class _Look:
                 "that is there",
                 "deploy with the variable owner as it was, or give another schema",
             )
+        user, given = self._user, self._deployment
+        yield from self._taken("schema", self._schema_name, given.may(user), "grants")
+        files = f"{self._schema_name}.files"
+        if self._found(f"{_API}/volumes/{files}") is not None:
+            yield from self._taken("volume", files, given.may_use_files(user), "volume_grants")
+
+    def _taken(
+        self, kind: str, name: str, kept: dict[str, set[str]], variable: str
+    ) -> Iterator[Finding]:
+        """Grants that the bundle does not give: its lists are authoritative."""
+        answer = self._found(f"{_API}/permissions/{kind}/{name}") or {}
+        taken = [
+            f"{one['principal']}: {', '.join(more).replace('_', ' ')}"
+            for one in answer.get("privilege_assignments", ())
+            if (more := sorted({*one["privileges"]} - kept.get(one["principal"], set())))
+        ]
+        if taken:
+            yield Finding(
+                RISKY,
+                f"grants on {kind} {name}",
+                f"the next deployment takes what its list does not name: {'; '.join(taken)}",
+                f"add them to the variable {variable} in databricks.yml (external_use for EXTERNAL "
+                "USE SCHEMA), unless they are there",
+            )
 
     def _location(self) -> Iterator[Finding]:
         url = self._deployment.external_location
