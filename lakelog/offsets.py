@@ -224,7 +224,7 @@ class HotOffsets(Struct, frozen=True, gc=False):
     local_log_start: int
     log_end: int
     max_timestamp_ms: int  # over all that was ever appended; -1: none
-    size_bytes: int  # of all segments
+    size_bytes: int  # of all segments, with what was trimmed of the oldest
     recovered: bool = True  # False: the server changed since the last append; see RecoveryNeeded
     gaps: tuple[OffsetRange, ...] = ()  # skipped after an unclean stop, oldest first
     unarchived_since_ms: int | None = (

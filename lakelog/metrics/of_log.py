@@ -60,7 +60,8 @@ HOT_SIZE = gauge(
     "lakelog_log_size_bytes",
     "bytes",
     _PARTITION,
-    "Stored bytes of the segments that Redis holds",
+    "Stored bytes that Redis holds; of a segment that is trimmed in part, by its share of the "
+    "offsets",
     f"{_LOG}Size",
 )
 HOT_SEGMENTS = gauge(

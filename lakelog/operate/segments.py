@@ -36,11 +36,12 @@ class SegmentRow(Struct, frozen=True):
     base_offset: int
     end_offset: int  # exclusive
     records: int  # that it holds, without trimmed or compacted ones
-    size_bytes: int  # hot: of the whole segment, as it was appended
+    size_bytes: int  # hot: without what was trimmed, by its share of the offsets
     files: int | None  # cold
     first_timestamp_ms: int | None  # hot: its first entry's largest; cold: the smallest; -1: none
     max_timestamp_ms: int | None  # -1: none; None: not known
     state: str  # open, closed; cleaned or dirty where the topic is compacted; below log start
+    appended_bytes: int | None = None  # hot: of the whole segment, with what was trimmed
 
 
 def tiers_of(log: TopicLog) -> tuple[str, ...]:
@@ -114,11 +115,12 @@ def _hot_rows(look: HotLook) -> Iterator[SegmentRow]:
             segment.base_offset,
             segment.end_offset,
             max(0, segment.end_offset - max(segment.base_offset, start)),
-            segment.size_bytes,
+            segment.bytes_from(start),
             None,
             segment.first_timestamp_ms,
             segment.max_timestamp_ms,
             OPEN if is_open else CLOSED,
+            segment.size_bytes,
         )
 
 

@@ -110,7 +110,11 @@ def topic_rate(log: TopicLog) -> TopicRate:
             "give a TopicRate of what you expect"
         )
     hot = _bytes_a_record(
-        [(row.size_bytes, row.end_offset - row.base_offset) for row in rows if row.tier == HOT]
+        [
+            (row.appended_bytes or 0, row.end_offset - row.base_offset)
+            for row in rows
+            if row.tier == HOT
+        ]
     )
     cold = _bytes_a_record([(row.size_bytes, row.records) for row in rows if row.tier != HOT])
     return TopicRate(records / seconds, hot or cold or 0.0, cold or hot or 0.0)

@@ -43,7 +43,7 @@ class PartitionStatus(Struct, frozen=True, gc=False):
     topic_partition: TopicPartition
     tiered: bool
     offsets: LogOffsets
-    hot_size_bytes: int | None  # None: Redis was not asked
+    hot_size_bytes: int | None  # without what was trimmed; None: Redis was not asked
     archive_lag_ms: int | None  # since the oldest unarchived append; None: nothing waits
     skipped: tuple[Skipped, ...]  # offsets that an unclean stop left unused, oldest first
     paused: bool  # for a planned stop
@@ -227,7 +227,7 @@ def _partition(
         TopicPartition(topic.name, partition),
         tiered,
         offsets,
-        None if cold_only else seen.size_bytes,
+        None if cold_only else seen.held_bytes,
         max(0, now_ms - since) if waiting and since is not None else None,
         tuple(skipped(offsets, seen)) if offsets.gaps else (),
         seen.paused,

@@ -149,7 +149,7 @@ class Scan:
     def hot_bytes(self) -> int:
         """What Redis holds of the partition, as far as is known."""
         look = self._narrowed.look
-        return 0 if look is None else look.hot[self.partition].size_bytes
+        return 0 if look is None else look.hot[self.partition].held_bytes
 
     def step(self) -> None:
         """Reads on; it is open."""

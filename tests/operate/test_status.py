@@ -20,10 +20,12 @@ from lakelog.errors import (
     ContradictionError,
     InvalidArgumentError,
 )
+from lakelog.explore.charts.segment_map import segment_rows
 from lakelog.lakelog import Lakelog
 from lakelog.operate import status as of_status
 from lakelog.operate.metrics import cold_looks
 from lakelog.operate.metrics.cold_looks import ColdLooks
+from lakelog.operate.segments import segments
 from lakelog.operate.status import PartitionWarning, status
 from lakelog.record import TopicPartition
 
@@ -78,6 +80,35 @@ def test_both_tiers_have_a_size(log, append, tmp_path):
     )
     assert tiered.hot_size_bytes > 0
     assert (untiered.tiered, untiered.cold_segments, untiered.cold_size_bytes) == (False, 0, 0)
+
+
+def sizes_in_redis(log: Lakelog) -> list[float]:
+    """As status, the metrics, the list of segments, and the segment map's rows have it."""
+    (one,) = log.status("t").partitions
+    metrics = log.metrics("t").to_pylist()
+    (measured,) = [row["value"] for row in metrics if row["metric"] == "lakelog_log_size_bytes"]
+    topic = log.log("t")
+    listed = sum(row.size_bytes for row in segments(topic, tiers=["hot"]))
+    drawn = [row for row in segment_rows(topic).to_pylist() if row["tier"] == "hot"]
+    return [one.hot_size_bytes, measured, listed, sum(row["size_bytes"] for row in drawn)]
+
+
+def stored_bytes(log: Lakelog) -> int:
+    """By the entries that Redis holds."""
+    topic = log.topics.get("t")
+    pages = log.hot.inspection().pages(T_0, topic.topic_id)
+    return sum(entry.size_bytes for page in pages for entry in page.entries)
+
+
+@pytest.mark.parametrize("segment_bytes", [50, 130, 2**20])
+def test_the_size_in_redis_leaves_out_what_was_trimmed(log, append, segment_bytes):
+    log.topics.create("t", 1, {"internal.segment.bytes": segment_bytes, "local.retention.ms": 0})
+    append(*[0] * 7)
+    assert sizes_in_redis(log) == [stored_bytes(log)] * 4 != [0] * 4
+    log.archive()
+    assert sizes_in_redis(log) == [stored_bytes(log)] * 4 == [0] * 4
+    append(0, 0)
+    assert sizes_in_redis(log) == [stored_bytes(log)] * 4 != [0] * 4
 
 
 def test_a_timestamp_in_the_future_is_warned_about_until_its_segment_goes(log, append, clock):

@@ -69,7 +69,7 @@ def segment_rows(log: TopicLog, partitions: Iterable[int] | None = None) -> pa.T
     Returns:
         Rows of `SEGMENTS` by partition, tier (cold first) and offset. [base_offset, end_offset) is
         the segment's range, ``records`` counts what it holds (hot: without trimmed records), and
-        ``size_bytes`` is the size of its files (hot: of its entries as they were appended).
+        ``size_bytes`` is the size of its files (hot: of its entries, without what was trimmed).
         ``first_timestamp`` is the smallest (hot: that of its first entry); it and ``max_timestamp``
         are null if the records have none or it is not known. ``compacted`` is the share of its
         offsets, without skipped ones, that no longer hold a record (cold; null if unknown).
@@ -178,7 +178,7 @@ def _hot_rows(partition: int, offsets: LogOffsets, hot: HotSegments) -> pa.Table
         base,
         end,
         pa.array(np.maximum(0, end - np.maximum(base, start))),
-        np.array([one.size_bytes for one in kept], np.int64),
+        np.array([one.bytes_from(start) for one in kept], np.int64),
         np.array([one.first_timestamp_ms for one in kept], np.int64),
         np.array([one.max_timestamp_ms for one in kept], np.int64),
         pa.array(np.zeros(len(kept))),

@@ -97,7 +97,7 @@ class LogLook:
     ) -> dict[TopicPartition, HotSegments]:
         try:
             every = [tp for topic in topics for tp in topic.topic_partitions()]
-            return hot.segments(every, start=self._archived_ends)
+            return hot.segments(every, start=self._archived_ends, oldest=1)
         except LakelogError as error:
             if error.retriable:
                 raise
@@ -105,7 +105,10 @@ class LogLook:
         for topic in topics:  # one is damaged, or was deleted just now
             try:
                 seen |= hot.segments(
-                    topic.topic_partitions(), start=self._archived_ends, topic_id=topic.topic_id
+                    topic.topic_partitions(),
+                    start=self._archived_ends,
+                    oldest=1,  # of which a part may be trimmed
+                    topic_id=topic.topic_id,
                 )
             except LakelogError as error:
                 found.add(m.TOPIC_FAILED, (topic.name, type(error).__name__), 1)
@@ -191,7 +194,7 @@ def _hot_samples(labels: tuple[str, ...], seen: HotSegments, found: _Found) -> N
     found.add(m.LOCAL_LOG_START, labels, seen.local_log_start)
     found.add(m.RECORDS_IN, labels, seen.appended)
     found.add(m.BYTES_IN, labels, seen.appended_bytes)
-    found.add(m.HOT_SIZE, labels, seen.size_bytes)
+    found.add(m.HOT_SIZE, labels, seen.held_bytes)
     found.add(m.HOT_SEGMENTS, labels, seen.segment_count)
     found.add(m.RECOVERY_NEEDED, labels, not seen.recovered)
 
