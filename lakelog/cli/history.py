@@ -16,6 +16,8 @@ starts none to be listed.)
 
 result  running; done; failed, with its error; stopped (Ctrl-C); died: it left no word for three
         minutes and did not end
+records what it archived, appended or dropped; – where it could not say so: it goes on, died, was
+        stopped, or was cut off and done again. `lakelog status` shows what is archived
 
 Of a command the options that say where the log is are left out, and so are keys of records.
 

@@ -30,7 +30,9 @@ class Run(Struct, frozen=True):
     result: str  # running, done, failed, stopped or died
     error: str | None  # of a run that failed
     topics: tuple[str, ...]  # that it has rows of
-    records: int  # that it archived, appended or dropped
+    #: That it archived, appended or dropped; None: not known, as it ended, or was cut off and done
+    #: again, before it could say what it had done. What it committed is in the tables.
+    records: int | None
 
     @property
     def duration(self) -> timedelta:
@@ -73,8 +75,35 @@ def _run(job: str, run_id: str, rows: Sequence[dict[str, Any]], now: datetime) -
         result,
         errors[-1] if errors and result == FAILED else None,
         tuple(sorted({row["topic"] for row in rows if row["topic"]})),
-        sum(row["records"] or 0 for row in rows),
+        _records(rows),
     )
+
+
+def _records(rows: Sequence[dict[str, Any]]) -> int | None:
+    """The sum of what all attempts said; None if one of them said nothing of what it did.
+
+    Rows of partitions say it: those at a run's end, and each minute those of a continuous one.
+    """
+    for attempt in _attempts(rows):
+        ended_well = _result_of(attempt[-1]) in (DONE, FAILED)
+        if not ended_well and all(row["partition"] is None for row in attempt):
+            return None
+    return sum(row["records"] or 0 for row in rows)
+
+
+def _attempts(rows: Sequence[dict[str, Any]]) -> Iterator[Sequence[dict[str, Any]]]:
+    """The rows of each time that the run was begun: its duration then begins anew.
+
+    Those that come after the run was done are no further attempt.
+    """
+    begun = 0
+    for at, row in enumerate(rows):
+        if at and (row["duration_ms"] or 0) < (rows[at - 1]["duration_ms"] or 0):
+            yield rows[begun:at]
+            begun = at
+        if _result_of(row) == DONE:
+            break
+    yield rows[begun : at + 1]
 
 
 def _result(rows: Sequence[dict[str, Any]]) -> str:

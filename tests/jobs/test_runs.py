@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from lakelog import Lakelog
@@ -81,6 +82,45 @@ def test_a_run_that_was_repaired_is_done() -> None:
     repaired = rows(1, FAILED, error="no room"), rows(9, RUNNING), rows(10, DONE, done=True)
     run = only(*repaired)
     assert (run.result, run.error) == ("done", None)
+
+
+def looked(minute: float, result: str, records: int | None) -> pa.Table:
+    """As `rows`, of a run that also says what it did to a partition."""
+    said = rows(minute, result, done=result == DONE)
+    for name, value in (("topic", "orders"), ("partition", 0), ("records", records)):
+        column = pa.array([value], STATUS.field(name).type)
+        said = said.set_column(said.schema.get_field_index(name), STATUS.field(name), column)
+    return said
+
+
+@pytest.mark.parametrize(
+    ("left", "records"),
+    [
+        ([rows(1, RUNNING)], None),  # it may have committed anything by then
+        ([rows(0.02, RUNNING), rows(1, STOPPED)], None),
+        ([rows(1, RUNNING), rows(2, DONE, done=True)], 0),
+        ([rows(1, RUNNING), looked(2, DONE, 30)], 30),
+        ([rows(1, RUNNING), looked(2, DONE, None)], 0),
+        ([rows(1, RUNNING), looked(2, FAILED, 30)], 30),
+        ([rows(5, RUNNING), looked(9, RUNNING, 7), looked(10, RUNNING, 8)], 15),  # continuous
+    ],
+)
+def test_a_run_that_could_not_say_what_it_did_has_no_number_of_records(
+    left: list[pa.Table], records: int | None
+) -> None:
+    assert only(*left, now=NOW + timedelta(hours=1)).records == records
+
+
+def test_neither_has_one_that_was_cut_off_and_done_again() -> None:
+    def later(table: pa.Table) -> pa.Table:
+        at = table.schema.get_field_index("recorded_at")
+        moved = pc.add(table["recorded_at"], pa.scalar(timedelta(minutes=10)))
+        return table.set_column(at, STATUS.field("recorded_at"), moved)
+
+    assert only(rows(5, RUNNING), later(looked(1, DONE, 0))).records is None
+    assert only(looked(5, FAILED, 30), later(looked(1, DONE, 20))).records == 50
+    skewed = rows(7, RUNNING)  # by another clock than the last rows
+    assert only(looked(6, DONE, 30), skewed).records == 30
 
 
 def test_runs_are_told_apart_and_come_in_the_order_in_which_they_began() -> None:
