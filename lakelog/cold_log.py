@@ -343,9 +343,9 @@ class ColdLog:
         """What there is to measure of the log now, and what this process has counted of its work.
 
         Sizes, offsets and lags of every partition in both tiers, servers, groups; then what the
-        producers, consumers, archivers and cleanups of this process did, in all logs that it has
-        open. Without a Redis, only what the tables tell. `lakelog help metrics` lists the metrics
-        with their units, labels and Kafka's names.
+        producers, consumers and archivers of this process did, in all logs that it has open, and
+        the cleanups of all processes. Without a Redis, only what the tables and this process tell.
+        `lakelog help metrics` lists the metrics with their units, labels and Kafka's names.
 
         Args:
             topics: names; None for all. Counts of the process are those of all topics.
@@ -361,7 +361,7 @@ class ColdLog:
         from .metrics.counts import COUNTS
         from .operate.metrics.table import metrics_table
 
-        return metrics_table([*self.log_look.look(self._topics(topics)), *COUNTS.measured()])
+        return metrics_table(COUNTS.beside(self.log_look.look(self._topics(topics))))
 
     def group_troubles(self) -> tuple[Trouble, ...]:
         """Why what groups have committed is not recorded, as far as this object knows; none here,
@@ -490,7 +490,9 @@ class ColdLog:
         from .cleanup.cleanup import Removal, clean_all
 
         if topics is not None:
-            return clean_all(self._cleaners(topics), steps)
+            cleaners, emptied = self._named_cleaners(topics)
+            removals = [Removal(topic, self._vacuumed, "vacuum") for topic in emptied]
+            return clean_all(cleaners, steps, removals=removals)
         found = self._archived.catalogue()
         return clean_all(
             [self._cleaner(topic) for topic in found.topics],
@@ -550,10 +552,14 @@ class ColdLog:
             topics: names; None for all that are tiered.
             settings: what if these settings were changed (None: put back to the default).
         """
-        plans = [one.plan(settings) for one in self._cleaners(topics)]
-        if topics is None:
-            plans += [self._plan_purge(topic) for topic in self._expired(self.deleted())]
-        return plans
+        if topics is not None:
+            from .cleanup.plan import CleanupPlan
+
+            cleaners, emptied = self._named_cleaners(topics)
+            nothing = [CleanupPlan(topic.name, (), (), (), {}) for topic in emptied]
+            return [*(one.plan(settings) for one in cleaners), *nothing]
+        plans = [one.plan(settings) for one in self._cleaners()]
+        return [*plans, *(self._plan_purge(topic) for topic in self._expired(self.deleted()))]
 
     def deleted(self) -> list[Topic]:
         """The deleted topics whose tables are still there, in the order of their deletions.
@@ -834,7 +840,11 @@ class ColdLog:
 
         return PurgedTopic(place, self._opened(place).purge())
 
-    def _vacuumed(self, untiered: Topic) -> CleanupReport:
+    def _switched_off(self, names: Collection[str]) -> list[Topic]:
+        """Those that are archived no more, and have a table."""
+        return [topic for topic in self._archived.catalogue().untiered if topic.name in names]
+
+    def _vacuumed(self, untiered: Topic) -> CleanupReport | None:
         from .cleanup.cleanup import vacuumed
 
         return vacuumed(untiered, self._opened_once(untiered))
@@ -867,8 +877,19 @@ class ColdLog:
         found = self._topics(topics)
         return found if topics is not None else [t for t in found if t.config.tiered]
 
-    def _cleaners(self, topics: str | Iterable[str] | None) -> list[Cleanup]:
-        return [self._cleaner(topic) for topic in self._tiered(topics)]
+    def _cleaners(self) -> list[Cleanup]:
+        return [self._cleaner(topic) for topic in self._tiered(None)]
+
+    def _named_cleaners(self, topics: str | Iterable[str]) -> tuple[list[Cleanup], list[Topic]]:
+        """The cleanups of topics, and those of them of which no more than files are left.
+
+        Raises:
+            InvalidArgumentError: one was never archived.
+        """
+        names = [topics] if isinstance(topics, str) else list(topics)
+        emptied = {topic.name: topic for topic in self._switched_off(names)}
+        cleaners = [self._cleaner(self.topics.get(name)) for name in names if name not in emptied]
+        return cleaners, list(emptied.values())
 
     def _cleaner(self, topic: Topic) -> Cleanup:
         from .cleanup.cleanup import Cleanup
@@ -902,7 +923,7 @@ class ColdLog:
         if table is None:
             raise InvalidArgumentError(
                 f"topic {topic.name!r} has no cold tier (remote.storage.enable=false): there is "
-                "nothing to archive it to and nothing to clean up; its hot tier forgets by itself",
+                "nothing to archive it to, and its hot tier forgets by itself",
                 topic=topic.name,
             )
         return table

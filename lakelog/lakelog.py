@@ -20,7 +20,7 @@ from .back_off import PATIENCE_S
 from .catalog_names import NamesInCatalog
 from .cleanup.steps import STEPS
 from .clock import Clock
-from .cold.table import ColdTable
+from .cold.table import NO_TABLE, ColdTable
 from .cold_log import ColdLog
 from .cold_mirror import ColdMirror, may_have_table
 from .config import QUOTA_COLD_BYTES
@@ -530,18 +530,25 @@ class Lakelog(ColdLog):
             CleanupFailedError: something failed (a damaged file, a table that contradicts itself);
                 the rest was done, and `reports` is in the error.
         """
-        from .cleanup.cleanup import clean_all
+        from .cleanup.cleanup import Removal, clean_all
 
-        chosen = self._cleaners(topics)
+        removals: Iterable[Removal]
         if topics is None:
+            chosen, removals = self._cleaners(), self._removals()
             for topic in self.topics.list():
                 self._retain(topic)
-        removals = self._removals() if topics is None else ()
+        else:
+            chosen, emptied = self._named_cleaners(topics)
+            removals = [Removal(topic, self._vacuumed, "empty") for topic in emptied]
         self._group_keeper.attend()
         try:
-            return clean_all(chosen, steps, self._forget, removals=removals)
+            return clean_all(
+                chosen, steps, self._forget, removals=removals, tell=self._tell_cleaned
+            )
         finally:
             self._tell_cold_bytes()
+            if topics is None:
+                self._forget_counts()
 
     def status(self, topics: str | Iterable[str] | None = None) -> Status:
         """Where every partition stands, and how the hot tier is doing.
@@ -955,6 +962,22 @@ class Lakelog(ColdLog):
 
         return Tenants(self.hot.connections, place, self.hot.now_ms, opened)
 
+    def _tell_cleaned(self, topic: Topic, report: CleanupReport) -> None:
+        """Have whoever watches the log, from whatever process, know what a cleanup counted."""
+        from .operate.metrics import cleaned
+
+        try:
+            cleaned.tell(self.hot.cleanups(), topic, report)
+        except LakelogError as error:
+            logger.warning("what the cleanup of %s counted is not told: %s", topic.name, error)
+
+    def _forget_counts(self) -> None:
+        """Of topics that are gone."""
+        try:
+            self.hot.cleanups().retain(topic.topic_id for topic in self.topics.list())
+        except LakelogError as error:
+            logger.debug("what cleanups of deleted topics counted is kept: %s", error)
+
     def _tell_cold_bytes(self) -> None:
         """Have archivers that keep to a quota of cold bytes know what a cleanup freed."""
         try:
@@ -1136,19 +1159,29 @@ class Lakelog(ColdLog):
         yield from self._expiries(kept)
         for topic in self.topics.list():
             if not topic.config.tiered:
-                yield Removal(topic, self._untiered, "empty")
+                yield Removal(topic, self._vacuumed, "empty")
         if self._lists_cold:
             found = self._cold_beside(kept)
             yield from self._expiries(found.deleted)
             yield from self._leftovers(found)
 
-    def _untiered(self, topic: Topic) -> CleanupReport:
+    def _switched_off(self, names: Collection[str]) -> list[Topic]:
+        root = self._place.cold
+        return [
+            topic
+            for topic in map(self.topics.get, names)
+            if root is not None
+            and not topic.config.tiered
+            and may_have_table(topic, root)
+            and self._opened_once(topic).snapshot().version != NO_TABLE
+        ]
+
+    def _vacuumed(self, untiered: Topic) -> CleanupReport | None:
         """Have the table of a topic that is archived no more hold nothing, if it has one."""
         from .cleanup.cleanup import vacuumed
-        from .cleanup.report import CleanupReport
 
-        table = self._mirror.untier(topic)
-        return CleanupReport(topic.name) if table is None else vacuumed(topic, table)
+        table = self._mirror.untier(untiered)
+        return None if table is None else vacuumed(untiered, table)
 
     def _reported(self, report: ArchiveReport) -> None:
         """Have its table shown by the catalog."""

@@ -13,6 +13,7 @@ import pytest
 
 from lakelog import Lakelog
 from lakelog.errors import (
+    InvalidArgumentError,
     InvalidConfigError,
     OffsetOutOfRangeError,
     PolicyViolationError,
@@ -256,7 +257,18 @@ def test_what_only_the_table_holds_is_deleted(archived: Lakelog, tmp_path: Path)
     assert offsets(archived) == list(range(40, 60))
 
 
-def test_its_files_go_with_cleanup(lake: Lakelog, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "cleaned",
+    [
+        pytest.param(lambda lake: lake.cleanup(), id="all"),
+        pytest.param(lambda lake: lake.cleanup("orders"), id="named"),
+        pytest.param(lambda lake: lake.archived.cleanup(), id="all without Redis"),
+        pytest.param(lambda lake: lake.archived.cleanup("orders"), id="named without Redis"),
+    ],
+)
+def test_its_files_go_with_cleanup(
+    lake: Lakelog, tmp_path: Path, cleaned: Callable[[Lakelog], list[Any]]
+) -> None:
     create(lake, **{"file.delete.delay.ms": 0})
     send(lake, 40)
     lake.archive()
@@ -267,10 +279,24 @@ def test_its_files_go_with_cleanup(lake: Lakelog, tmp_path: Path) -> None:
     past_s = time.time() - 3600
     for name in names:
         os.utime(name, (past_s, past_s))
-    (report,) = [one for one in lake.cleanup() if one.topic == "orders"]
-    assert report.vacuumed is not None
-    assert report.vacuumed.files == len(names)
+    (report,) = cleaned(lake)
+    assert (report.topic, len(names)) == ("orders", report.vacuumed.files)
     assert list((tmp_path / "cold").rglob("*.parquet")) == []
+    (again,) = cleaned(lake)
+    assert str(again) == "orders: nothing to clean up"
+
+
+def test_it_can_be_named_beside_topics_that_are_archived(archived: Lakelog) -> None:
+    archived.topics.create("others", 1)
+    archived.topics.create("hot", 1, {"remote.storage.enable": False})
+    archived.topics.alter("orders", OFF)
+    names = ["orders", "others"]
+    assert sorted(one.topic for one in archived.cleanup(names)) == names
+    assert sorted(plan.topic for plan in archived.cleanup_plan(names)) == names
+    assert not any(archived.cleanup_plan("orders"))
+    for forget in archived.cleanup, archived.cleanup_plan:
+        with pytest.raises(InvalidArgumentError, match="hot"):  # it never was archived
+            forget(["hot", "orders"])
 
 
 def test_a_switch_that_was_cut_short_is_finished_by_cleanup(archived: Lakelog) -> None:
@@ -286,7 +312,9 @@ def test_a_switch_that_was_cut_short_is_finished_by_cleanup(archived: Lakelog) -
         archived.topics.alter("orders", OFF)
     assert offsets(archived) == list(range(40, 55))
     assert table.snapshot().files.columns.num_rows
-    archived.cleanup()
+    archived.cleanup_plan("orders")
+    assert table.snapshot().files.columns.num_rows
+    archived.cleanup("orders")
     assert not table.snapshot().files.columns.num_rows
 
 

@@ -38,6 +38,7 @@ from ..offsets import HotSegments
 from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
 from .compaction import PartitionCompacted, compact, partition_of
+from .figures import figures_of
 from .optimize import optimize_change, plan_optimize, size_bytes
 from .plan import CleanupPlan, cleanables, plan_cleanup
 from .report import CleanupReport, Failure, LeftToCatalog, PartitionOptimized
@@ -142,7 +143,7 @@ class Removal(Struct, frozen=True):
     """What goes of a topic that is not cleaned up: it is deleted, or archived no more."""
 
     topic: Topic
-    run: Callable[[Topic], CleanupReport]
+    run: Callable[[Topic], CleanupReport | None]  # None: there is nothing that could go
     step: str = "purge"
 
 
@@ -159,6 +160,7 @@ def clean_all(
     after: Callable[[Topic, CleanupReport], Mapping[int, OffsetRange]] | None = None,
     broken: Iterable[Untold] = (),
     removals: Iterable[Removal] = (),
+    tell: Callable[[Topic, CleanupReport], None] = lambda topic, report: None,
 ) -> list[CleanupReport]:
     """Runs the cleanups one after the other, and returns a report for each.
 
@@ -167,6 +169,7 @@ def clean_all(
             there, by partition.
         broken: tables whose topic could not be told; they count as failures in any case.
         removals: what else goes, with ``vacuum``.
+        tell: called with what came of each cleanup.
 
     Raises:
         CleanupFailedError: something failed; the rest was done, and its reports are in the error.
@@ -185,15 +188,16 @@ def clean_all(
         except LakelogError as error:
             report = CleanupReport(topic.name, failures=(Failure("cleanup", None, error),))
             _count(report)
+        tell(cleanup.topic, report)
         reports.append(report)
     for removal in removals if "vacuum" in steps else ():
         try:
-            report = removal.run(removal.topic)
-            if report or removal.step == "purge":
-                reports.append(report)
+            removed = removal.run(removal.topic)
         except LakelogError as error:
             failure = Failure(removal.step, None, error)
-            reports.append(CleanupReport(removal.topic.name, failures=(failure,)))
+            removed = CleanupReport(removal.topic.name, failures=(failure,))
+        if removed is not None:
+            reports.append(removed)
     failures = [failure for report in reports for failure in report.failures]
     if failures:
         more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
@@ -206,17 +210,12 @@ def clean_all(
 
 
 def _count(report: CleanupReport) -> None:
-    topic = report.topic
-    COUNTS.add(m.CLEANER_RUNS, 1, topic)
-    COUNTS.add(m.CLEANER_FAILURES, len(report.failures), topic)
-    failed = {failure.topic_partition for failure in report.failures}
-    COUNTS.set(m.CLEANER_FAILED, len(failed), topic)
-    COUNTS.observe(m.CLEANER_SECONDS, report.seconds)
-    if report.compacted:
-        read = sum(one.bytes_read for one in report.compacted)
-        kept = sum(one.bytes_kept for one in report.compacted)
-        COUNTS.set(m.RECOPY_RATIO, kept / read if read else 0.0, topic)
-        COUNTS.set(m.MAX_CLEAN_SECONDS, max(one.seconds for one in report.compacted), topic)
+    figures = figures_of(report)
+    for metric, amount in figures.more.items():
+        COUNTS.add(metric, amount, report.topic)
+    for metric, value in figures.now.items():
+        COUNTS.set(metric, value, report.topic)
+    COUNTS.observe(m.CLEANER_SECONDS, figures.seconds)
 
 
 class _Subject(Struct, eq=False):

@@ -46,6 +46,7 @@ from .append_transaction import AppendTransaction
 from .archived_into import ArchivedIntoRegister, OpenedTable, check_own
 from .arrivals import Arrival, Arrivals
 from .beats import Beats
+from .cleanups import Cleanups
 from .clock_skew import time_ms
 from .cold_quota import ColdQuota
 from .connection import (
@@ -460,6 +461,10 @@ class HotLog:
     def beats(self) -> Beats:
         """What live archivers say of themselves."""
         return Beats(self._servers, self._keys)
+
+    def cleanups(self) -> Cleanups:
+        """What cleanups have counted."""
+        return Cleanups(self._servers, self._keys)
 
     def offsets(
         self,

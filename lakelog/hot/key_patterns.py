@@ -37,6 +37,10 @@ class KeyPatterns:
         return _literal(self._keys.archivers)
 
     @property
+    def cleanups(self) -> str:
+        return _literal(self._keys.cleanups)
+
+    @property
     def groups(self) -> str:
         """The list of groups, shared by all of them."""
         return _literal(self._keys.groups)

@@ -19,6 +19,7 @@
 | ``{<group>}:{kind}`` | | what belongs to it, of each kind that has something |
 | ``{keyspace}:share_groups`` | hash | [group id, topic, partition] of what lies in ``:shares`` |
 | ``{keyspace}:archivers`` | hash | archiver id → how it is doing, see `beats` |
+| ``{keyspace}:cleanups`` | hash | what cleanups have counted, see `cleanups` |
 | ``{keyspace}:resume:{n}`` | string | a server's lock while a planned stop ends |
 | ``{keyspace}:naming:{topic_id}`` | string | a lock while a topic gets its names in a catalog |
 | ``{keyspace}:naming:_lakelog_status`` | string | the same for the table of job runs |
@@ -148,6 +149,10 @@ class Keys(Struct, frozen=True):
     @property
     def archivers(self) -> str:
         return f"{self.keyspace}:archivers"
+
+    @property
+    def cleanups(self) -> str:
+        return f"{self.keyspace}:cleanups"
 
     @property
     def share_groups(self) -> str:

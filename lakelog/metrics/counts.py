@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from .metric import Histogram, Kind, Measured, Metric
 from .of_process import OF_PROCESS
@@ -61,6 +61,11 @@ class Counts:
                 for metric, found in self._buckets.items()
             }
         return [_measured(one, values, histograms) for one in self._metrics]
+
+    def beside(self, told: Sequence[Measured]) -> list[Measured]:
+        """What a log tells, and what was counted here of that which it tells nothing of."""
+        known = {one.metric for one in told}
+        return [*told, *(one for one in self.measured() if one.metric not in known)]
 
 
 def _measured(

@@ -125,3 +125,35 @@ def test_what_makes_no_sense_is_refused(log, where, capsys):
     assert "takes no --output" in json_form
     assert "'nowhere' is no place to listen" in address
     assert "where is the log?" in log_place
+
+
+def test_the_exporter_tells_what_cleanups_of_other_processes_counted(
+    log: Lakelog, where: list[str], listening: Callable[..., tuple[subprocess.Popen[str], str]]
+) -> None:
+    compacted = {"cleanup.policy": "compact", "internal.segment.bytes": 200}
+    log.topics.create("prices", 1, compacted)
+    with log.producer() as producer:
+        for _ in range(8):
+            producer.send("prices", b"v" * 50, key=b"k").result()
+    log.archive()
+    command = [sys.executable, "-m", "lakelog", *where, "cleanup", "run"]
+    for _ in range(2):
+        subprocess.run(command, check=True, capture_output=True)
+    _, url = listening(*where)
+    with urllib.request.urlopen(url) as answer:
+        exposed = answer.read().decode()
+    found = {
+        (one.name, one.labels.get("topic", "")): one.value
+        for family in text_string_to_metric_families(exposed)
+        for one in family.samples
+        if one.name.startswith("lakelog_cleaner_") and "bucket" not in one.name
+    }
+    assert found["lakelog_cleaner_runs_total", "prices"] == 2
+    assert found["lakelog_cleaner_runs_total", "t"] == 2
+    assert found["lakelog_cleaner_failures_total", "prices"] == 0
+    assert found["lakelog_cleaner_failed_partitions", "prices"] == 0
+    assert 0 < found["lakelog_cleaner_recopy_ratio", "prices"] < 1
+    assert found["lakelog_cleaner_max_clean_seconds", "prices"] > 0
+    assert ("lakelog_cleaner_recopy_ratio", "t") not in found
+    assert found["lakelog_cleaner_seconds_count", ""] == 4
+    assert found["lakelog_cleaner_seconds_sum", ""] > 0

@@ -80,7 +80,8 @@ def redis_rules(
         keys += _all(patterns.everything())
     elif role is Role.ARCHIVER:
         commands += [*_READING, *_ARCHIVING]
-        keys += _all([patterns.topics, patterns.quotas, patterns.archivers, *partitions])
+        keys += _all([patterns.topics, patterns.quotas, patterns.archivers, patterns.cleanups])
+        keys += _all(partitions)
         keys += _all([patterns.groups, patterns.groups_recorded, patterns.share_groups, *of_groups])
         keys += _all([patterns.resume_locks, patterns.naming_locks])
     elif role is Role.PRODUCER:

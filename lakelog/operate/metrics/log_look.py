@@ -24,6 +24,7 @@ from ...record import TopicPartition
 from ...topic import Topic
 from ..group_lag import GroupOffset
 from ..throttled import high_water_marks, throttle_ms
+from . import cleaned
 from .cold_figures import ColdFigures, KnownFigures
 from .cold_looks import ColdLooks, Found
 
@@ -90,7 +91,8 @@ class LogLook:
         if self._hot is not None:
             found.add(m.UP, (), 1)
         found.add(m.LOOK_SECONDS, (), time.monotonic() - started_s)
-        return found.measured()
+        cleanups = [] if self._hot is None else cleaned.told(self._hot.cleanups(), topics)
+        return [*found.measured(), *cleanups]
 
     def _hot_offsets(
         self, hot: HotLog, topics: Sequence[Topic], found: _Found

@@ -74,7 +74,7 @@ class Scrapes:
             found = self._down("TimeoutError", f"no answer within {self._within_s:g} s")
         except Exception as error:
             found = self._down(type(error).__name__, str(error))
-        return [*found, *COUNTS.measured()]
+        return COUNTS.beside(found)
 
     def _look_once(self) -> list[Measured]:
         return self._look(min(COLD_WITHIN_S, self._within_s / 2))

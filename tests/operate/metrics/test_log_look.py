@@ -7,12 +7,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import redis
 from deltalake import DeltaTable
 
 from lakelog.cold.table import ColdTable
-from lakelog.errors import HotTierUnavailableError, UnknownTopicOrPartitionError
+from lakelog.errors import CleanupFailedError, HotTierUnavailableError, UnknownTopicOrPartitionError
+from lakelog.hot.key_patterns import KeyPatterns
 from lakelog.lakelog import Lakelog
 from lakelog.metrics.every import METRICS
+from lakelog.operate.acl.redis_rules import redis_rules
+from lakelog.operate.acl.role import Role
 from lakelog.operate.metrics import cold_looks
 from lakelog.operate.metrics.log_look import LogLook
 from lakelog.operate.metrics.table import METRICS_SCHEMA, metrics_table
@@ -143,6 +147,50 @@ def test_a_compacted_topic_tells_how_dirty_it_is(log, append, value_of):
     assert value_of("lakelog_cleaner_dirty_ratio") == 1  # of t alone
     log.cleanup()
     assert value_of("lakelog_cleaner_dirty_ratio") == 0
+
+
+def test_a_cleanup_that_failed_is_told_and_a_topic_that_is_gone_forgotten(
+    log, append, value_of, tmp_path
+):
+    compacted = {**TINY_SEGMENTS, "cleanup.policy": "compact"}
+    for name in ("gone", "t"):
+        log.topics.create(name, 1, compacted)
+    with log.producer() as producer:
+        for _ in range(4):
+            producer.send("t", b"v" * 50, key=b"k").result()
+    log.archive()
+    log.cleanup("gone")
+    assert value_of("lakelog_cleaner_runs_total", topic="gone") == 1
+    log.topics.delete("gone")
+    (first, *_) = sorted((tmp_path / "cold" / "t").rglob("archive-*.parquet"))
+    first.unlink()
+
+    with pytest.raises(CleanupFailedError):
+        log.cleanup()
+
+    assert value_of("lakelog_cleaner_runs_total", topic="t") == 1
+    assert value_of("lakelog_cleaner_failures_total", topic="t") >= 1
+    assert value_of("lakelog_cleaner_failed_partitions", topic="t") == 1
+    assert value_of("lakelog_cleaner_runs_total", topic="gone") is None
+    assert list(log.hot.cleanups().read()) == [str(log.topics.get("t").topic_id)]
+
+
+def test_who_may_not_read_what_cleanups_counted_cleans_up_and_is_told_the_rest(
+    log, redis_url, tmp_path
+):
+    log.topics.create("t", 1)
+    log.cleanup()
+    rules = redis_rules(Role.ARCHIVER, KeyPatterns("lakelog"), ["*"], ["*"], loads_scripts=False)
+    rights = [rule for rule in rules if "cleanups" not in rule]
+    assert len(rights) == len(rules) - 1
+    with redis.Redis.from_url(redis_url) as client:
+        client.execute_command("ACL", "SETUSER", "older", ">secret", *rights)
+    url = redis_url.replace("redis://", "redis://older:secret@")
+    with Lakelog.connect(url, tmp_path / "cold", engine="inline") as older:
+        older.cleanup()
+        found = {row["metric"]: row["value"] for row in older.metrics().to_pylist()}
+    assert found["lakelog_up"] == 1
+    assert found["lakelog_log_end_offset"] == 0
 
 
 def test_a_topic_that_fails_hides_no_other(log, append, value_of, tmp_path):
