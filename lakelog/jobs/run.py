@@ -215,6 +215,8 @@ class JobRun:
         interval_s = self._rows_interval_s if stand_after is None else 0.0
         record = RunRecord(lambda: self._table, self.key, self._run, interval_s=interval_s)
         with record:
+            if self._is_repeatable:  # a repeat must know that there was this try, however short
+                record.write(record.rows(RUNNING, duration_s=0.0))
             try:
                 reports = work(started_s)
                 standing = (stand_after or self._checked_standing)()

@@ -90,11 +90,19 @@ class RunRecord:
         """Since it began."""
         return time.monotonic() - self._began_s
 
-    def rows(self, result: str, error: str | None = None) -> pa.Table:
-        """The one row that tells of the run alone."""
+    def rows(
+        self, result: str, error: str | None = None, *, duration_s: float | None = None
+    ) -> pa.Table:
+        """The one row that tells of the run alone.
+
+        Args:
+            duration_s: since the run began; default: until now. 0: it begins.
+        """
+        if duration_s is None:
+            duration_s = self.duration_s
         standing = Standing((), None, time.time_ns() // 1_000_000)
         return status_rows(
-            self.key, standing, {}, self.duration_s, error=error, run=self.run, result=result
+            self.key, standing, {}, duration_s, error=error, run=self.run, result=result
         )
 
     def end(

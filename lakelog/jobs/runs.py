@@ -98,7 +98,9 @@ def _attempts(rows: Sequence[dict[str, Any]]) -> Iterator[Sequence[dict[str, Any
     """
     begun = 0
     for at, row in enumerate(rows):
-        if at and (row["duration_ms"] or 0) < (rows[at - 1]["duration_ms"] or 0):
+        lasted_ms = row["duration_ms"] or 0
+        begins = not lasted_ms and row["partition"] is None and _result_of(row) == RUNNING
+        if at and (begins or lasted_ms < (rows[at - 1]["duration_ms"] or 0)):
             yield rows[begun:at]
             begun = at
         if _result_of(row) == DONE:

@@ -18,7 +18,7 @@ from lakelog.errors import (
     LakelogError,
     MissingFileError,
 )
-from lakelog.jobs import JobRun, add_readings, standing, status_history
+from lakelog.jobs import JobRun, add_readings, run_history, standing, status_history
 from lakelog.operate import status
 from lakelog.operate.metrics.cold_looks import ColdLooks
 from lakelog.testing.servers import RedisServer
@@ -93,6 +93,9 @@ def test_a_run_that_was_killed_is_done_again_and_nothing_is_doubled(
         with failpoints.armed(step, killed), pytest.raises(Killed):
             run()
         assert run() == run()
+    # What a run did that was killed before its rows is not known; it is not nothing.
+    known = None if step == "jobs.before_rows" else 80
+    assert [(one.result, one.records) for one in run_history(log)] == [("done", known)] * 2
     assert [part["archived_end"] for part in standing(log)["partitions"]] == [30, 50]
     found = log.log(TOPIC)
     assert sum(found.read(number, 0).to_arrow().num_rows for number in (0, 1)) == 80
