@@ -1,11 +1,15 @@
 -- Puts a deleted topic's definition back. KEYS: topics. ARGV: name, topic_id, its config version then.
 -- Returns {'OK'} when it is there, {'EXISTS'} when another topic has the name, {'PURGED'} when it is
--- being removed for good, {'MISSING'} when nothing is kept of it, {'QUOTA', topics there are, limit}.
+-- being removed for good, {'TENANT'} when a tenant has the name, {'MISSING'} when nothing is kept of it,
+-- {'QUOTA', topics there are, limit}.
 
 local topics = KEYS[1]
 local current = redis.call('HGET', topics, ARGV[1])
 if current then
   return { cjson.decode(current).topic_id == ARGV[2] and 'OK' or 'EXISTS' } -- it is back already
+end
+if redis.call('HEXISTS', topics, '#tenant:' .. ARGV[1]) == 1 then
+  return { 'TENANT' } -- see registry.lua
 end
 local kept = redis.call('HGET', topics, '#deleted:' .. ARGV[2])
 if not kept then

@@ -74,6 +74,7 @@ from .keys import (
     DELETIONS_FIELD,
     KEYSPACE_ID_FIELD,
     PURGED_MS_FIELDS,
+    TENANT_FIELDS,
     Keys,
 )
 
@@ -85,6 +86,9 @@ TIERED = "remote.storage.enable"
 
 #: What is kept for longer has no expiry: Redis counts one from its own epoch.
 MAX_EXPIRY_MS = 10 * 365 * DAY_MS
+
+
+_DELETE_TENANT = "Delete the tenant first; until then the topic is kept as it was deleted"
 
 
 class Copies(Protocol):
@@ -243,11 +247,7 @@ class TopicRegistry:
         if answer[0] == b"QUOTA":
             raise self._too_many(name, answer)
         if answer[0] == b"TENANT":
-            raise InvalidTopicError(
-                f"{name!r} cannot be a topic of keyspace {self._keys.keyspace!r}: a tenant has the "
-                "name, and its tables lie where the topic's would. Choose another name",
-                topic=name,
-            )
+            raise self._tenants_name(name, "Choose another name")
         if answer[0] != b"OK":
             if if_not_exists:  # somebody else made it meanwhile
                 return self.get(name)
@@ -553,6 +553,7 @@ class TopicRegistry:
         Raises:
             TopicExistsError: there is another topic of that name.
             TopicPurgedError: it is being removed for good, or was.
+            InvalidTopicError: a tenant has the name by now.
             QuotaExceededError: the keyspace may have no more topics.
         """
         self._finish_earlier(topic.name)  # so that what came half aside comes back whole
@@ -562,6 +563,8 @@ class TopicRegistry:
             raise _name_taken(topic)
         if answer[0] == b"PURGED":
             raise purged(topic)
+        if answer[0] == b"TENANT":
+            raise self._tenants_name(topic.name, _DELETE_TENANT)
         if answer[0] == b"QUOTA":
             raise self._too_many(topic.name, answer)
         if answer[0] == b"MISSING":
@@ -573,12 +576,19 @@ class TopicRegistry:
 
         Raises:
             TopicExistsError: there is another topic of its name.
+            InvalidTopicError: a tenant has the name.
         """
         found = self._definition(topic.name)
         if found is not None and found[0].topic_id != topic.topic_id:
             raise _name_taken(topic)
-        field = f"{PURGED_MS_FIELDS}{topic.topic_id}"
-        return not self._server().call(("HEXISTS", self._keys.topics, field))[0]
+        topics = self._keys.topics
+        is_purged, is_tenants = self._server().call(
+            ("HEXISTS", topics, f"{PURGED_MS_FIELDS}{topic.topic_id}"),
+            ("HEXISTS", topics, f"{TENANT_FIELDS}{topic.name}"),
+        )
+        if is_tenants and found is None:
+            raise self._tenants_name(topic.name, _DELETE_TENANT)
+        return not is_purged
 
     def has_kept(self, topic: Topic) -> bool:
         """Whether the hot records of a deleted topic are still there, of all partitions."""
@@ -629,6 +639,7 @@ class TopicRegistry:
         Raises:
             TopicExistsError: there is another topic of that name.
             KeyspaceInUseError: the keyspace is another one, which has topics of its own.
+            InvalidTopicError: a tenant has the name.
             QuotaExceededError: it is one topic too many.
         """
         given = KeyspaceDefaults(topic.keyspace_defaults, topic.defaults_version)
@@ -649,6 +660,8 @@ class TopicRegistry:
                 "lost one cannot come back beside it. Delete it first, with its records",
                 topic=topic.name,
             )
+        if answer[0] == b"TENANT":
+            raise self._tenants_name(topic.name, _DELETE_TENANT)
         if answer[0] == b"QUOTA":
             raise self._too_many(topic.name, answer)
         if answer[0] == b"IN_USE":
@@ -661,6 +674,13 @@ class TopicRegistry:
                 keyspace=self._keys.keyspace,
             )
         return self._made_again(self.get(topic.name), ends)
+
+    def _tenants_name(self, name: str, do: str) -> InvalidTopicError:
+        return InvalidTopicError(
+            f"{name!r} cannot be a topic of keyspace {self._keys.keyspace!r}: a tenant has the "
+            f"name, and its tables lie where the topic's would. {do}",
+            topic=name,
+        )
 
     def _made_again(self, topic: Topic, ends: Mapping[int, Ends]) -> Topic:
         """The topic, with its partitions, whose definition is back."""

@@ -2,7 +2,8 @@
 -- definition as JSON, keyspace_id, the keyspace's defaults as JSON or '', generation, config version
 -- that the table says, '1' where it is one topic more (not one that was there before).
 -- Returns {'OK'} when it is there, {'EXISTS'} when another topic has the name, {'IN_USE', names…} when
--- the keyspace is another one with topics of its own, {'QUOTA', topics there are, limit}.
+-- the keyspace is another one with topics of its own, {'TENANT'} when a tenant has the name,
+-- {'QUOTA', topics there are, limit}.
 --
 -- The config version becomes larger than the table's, so that the next change reaches the table.
 
@@ -10,6 +11,9 @@ local topics = KEYS[1]
 local current = redis.call('HGET', topics, ARGV[1])
 if current then
   return { cjson.decode(current).topic_id == ARGV[2] and 'OK' or 'EXISTS' }
+end
+if redis.call('HEXISTS', topics, '#tenant:' .. ARGV[1]) == 1 then
+  return { 'TENANT' } -- see registry.lua
 end
 local keyspace_id = redis.call('HGET', topics, '#keyspace_id')
 if keyspace_id and keyspace_id ~= ARGV[4] then

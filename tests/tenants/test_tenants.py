@@ -13,6 +13,7 @@ from lakelog.errors import (
     InvalidConfigError,
     InvalidTopicError,
     QuotaExceededError,
+    RestoreFailedError,
     TenantExistsError,
     TenantNotEmptyError,
     TopicExistsError,
@@ -111,6 +112,39 @@ def test_names_are_told_apart_everywhere(place):
     with pytest.raises(InvalidConfigError, match="no quota; there are hot"):
         lake.tenants.create("b", {"log.retention.ms": 5})
     assert [tenant.name for tenant in lake.tenants.list()] == ["acme"]
+
+
+def test_a_deleted_topic_does_not_come_back_into_a_tenants_folder(place):
+    """It came back, and its table lay among the tenant's."""
+    lake = place.as_()
+    lake.topics.create("acme", 1, KEPT)
+    with lake.producer() as producer:
+        producer.send("acme", "parent's")
+    lake.archive("acme")
+    lake.topics.delete("acme")
+    lake.tenants.create("acme")
+    with pytest.raises(InvalidTopicError, match="Delete the tenant first"):
+        lake.undelete("acme")
+    assert [topic.name for topic in lake.deleted()] == ["acme"]  # nothing was changed
+    assert lake.topics.list() == []
+    lake.tenants.delete("acme")
+    lake.undelete("acme")
+    assert [record.value for record in lake.log("acme").read(0).records()] == [b"parent's"]
+
+
+def test_a_lost_topic_is_not_restored_into_a_tenants_folder(place):
+    lake = place.as_()
+    lake.topics.create("acme", 1, KEPT)
+    with lake.producer() as producer:
+        producer.send("acme", "parent's")
+    lake.archive("acme")
+    (server,) = lake.hot.connections.all()
+    server.call(("FLUSHALL",))
+    again = place.as_()
+    again.tenants.create("acme")
+    with pytest.raises(RestoreFailedError, match="a tenant has the"):
+        again.restore()
+    assert again.topics.list() == []
 
 
 def test_a_tenant_has_quotas_and_defaults_of_its_own(place):
