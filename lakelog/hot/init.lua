@@ -2,7 +2,7 @@
 -- ARGV: topic_id, generation, config_version, settings, now_ms or '', run ids (comma separated),
 -- where the offsets end that a tiered partition may give out at first, where the log goes on and where
 -- it starts (0 and 0, but of a partition that is restored from its table, or that is untiered now), 1 if
--- this Redis may have lost it.
+-- this Redis may have lost it, gaps below where it goes on ('' if there are none).
 -- KEYS: those of the partition, then those under which delete.lua kept them: they come back.
 -- Repeating it changes nothing.
 --
@@ -61,6 +61,9 @@ if not is_new then
   if ARGV[10] == '1' then
     redis.call('HSET', state, 'lost_from', ARGV[8])
   end
+end
+if ARGV[11] ~= '' then
+  redis.call('HSET', state, 'quarantined', ARGV[11]) -- no entry says so
 end
 if parse_settings(ARGV[4]).tiered then
   redis.call('HSET', state, 'reserved_end', ARGV[7])

@@ -57,7 +57,7 @@ from ..errors import (
 from ..format_version import FORMAT_VERSION, USUAL_FORMAT, check_format, newer
 from ..json_text import parse_json
 from ..keyspace_defaults import BROKER_SETTINGS, KeyspaceDefaults
-from ..record import TimestampType, TopicPartition
+from ..record import OffsetRange, TimestampType, TopicPartition
 from ..secret_reference import check_secret_reference
 from ..topic import Topic, catalog_name, check_new_topic_name, check_topic_name
 from .allowance import Allowances
@@ -152,6 +152,7 @@ class Ends(Struct, frozen=True):
     archived_end: int
     reserved_end: int
     was_lost: bool = True  # False: it comes from elsewhere, and this Redis never had it
+    gaps: tuple[OffsetRange, ...] = ()  # offsets below that were skipped
 
 
 class TopicRegistry:
@@ -983,6 +984,7 @@ class TopicRegistry:
             0 if ends is None else max(ends.archived_end, ends.log_start),
             0 if ends is None else ends.log_start,
             "1" if ends is None or ends.was_lost else "",
+            "" if ends is None else ",".join(f"{one.start}-{one.end}" for one in ends.gaps),
         ]
         both = (*keys.lasting(), *keys.kept(topic.topic_id))
         answer = call_script(self._servers, "init", both, arguments)

@@ -92,15 +92,14 @@ def topic_rate(log: TopicLog) -> TopicRate:
         for row in segments(log)
         if row.end_offset > offsets[row.topic_partition.partition].log_start
     ]
+    # A segment that the log start cuts may give the times of deleted records.
+    whole = [
+        row for row in rows if row.base_offset >= offsets[row.topic_partition.partition].log_start
+    ]
     times = [
         *_sampled_times_ms(log),
-        *(row.max_timestamp_ms or -1 for row in rows),
-        # A segment that the log start cuts may give the time of a deleted record.
-        *(
-            row.first_timestamp_ms or -1
-            for row in rows
-            if row.base_offset >= offsets[row.topic_partition.partition].log_start
-        ),
+        *(row.first_timestamp_ms or -1 for row in whole),
+        *(row.max_timestamp_ms or -1 for row in whole),
     ]
     known = [time_ms for time_ms in times if time_ms >= 0]
     seconds = (max(known) - min(known)) / 1000 if known else 0.0
@@ -121,17 +120,18 @@ def topic_rate(log: TopicLog) -> TopicRate:
 
 
 def _sampled_times_ms(log: TopicLog) -> list[int]:
-    """The times of each partition's first record, the oldest if times grow, and of a sample."""
+    """The times of each partition's first and last record, and of a sample."""
     tiers = log.tiers(stored_values=True)  # to tell times takes no key
     sampled = sample(tiers, DEFAULT_SAMPLE_RECORDS, 0)
     times_us = sampled["timestamp"].cast(pa.int64()).to_pylist()
-    first = (
-        first_timestamp_ms(tiers, log.topic.partition(number), held.log_start)
+    edges = (
+        first_timestamp_ms(tiers, log.topic.partition(number), offset)
         for number, held in log.offsets().items()
+        for offset in (held.log_start, max(held.log_start, held.log_end - 1))
     )
     return [
         *(time_us // 1000 for time_us in times_us),
-        *(time_ms for time_ms in first if time_ms is not None),
+        *(time_ms for time_ms in edges if time_ms is not None),
     ]
 
 

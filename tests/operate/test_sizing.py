@@ -81,3 +81,23 @@ def test_a_topics_own_rate_counts_no_gap_and_asks_for_no_order(full) -> None:
 def test_a_topics_own_rate_counts_what_compaction_removed_but_not_what_was_deleted(full) -> None:
     full.log.raise_log_start(0, 200)
     assert topic_rate(full.log).records_per_second == pytest.approx(1000, rel=0.05)
+
+
+def test_a_rate_counts_no_time_of_deleted_records(redis_url: str, tmp_path: Path) -> None:
+    """A wrong clock's records were deleted, and their segment has others still."""
+    with Lakelog.connect(redis_url, tmp_path, engine="inline") as log:
+        log.topics.create(
+            "orders", 1, {"retention.ms": -1, "message.timestamp.after.max.ms": 2**60}
+        )
+        with log.producer() as producer:
+            for ahead_ms in (-(10**10), 10**13):
+                producer.send("orders", b"wrong", timestamp_ms=EPOCH_MS + ahead_ms)
+            for number in range(1001):
+                producer.send("orders", b"right", timestamp_ms=EPOCH_MS + number * 10)
+        for tier in ("hot", "both"):
+            if tier == "both":
+                log.archive("orders")
+            else:
+                log.log("orders").raise_log_start(0, 2)
+            rate = topic_rate(log.log("orders")).records_per_second
+            assert rate == pytest.approx(100, rel=0.01), tier

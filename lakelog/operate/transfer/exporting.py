@@ -17,6 +17,7 @@ from ...archive.plan import FlushLimit, plan
 from ...cold.by_path.path_table import PathTable
 from ...cold.by_path.segment_writer import WrittenFile, write_segment_file
 from ...cold.change import RowsOf
+from ...cold.offset_ranges import merged
 from ...cold.registers import ArchivedEnd, CleanedEnd, ErasedEnd, LogStart, Register, ReservedEnd
 from ...cold.schema import value_columns
 from ...cold.store.storage import Storage
@@ -31,7 +32,7 @@ from ...failpoints import failpoint
 from ...groups.recorded_offset import RecordedOffset
 from ...offsets import HotSegments
 from ...producer_calls import REMEMBERED_CALLS, ProducerCall
-from ...record import TopicPartition
+from ...record import OffsetRange, TopicPartition
 from ...topic import Topic
 from .copying import Copied, Tell, ToCopy
 from .manifest import DataFile, ExportedFile, ExportedPartition, ExportedTopic, Manifest
@@ -306,6 +307,7 @@ def _finished(
         tuple(held[path] for path in sorted(held) if path not in data),
         {number: of_one for number, of_one in seen.calls.items() if of_one},
         _of_topic(topic, seen),
+        {n: found for n in range(topic.partitions) if (found := _gaps(seen, n))},
     )
     writer.clear(folder, held)
     return exported
@@ -330,6 +332,15 @@ def _partition(seen: _Seen, number: int) -> ExportedPartition:
         seen.registers[ErasedEnd(number)],
         max(log_start, archived_end, hot_end),
     )
+
+
+def _gaps(seen: _Seen, number: int) -> Sequence[OffsetRange]:
+    """Those within what is archived; one behind that is told by the log's end."""
+    assert seen.registers is not None
+    start, end = seen.registers[LogStart(number)], seen.registers[ArchivedEnd(number)]
+    gaps = seen.hot[number].gaps if number in seen.hot else ()
+    clipped = (OffsetRange(max(start, one.start), min(end, one.end)) for one in gaps)
+    return merged(clipped)
 
 
 def _of_topic(topic: Topic, seen: _Seen) -> tuple[RecordedOffset, ...]:

@@ -224,6 +224,8 @@ class Importer:
                 n: replace(one, reserved_end=_goes_on(one), was_lost=False)
                 for n, one in ends.items()
             }
+        gaps = begun.exported.gaps
+        ends = {n: replace(one, gaps=tuple(gaps.get(n, ()))) for n, one in ends.items()}
         topic = self._in_redis(begun, ends, is_fresh=is_fresh)
         failpoint("import.after_topic")
         partitions = self._recovered(topic, begun, is_fresh=is_fresh)

@@ -30,7 +30,7 @@ from ...format_version import newer
 from ...groups.recorded_offset import GroupType, RecordedOffset
 from ...json_text import parse_json
 from ...producer_calls import ProducerCall
-from ...record import MAX_OFFSET, OffsetAndMetadata, TopicPartition
+from ...record import MAX_OFFSET, OffsetAndMetadata, OffsetRange, TopicPartition
 from ...topic import Topic
 
 MANIFEST = "manifest.json"
@@ -112,6 +112,8 @@ class ExportedTopic(Struct, frozen=True):
     beside: tuple[ExportedFile, ...]  # Delta's log, and what lies in quarantine
     calls: Mapping[int, Sequence[ProducerCall]]  # what producers had sent last, by partition
     groups: tuple[RecordedOffset, ...]  # what groups had committed
+    # Offsets that were skipped after an unclean stop, of what is archived, by partition.
+    gaps: Mapping[int, Sequence[OffsetRange]] = {}
 
     @property
     def folder(self) -> str:
@@ -219,6 +221,12 @@ def _topic_to_json(one: ExportedTopic) -> dict[str, Any]:
         "beside": [_file_to_json(file) for file in one.beside],
         "producers": {str(number): rows_of_calls(calls) for number, calls in one.calls.items()},
         "groups": [_offset_to_json(offset) for offset in one.groups],
+        # Left out where there are none, as by those who do not know of them.
+        **(
+            {"gaps": {str(n): [*map(list, of_one)] for n, of_one in one.gaps.items()}}
+            if one.gaps
+            else {}
+        ),
     }
 
 
@@ -257,7 +265,23 @@ def _topic_from_json(said: Mapping[str, Any]) -> ExportedTopic:
                 f"group {one.group_id!r} is at {offset} of {one.topic_partition}, which ends at "
                 f"{partitions[number].log_end}"
             )
-    return ExportedTopic(topic, partitions, files, beside, calls, groups)
+    gaps = {_number(key): _gaps(of_one) for key, of_one in _object(said.get("gaps", {})).items()}
+    if any(number >= topic.partitions for number in gaps):
+        raise ValueError(f"{topic.name} has gaps in partitions that it has not")
+    return ExportedTopic(topic, partitions, files, beside, calls, groups, gaps)
+
+
+def _gaps(said: Any) -> tuple[OffsetRange, ...]:
+    """Ascending, apart.
+
+    Raises:
+        ValueError: they are not.
+    """
+    gaps = [OffsetRange(*map(_whole, _list(one, 2))) for one in _list(said)]
+    edges = [edge for one in gaps for edge in one]
+    if sorted(set(edges)) != edges or any(edge > MAX_OFFSET for edge in edges):
+        raise ValueError(f"{gaps} are no gaps")
+    return tuple(gaps)
 
 
 def _file_to_json(file: ExportedFile) -> list[Any]:

@@ -19,6 +19,7 @@ from lakelog.errors import (
     InvalidArgumentError,
     TopicExistsError,
 )
+from lakelog.hot.keys import Keys
 from lakelog.operate.transfer import archive
 from lakelog.operate.transfer.exporting import Progress
 from lakelog.record import TopicPartition
@@ -238,14 +239,35 @@ def test_statistics_of_value_columns_come_along(
 def test_offsets_that_were_skipped_are_so_in_the_copy_and_nothing_was_lost(
     lake: Lakelog, other: Lakelog, tmp_path: Path
 ) -> None:
-    lake.archive("orders")
-    lake.log("orders").recover(0, ends(lake)[0] + 1)
-    lake.export(tmp_path / "export", "orders")
+    lake.archive("skips")
+    lake.log("skips").recover(0, ends(lake)[0] + 1)
+    lake.export(tmp_path / "export", "skips")
     other.import_topics(tmp_path / "export")
     assert ends(other) == ends(lake)
     (skipped,) = other.status().partitions[0].skipped
     assert not skipped.was_lost
     assert (skipped.start_offset, skipped.end_offset) == (
-        other.log("orders").offsets()[0].archived_end,
+        other.log("skips").offsets()[0].archived_end,
         ends(lake)[0],
     )
+
+
+def test_offsets_that_were_skipped_are_skipped_in_the_import_too(
+    lake: Lakelog, other: Lakelog, tmp_path: Path
+) -> None:
+    """They were holes that nobody had declared."""
+    lake.topics.create("skips", 1, {"retention.ms": -1, "local.retention.ms": 0})
+    send(lake, "skips", 0, 3)
+    lake.archive("skips")
+    state = Keys(lake.hot.keyspace).partition(TopicPartition("skips", 0)).state
+    lake.hot.connections.for_key(state).call(("HSET", state, "run_id", "another"))
+    send(lake, "skips", 3, 3)
+    lake.archive("skips")
+    (gap,) = lake.log("skips").offsets()[0].gaps
+
+    lake.export(tmp_path / "export", "skips")
+    other.import_topics(tmp_path / "export")
+
+    assert other.log("skips").offsets()[0].gaps == (gap,)
+    assert rows(other, "skips") == rows(lake, "skips")
+    assert other.check("skips").sound
