@@ -239,15 +239,15 @@ def test_statistics_of_value_columns_come_along(
 def test_offsets_that_were_skipped_are_so_in_the_copy_and_nothing_was_lost(
     lake: Lakelog, other: Lakelog, tmp_path: Path
 ) -> None:
-    lake.archive("skips")
-    lake.log("skips").recover(0, ends(lake)[0] + 1)
-    lake.export(tmp_path / "export", "skips")
+    lake.archive("orders")
+    lake.log("orders").recover(0, ends(lake)[0] + 1)
+    lake.export(tmp_path / "export", "orders")
     other.import_topics(tmp_path / "export")
     assert ends(other) == ends(lake)
     (skipped,) = other.status().partitions[0].skipped
     assert not skipped.was_lost
     assert (skipped.start_offset, skipped.end_offset) == (
-        other.log("skips").offsets()[0].archived_end,
+        other.log("orders").offsets()[0].archived_end,
         ends(lake)[0],
     )
 
