@@ -72,6 +72,8 @@ class Applied(Struct, frozen=True, eq=False):
     unparsed: Mapping[int, int] = field(default_factory=dict)
     #: Of rewrites that stood, but merge what the catalog alone may merge: they stay as they were.
     left: tuple[SegmentFile, ...] = ()
+    #: Files that it wrote, that no commit can name any more, and that could not be deleted.
+    undeleted: tuple[str, ...] = ()
 
 
 class Vacuumed(Struct, frozen=True):
@@ -261,10 +263,10 @@ class ColdTable(ColdRows, Protocol):
         If others committed since `planned_on`, the partitions whose registers did not move and
         whose removed files are all still there are committed anyway, with the same files. The other
         partitions are reported as superseded, and so are all of them if the change's
-        `config_version` is no longer the newest. A lost reply is settled by reading back. The
-        change's files that no commit names are left for `orphans`: nothing is deleted on a guess.
-        A rewrite reads all files that lie within its range; one that only merges may be left to the
-        catalog.
+        `config_version` is no longer the newest. A lost reply is settled by reading back. Files
+        that it wrote in vain are deleted at once, lest they outlive an erasure; where a commit may
+        still name them, they are left for `orphans`: nothing is deleted on a guess. A rewrite reads
+        all files that lie within its range; one that only merges may be left to the catalog.
 
         Raises:
             CommitConflictError: others kept committing; nothing of the change was committed.

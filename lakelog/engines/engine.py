@@ -33,7 +33,8 @@ class Engine(Protocol):
         """One result for each task, in any order.
 
         A task may run more than once (a retry, speculation), and its other results are dropped; the
-        function must be safe for that. Its exception is raised here as it was.
+        function must be safe for that. Its exception is raised here as it was, after the results
+        of the tasks that were done.
 
         Args:
             function: picklable, with everything it needs bound to it.
@@ -60,17 +61,23 @@ class InlineEngine:
         """As `map`, for who has said already why it runs here."""
         if len(tasks) < 2 or Work.sum(Work.of(tasks)).seconds < THREADS_S:
             return map(partial(_run, function), tasks)
-        return iter(_run_at_once(function, tasks))
+        return _run_at_once(function, tasks)
 
 
 _ASKED = Choice(INLINE, "as asked")
 
 
-def _run_at_once(function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
+def _run_at_once(function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
     """The results, in no order. Arrow does most of the work, and does it without Python's lock."""
     found: list[R] = []
-    each_at_once(tasks, lambda task: found.append(_run(function, task)), TASKS_AT_ONCE)
-    return found
+    failure: Exception | None = None
+    try:
+        each_at_once(tasks, lambda task: found.append(_run(function, task)), TASKS_AT_ONCE)
+    except Exception as error:
+        failure = error
+    yield from found
+    if failure is not None:
+        raise failure
 
 
 def _run(function: Callable[[T], R], task: T) -> R:

@@ -50,7 +50,7 @@ class SparkEngine:
         self._running: dict[str, Future[list[Row]]] = {}  # by the job's tag
 
     def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
-        """One result for each task, in their order; or the first error, after all have run.
+        """One result for each task, in their order; of failed ones the first error, at the end.
 
         Runs on: driver; ``function`` on executors. Without tasks there is no job. It starts when
         the first result is asked for. If the wait for it is interrupted, the job is cancelled.
@@ -65,10 +65,10 @@ class SparkEngine:
             return
         outcomes = self._outcomes(function, tasks)
         results = [pickle.loads(outcomes[number]) for number in range(len(tasks))]
+        yield from (result for result in results if not isinstance(result, Failure))
         for result in results:
             if isinstance(result, Failure):
                 result.throw()
-        yield from results
 
     def _outcomes(self, function: Callable[[T], R], tasks: Sequence[T]) -> dict[int, bytes]:
         from pyspark import cloudpickle

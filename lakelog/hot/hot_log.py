@@ -74,6 +74,7 @@ from .recovery import Recovery, Reserve
 from .registry import Copies, TopicRegistry
 from .segments_look import SegmentsLook
 from .server_info import ServerInfo, server_info
+from .stream_nodes import StreamNodes
 from .waker import Waker
 
 READ_STEP_BYTES = 8 * MIB
@@ -402,6 +403,35 @@ class HotLog:
         ranges = [(gap.start, gap.end - 1) for gap in seen.gaps if gap.end > seen.local_log_start]
         firsts = (self._first_entry(topic_partition, *ends) for ends in ranges)
         return any(entry and entry[1][0] != GAP_FIELD for entry in firsts)
+
+    def nodes(self, topic_partition: TopicPartition) -> StreamNodes | None:
+        """The nodes in which Redis keeps the entries; None: it does not tell.
+
+        Raises:
+            HotTierUnavailableError: Redis does not answer.
+        """
+        stream = self._keys.partition(topic_partition).stream
+        try:
+            reply = self._servers.for_key(stream).call(("XINFO", "STREAM", stream))[0]
+            if not isinstance(reply, dict):  # a flat list, in the older of redis-py's protocols
+                reply = dict(zip(reply[::2], reply[1::2], strict=True))
+            return StreamNodes.of(reply)
+        except HotTierUnavailableError:
+            raise
+        except (LakelogError, KeyError):  # no rights to it, no such command, or not these fields
+            return StreamNodes() if not self.holds_entries(topic_partition) else None
+
+    def end_of_first(self, topic_partition: TopicPartition, entries: int) -> int:
+        """The offset at which so many of the oldest entries end; 0: there are none.
+
+        Raises:
+            ForeignEntryError: the last of them is none of lakelog's.
+            HotTierUnavailableError, HotTierAccessError: Redis does not answer, or refuses us.
+        """
+        stream = self._keys.partition(topic_partition).stream
+        command = ("XRANGE", stream, "-", "+", "COUNT", entries)
+        found = self._servers.for_key(stream).call(command)[0]
+        return EntryId.parse(found[-1][0].decode()).last_offset + 1 if found else 0
 
     def _first_entry(
         self, topic_partition: TopicPartition, start: int | str, end: int | str

@@ -391,6 +391,65 @@ def test_what_shares_memory_with_later_entries_is_told(lake, server, tmp_path):
     assert traces(tmp_path, server, VALUE) == []
 
 
+@pytest.mark.parametrize("entry_format", ["fields", "arrow"])
+def test_what_was_trimmed_before_leaves_the_memory_that_it_shares(
+    lake, server, tmp_path, entry_format
+):
+    """The partition holds no match any more, but a node of its stream does."""
+    more = {"local.retention.bytes": 1, "segment.ms": 1000, "lakelog.entry.format": entry_format}
+    lake.topics.create("orders", 1, {"retention.ms": -1} | more)
+    with lake.producer() as producer:
+        for second, key in enumerate([KEY, b"b", b"c"]):
+            at_ms = 1_700_000_000_000 + 10_000 * second
+            producer.send("orders", VALUE if key == KEY else b"v", key=key, timestamp_ms=at_ms)
+            producer.flush()
+    lake.archive("orders")
+    assert lake.log("orders").offsets()[0].local_log_start > 0
+    assert traces(tmp_path, server, VALUE) != []
+
+    said = _of_shared_memory(lake.erase("orders", KEY))
+
+    assert said == []
+    eventually(lambda: not traces(tmp_path, server, KEY, VALUE))
+
+
+@pytest.mark.parametrize("other", ["erase", "optimize"])
+def test_who_is_overtaken_by_an_erasure_deletes_what_it_wrote(lake, server, tmp_path, other):
+    """It reads the files before they are deleted, and writes its own after they were looked for."""
+    lake.topics.create("orders", 1, {"retention.ms": -1, "local.retention.ms": 0})
+    for _ in range(3):
+        produce(lake, KEY, b"bob-09b1d7c4aa", b"c")
+        lake.archive("orders")
+    planned, may_go_on = threading.Event(), threading.Event()
+
+    def run() -> None:
+        with Lakelog.connect(server.url, tmp_path / "cold", engine="inline") as late:
+            if other == "erase":
+                late.erase("orders", b"bob-09b1d7c4aa")
+            else:
+                late.cleanup("orders", steps=["optimize"])
+
+    def wait() -> None:
+        if threading.current_thread() is thread and not planned.is_set():
+            planned.set()
+            assert may_go_on.wait(60)
+
+    def overtaken() -> None:
+        if threading.current_thread() is not thread and not may_go_on.is_set():
+            may_go_on.set()
+            thread.join()
+
+    thread = threading.Thread(target=run)
+    step = "erase.after_plan" if other == "erase" else "cleanup.after_plan"
+    with armed(step, wait), armed("cold.before_delete", overtaken):
+        thread.start()
+        assert planned.wait(60)
+        lake.erase("orders", KEY)
+
+    assert may_go_on.is_set()
+    eventually(lambda: not traces(tmp_path, server, KEY, VALUE))
+
+
 def _of_shared_memory(erased: Erased) -> list[str]:
     """What is said of it: of a slow server, there is more to say."""
     return [

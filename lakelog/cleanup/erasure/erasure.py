@@ -139,6 +139,7 @@ class Erasure:
                 rewrites = [r for r in rewrites if r.topic_partition.partition != number]
                 continue
             again |= applied.superseded
+            done.undeleted += applied.undeleted
             done.took(
                 [r for r in rewrites if r.topic_partition.partition not in applied.superseded]
             )
@@ -235,9 +236,19 @@ def _beyond(one: Leftover, *, is_unreadable: bool) -> str:
     else:
         advice = (
             "no commit names it, but one that is under way may, or somebody else wrote it: erase "
-            "again when that is over; cleanup deletes what lakelog's own failed runs left"
+            "again when that is over. Of lakelog's own runs, one that others overtake deletes it "
+            "at once; if it was killed, an erasure does so once others have archived or rewritten "
+            "its range, and cleanup ten minutes after it was written"
         )
     return f"file {one.file.path} {what}: {advice}"
+
+
+def _undeleted(path: str) -> str:
+    return (
+        f"file {path}, which this run wrote and was overtaken by others, could not be deleted (the "
+        "log says why), and may hold what they erased: cleanup deletes it ten minutes after it was "
+        "written"
+    )
 
 
 class _Done(Struct, eq=False):
@@ -249,6 +260,7 @@ class _Done(Struct, eq=False):
     failures: dict[str, LakelogError] = field(default_factory=dict)
     beyond: tuple[str, ...] = ()
     stale: set[str] = field(default_factory=set)  # files that others rewrote during a search
+    undeleted: list[str] = field(default_factory=list)  # files that were written in vain
 
     def took(self, rewrites: Iterable[Rewrite]) -> None:
         self.rewrites += rewrites
@@ -276,7 +288,7 @@ class _Done(Struct, eq=False):
             versions,
             self.history_forgotten,
             dict(self.failures),
-            self.beyond,
+            (*self.beyond, *map(_undeleted, self.undeleted)),
         )
 
     def _by_partition(self) -> Mapping[int, PartitionErased]:

@@ -980,6 +980,9 @@ class NamedTable(TimestampLookup[EitherView]):
                 "them: the catalog deletes the files by VACUUM once they were removed longer than "
                 f"{days:g} days ago (file.delete.delay.ms), and log entries after "
                 "delta.logRetentionDuration",
+                f"files of {self.name} that no version names, written by runs that others overtook "
+                "or that were killed: VACUUM deletes them once they were written longer than "
+                f"{days:g} days ago",
             )
         )
 

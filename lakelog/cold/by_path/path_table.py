@@ -20,6 +20,7 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 from ...back_off import BackOff
 from ...clock import Clock
@@ -27,7 +28,10 @@ from ...engines.engine import Engine
 from ...engines.workers import Workers
 from ...errors import (
     ColdTierRefusedError,
+    ColdTierUnavailableError,
+    CommitUnknownError,
     ContradictionError,
+    LakelogError,
     MissingFileError,
 )
 from ...failpoints import failpoint
@@ -36,7 +40,7 @@ from ...record import OffsetRange
 from ...topic import Topic
 from ...tracing.switch import step
 from .. import contradictions
-from ..change import Change, RowsOf
+from ..change import Change, HotRange, Rewrite, RowsOf
 from ..committing import (
     VACUUM_S,
     Attempt,
@@ -225,7 +229,6 @@ class PathTable(TimestampLookup[SegmentReader]):
 
     def apply(self, change: Change, planned_on: ColdSnapshot) -> Applied:
         """See `ColdTable.apply`."""
-        from .path_commit import PathCommit
         from .segment_writer import write_segment_file
 
         check_plan(self._topic, change, planned_on)
@@ -251,9 +254,34 @@ class PathTable(TimestampLookup[SegmentReader]):
                 columns=columns,
             )
         standing = standing_partitions(change, planned_on, snapshot)
+        written: list[WrittenFile] = []
+        tried: list[int] = []  # the versions on top of which it was to be committed
+        try:
+            applied = self._copy_and_commit(change, planned_on, write, standing, written, tried)
+        except (ColdTierUnavailableError, CommitUnknownError):
+            raise
+        except Exception:
+            self._take_back(written, tried, planned_on)
+            raise
+        unwanted = [one for one in written if one.file.partition in applied.superseded]
+        undeleted = self._take_back(unwanted, tried, planned_on)
+        return replace(applied, undeleted=undeleted) if undeleted else applied
+
+    def _copy_and_commit(
+        self,
+        change: Change,
+        planned_on: ColdSnapshot,
+        write: Callable[[HotRange | Rewrite], WrittenFile],
+        standing: frozenset[int],
+        written: list[WrittenFile],
+        tried: list[int],
+    ) -> Applied:
+        """As `apply`; notes what it wrote and tried, as soon as it did."""
+        from .path_commit import PathCommit
+
         adds = [add for add in change.adds if add.topic_partition.partition in standing]
         with step("copy", self._topic.name), self._prepared():
-            written = list(self._engine.map(write, adds))
+            written.extend(self._engine.map(write, adds))  # those before an error, too
             if len(written) != len(adds):
                 raise ColdTierRefusedError(
                     f"the engine returned {len(written)} results for {len(adds)} tasks"
@@ -275,7 +303,7 @@ class PathTable(TimestampLookup[SegmentReader]):
 
         def prepare() -> tuple[ColdSnapshot, Attempt]:
             current = next(looks)()
-            return current, partial(self._attempt, commit, current)
+            return current, partial(self._attempt, commit, current, tried)
 
         committing = Committing(self._topic, change, planned_on, self._newest_config, self._lock)
         with step("commit", self._topic.name):
@@ -284,10 +312,42 @@ class PathTable(TimestampLookup[SegmentReader]):
             self._producers.drop_stale(applied.snapshot)
         return applied
 
+    def _take_back(
+        self, written: Sequence[WrittenFile], tried: Sequence[int], planned_on: ColdSnapshot
+    ) -> tuple[str, ...]:
+        """Deletes files that were written in vain.
+
+        Whether no commit names them is certain only once each version that was tried is there: a
+        commit whose reply was lost may still arrive, but a version is made once.
+
+        Returns:
+            Those that could not be deleted.
+        """
+        if not written:
+            return ()
+        paths = {one.file.path for one in written}
+        try:
+            if tried:
+                with self._lock:
+                    snapshot = self.snapshot(planned_on)
+                    if snapshot.version <= max(tried):
+                        return ()
+                    paths = snapshot.files.missing(paths) - self._log.tombstones()
+            self._delete(sorted(paths))
+        except LakelogError as error:
+            logger.warning("%d files of %s stay: %s", len(paths), self._topic.name, error)
+            return tuple(sorted(paths))
+        return ()
+
     def _attempt(
-        self, commit: PathCommit, current: ColdSnapshot, standing: frozenset[int]
+        self,
+        commit: PathCommit,
+        current: ColdSnapshot,
+        tried: list[int],
+        standing: frozenset[int],
     ) -> Applied | NotLanded:
         """As `PathCommit.attempt`. What somebody deleted, a newer version may have superseded."""
+        tried.append(current.version)
         try:
             return commit.attempt(current, standing)
         except MissingFileError as error:

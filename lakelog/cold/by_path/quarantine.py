@@ -106,7 +106,11 @@ class ColdQuarantine:
         self._write_note(moved)
         failpoint("quarantine.after_copy")
         stand_in = Rewrite(self._topic_partition, file.segment, (file,), aside=True)
-        self._apply(Change(adds=(stand_in,), removes=(file,)), snapshot, file.path)
+        try:
+            self._apply(Change(adds=(stand_in,), removes=(file,)), snapshot, file.path)
+        except CommitConflictError:
+            self._take_back(moved)
+            raise
         return moved
 
     def held(self) -> list[QuarantinedFile]:
@@ -161,6 +165,21 @@ class ColdQuarantine:
         return held
 
     # -- helpers ---------------------------------------------------------------------------------
+
+    def _take_back(self, moved: QuarantinedFile) -> None:
+        """Deletes the copy of a file that somebody else rewrote or removed, so that it does not
+        outlive an erasure; unless somebody else moved it aside.
+        """
+        files = self._table.snapshot().files.of_partition(self._topic_partition.partition)
+        if any(
+            file.path == moved.path
+            or (is_stand_in(file.path) and (file.start_offset, file.end_offset) == (*moved.gap,))
+            for file in files
+        ):
+            return
+        self._storage.delete_files(
+            f"{self._table.path}/{FOLDER}/{moved.path}{suffix}" for suffix in ("", ".json")
+        )
 
     def _named(self, path: str, snapshot: ColdSnapshot) -> SegmentFile:
         files = [

@@ -20,7 +20,7 @@ from ...archive.archiver import Archiver
 from ...archive.held import trimmable
 from ...cleanup.erasure.erasure import Erasure
 from ...cleanup.erasure.report import ColdErased
-from ...cold.table import ColdTable
+from ...cold.table import ColdSnapshot, ColdTable
 from ...errors import (
     CorruptRecordError,
     EraseFailedError,
@@ -203,29 +203,79 @@ class _Run(Struct, frozen=True):
         failures += errors
         cold = self.table.snapshot()
         trimmed: dict[int, OffsetRange] = {}
+        shared: list[int] = []
         for number, end in within.items():
-            start = seen[number].local_log_start
-            if number not in found and not side.hot.holds_unread(
-                topic.partition(number), seen[number]
-            ):
-                continue
+            one = seen[number]
+            is_whole = number in found or side.hot.holds_unread(topic.partition(number), one)
             # What lies above is skipped offsets, or was kept from being archived by a failure.
-            trimmed[number] = OffsetRange(start, max(start, min(end, cold.archive_start(number))))
-        _, lost = trimmable(topic, self.table, cold, trimmed)
-        if lost:
-            raise lost[0]
-        for number, span in trimmed.items():
-            side.hot.trim(
-                topic.partition(number),
-                span.end,
-                archived_end=seen[number].settled_end(cold.archive_start(number)),
-                drop_unread=True,
-                topic_id=topic.topic_id,
-            )
+            end = max(one.local_log_start, min(end, cold.archive_start(number)))
+            gone, is_free = self._let_go(side, cold, number, one, end, is_whole=is_whole)
+            if is_whole or gone > one.local_log_start:
+                trimmed[number] = OffsetRange(one.local_log_start, gone)
+            if not is_free:
+                shared.append(number)
         failpoint("erase.after_trim")
         matches = {number: len(offsets) for number, offsets in found.items()}
-        beyond = (*_shared_nodes(topic, side.hot, trimmed), *_beyond(topic, side))
+        beyond = (*_shared_nodes(topic, shared), *_beyond(topic, side))
         return HotErased(ends, matches, trimmed, beyond=beyond), failures
+
+    def _let_go(
+        self,
+        side: HotSide,
+        cold: ColdSnapshot,
+        number: int,
+        seen: HotOffsets,
+        end: int,
+        *,
+        is_whole: bool,
+    ) -> tuple[int, bool]:
+        """Trims a partition as far as it takes to free what it held of records that are to go.
+
+        Where entries went before, nobody knows whose they were, and their bytes are there until the
+        node is free that they share with the oldest entries: those go, too, few as they are.
+
+        Args:
+            end: no further than this.
+            is_whole: whether it holds such records now, so that all goes up to there.
+
+        Returns:
+            How far it was trimmed, and whether no node has bytes of what went.
+        """
+        hot, topic_partition = side.hot, self.topic.partition(number)
+
+        def trim(to: int) -> None:
+            span = OffsetRange(seen.local_log_start, to)
+            _, lost = trimmable(self.topic, self.table, cold, {number: span})
+            if lost:
+                raise lost[0]
+            hot.trim(
+                topic_partition,
+                to,
+                archived_end=seen.settled_end(cold.archive_start(number)),
+                drop_unread=True,
+                topic_id=self.topic.topic_id,
+            )
+
+        nodes = hot.nodes(topic_partition)
+        if is_whole or (nodes is not None and nodes.has_gone_amid):
+            trim(end)
+            return end, not hot.holds_entries(topic_partition)
+        to = seen.local_log_start
+        if nodes is None:
+            return to, not to and not seen.gaps
+        if not nodes.has_gone:
+            return to, True
+        entries = 1
+        while to < end:
+            to = min(end, max(to, hot.end_of_first(topic_partition, entries)))
+            trim(to)
+            # They are freed in order, and appends only add some: if there are fewer, the first is
+            # gone.
+            now = hot.nodes(topic_partition)
+            if now is None or now.count < nodes.count:
+                return to, now is not None
+            entries *= 2
+        return to, not hot.holds_entries(topic_partition)
 
     def erased(
         self,
@@ -386,17 +436,14 @@ def _damaged(failures: Iterable[LakelogError]) -> set[int]:
     return {one.partition for one in found if one is not None}
 
 
-def _shared_nodes(topic: Topic, hot: HotLog, trimmed: Mapping[int, OffsetRange]) -> Iterator[str]:
-    """Where Redis may keep bytes of what it let go of.
-
-    Entries of a stream share nodes of up to 4 KiB, and it frees a node once all of them are gone.
-    """
-    for number in trimmed:
-        if hot.holds_entries(topic.partition(number)):
-            yield (
-                f"memory of Redis that entries of {topic.partition(number)} share with later ones: "
-                "nobody is given them, and their bytes go once those are archived and trimmed too"
-            )
+def _shared_nodes(topic: Topic, shared: Iterable[int]) -> Iterator[str]:
+    """Where Redis may keep bytes of what it let go of; see `hot.stream_nodes`."""
+    for number in shared:
+        yield (
+            f"memory of Redis that entries of {topic.partition(number)} share with later ones: "
+            "nobody is given them, and their bytes go once those are archived and trimmed too, or "
+            "with the next erasure"
+        )
 
 
 def _beyond(topic: Topic, side: HotSide) -> tuple[str, ...]:
