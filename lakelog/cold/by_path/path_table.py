@@ -561,7 +561,7 @@ class PathTable(TimestampLookup[SegmentReader]):
         listed, snapshot = self._listed_then_seen()
         candidates = [path for path in listed if may_be_orphan(path, snapshot)]
         candidates = sorted(snapshot.files.missing(candidates))
-        others = [one for one in listed if one.startswith("partition=") and not is_ours(one)]
+        others = [one for one in listed if _may_be_data(one) and not is_ours(one)]
         foreign = sorted(snapshot.files.missing(others))
         if not candidates and not foreign:  # reading the tombstones costs more than all this
             return Orphans()
@@ -749,3 +749,8 @@ def _sizes(listed: _Listed, paths: Iterable[str]) -> dict[str, int]:
     """How large the files are that are still there."""
     stamps = {path: listed[path]() for path in paths}
     return {path: stamp.size_bytes for path, stamp in stamps.items() if stamp is not None}
+
+
+def _may_be_data(path: str) -> bool:
+    """Whether a file could be taken for rows: Delta takes none whose name begins so."""
+    return path.startswith("partition=") and not path.rpartition("/")[2].startswith((".", "_"))
