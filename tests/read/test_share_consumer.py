@@ -263,6 +263,33 @@ def test_a_rejected_record_becomes_a_dead_letter(lake: Lakelog, consumer: Consum
     assert letter.header("__dlq.errors.message") == b"rejected by a member of the group"
 
 
+@pytest.mark.parametrize("how", ["close", "unsubscribe", "with"])
+def test_what_a_consumer_rejected_last_becomes_a_dead_letter_when_it_ends(
+    lake: Lakelog, consumer: Consumers, how: str
+) -> None:
+    """It came with the poll of the next member, whenever that was."""
+    lake.topics.create("dead", 1)
+    send(lake, 0, 4)
+    ada = consumer(**EXPLICIT, errors_deadletterqueue_topic_name="dead")
+    first, second, third, _ = polled(ada)
+    say(ada, AcknowledgeType.REJECT, first, third)
+    say(ada, AcknowledgeType.ACCEPT, second)
+    ada.commit_sync()
+    if how == "close":
+        ada.close()
+    elif how == "unsubscribe":
+        ada.unsubscribe()
+    else:
+        with ada:
+            pass
+    letters = [one.header("__dlq.errors.offset") for one in lake.log("dead").read(0).records()]
+    assert sorted(letters) == [b"0", b"2"]
+    bob = consumer(**EXPLICIT, errors_deadletterqueue_topic_name="dead")
+    assert offsets(bob) == [3]  # released, and delivered no more often by that
+    bob.close()
+    assert lake.log("dead").count(0) == 2  # none is written twice
+
+
 def test_dead_letters_wait_while_their_topic_takes_nothing(
     lake: Lakelog, consumer: Consumers
 ) -> None:

@@ -281,7 +281,8 @@ class ShareConsumer:
     def close(self) -> None:
         """Sends what was acknowledged and releases the rest, which others get at once.
 
-        If Redis does not answer, they get it when the locks are over. Closing twice does nothing.
+        Dead letters that this makes are written. If Redis does not answer, the others get it when
+        the locks are over. Closing twice does nothing.
         """
         if self._is_closed:
             return
@@ -495,6 +496,34 @@ class ShareConsumer:
             error = self._send(partition) if partition.unsent else None
             if error is not None:
                 logger.warning("%s: %s", topic_partition, error)
+            elif self._dead_letters is not None:
+                self._bury_the_last(partition)
+
+    def _bury_the_last(self, partition: TakenPartition) -> None:
+        """Writes the dead letters that a poll would write next: none of this member follows.
+
+        What cannot be written waits for the group's next member.
+        """
+        topic_partition, topic_id = partition.topic_partition, partition.log.topic.topic_id
+        most = self.config.max_poll_records
+        failure, self._failure = self._failure, None
+        try:
+            while self._failure is None:
+                asked = (topic_partition, topic_id, self.member_id, most)
+                acquired = self._shares.acquire(*asked)
+                if acquired is None:
+                    break
+                self._settle(partition, Left(acquired.delivered).unread())
+                if not acquired.dead:
+                    break
+                self._bury(partition, acquired.dead)
+        except LakelogError as error:
+            self._failure = error
+        if self._failure is not None:
+            logger.warning(
+                "%s: dead letters wait for another member: %s", topic_partition, self._failure
+            )
+        self._failure = failure
 
     def _follow(self) -> None:
         """Give and take partitions as the topics come and go."""
