@@ -28,6 +28,7 @@ from ..record import (
 from ..topic import Topic
 from ..tracing.switch import tracer
 from .assigned_partitions import AssignedPartitions
+from .call_guard import CallGuard
 from .consumer_config import ConsumerConfig, check_count, check_timeout
 from .cursor import Cursor
 from .deserializers import Deserializers
@@ -55,7 +56,8 @@ class Consumer:
     subscribes to, it shares with the other members of the group. It has to be polled more often
     than every ``max_poll_interval_ms``, or the others take its partitions.
 
-    Not thread-safe, like Kafka's: use one thread for each consumer.
+    Not thread-safe, like Kafka's: use one thread for each consumer. Only `close` may be called from
+    another thread or from a signal handler.
 
     Args:
         logs: gives the log of a topic, all of one hot tier; `Lakelog.log`.
@@ -91,6 +93,8 @@ class Consumer:
         self._following: Following | None = None  # None: partitions are assigned by hand
         self._records: Iterator[Record] | None = None  # of the iteration that goes on
         self._outage = Outage()
+        self._guard = CallGuard()
+        self._is_closed = False
         self._tracer = tracer()
 
     # -- which partitions, from where ------------------------------------------------------------
@@ -111,13 +115,13 @@ class Consumer:
                 "it reads; call unsubscribe() before assign()"
             )
         wanted = [TopicPartition(*one) for one in partitions]
-        known = self._reading.logs()
-        logs = {topic: known.get(topic) or self._logs(topic) for topic, _ in wanted}
+        logs = {topic: self._looked_up(topic) for topic in dict.fromkeys(tp.topic for tp in wanted)}
         for tp in wanted:
             logs[tp.topic].topic.partition(tp.partition)
         if self._offsets is not None:
             self._offsets.auto_commit()
         self._reading.replace({tp: logs[tp.topic] for tp in wanted})
+        self._is_closed = False
 
     def subscribe(
         self,
@@ -158,6 +162,7 @@ class Consumer:
             self._following.subscribe(subscription)
         else:
             self._following = self._followed(subscription, self._seen_topics)
+        self._is_closed = False
 
     def subscription(self) -> set[str] | None:
         """The names that are subscribed to, or that a pattern has found; None: no subscription."""
@@ -283,12 +288,16 @@ class Consumer:
                 time is over, and the log says so.
         """
         limit = self.config.max_poll_records if max_records is None else max_records
-        polled = self._poll(timeout_ms, check_count("max_records", limit))
-        found = {tp: self._deserialized(tp, _records(rows)) for tp, rows in polled.items()}
-        given = {tp: records for tp, records in found.items() if records}
-        if not given:
-            self._reading.raise_failure()
-        return given
+        with self._guard.call():
+            polled = self._poll(timeout_ms, check_count("max_records", limit))
+            found = {tp: self._deserialized(tp, _records(rows)) for tp, rows in polled.items()}
+            given = {tp: records for tp, records in found.items() if records}
+            if not given:
+                self._reading.raise_failure()
+            if self._guard.is_closing:
+                self._take_back({tp: records[0].offset for tp, records in given.items()})
+                given = {}
+            return given
 
     def poll_arrow(
         self, timeout_ms: int = 0, max_records: int | None = None
@@ -302,12 +311,19 @@ class Consumer:
         """
         if max_records is not None:
             check_count("max_records", max_records)
-        return {
-            tp: rows[0].batch()
-            if len(rows) == 1
-            else pa.Table.from_batches(one.batch() for one in rows).combine_chunks().to_batches()[0]
-            for tp, rows in self._poll(timeout_ms, max_records).items()
-        }
+        with self._guard.call():
+            given = {
+                tp: rows[0].batch()
+                if len(rows) == 1
+                else pa.Table.from_batches(row.batch() for row in rows)
+                .combine_chunks()
+                .to_batches()[0]
+                for tp, rows in self._poll(timeout_ms, max_records).items()
+            }
+            if self._guard.is_closing:
+                self._take_back({tp: rows["offset"][0].as_py() for tp, rows in given.items()})
+                given = {}
+            return given
 
     def __iter__(self) -> Consumer:
         """Records one by one, waiting for more, until ``consumer_timeout_ms`` pass without one.
@@ -322,23 +338,34 @@ class Consumer:
 
         Raises:
             StopIteration: none came within ``consumer_timeout_ms``; a later call waits again.
+                Or the consumer was closed.
             LakelogError: nor is it known whether there are more, since a tier does not answer; see
                 `poll` for others.
             InvalidArgumentError: there is neither a subscription nor an assignment.
         """
-        if self._records is None:
-            self._records = self._one_by_one()
+        self._guard.enter()
         try:
+            if self._records is None:
+                self._records = self._one_by_one()
             if self._tracer is None:
-                return next(self._records)
-            return self._tracer.poll_record(
-                self.config.group_id, self.config.client_id, self._records
-            )
+                record = next(self._records)
+            else:
+                record = self._tracer.poll_record(
+                    self.config.group_id, self.config.client_id, self._records
+                )
+            if self._guard.is_closing:
+                self._take_back({TopicPartition(record.topic, record.partition): record.offset})
+                raise StopIteration
+            return record
         except BaseException:  # that was its end, whatever it is
             self._records = None
             raise
+        finally:
+            self._guard.leave()
 
     def _one_by_one(self) -> Iterator[Record]:
+        if self._is_closed:
+            return
         self._check_assigned()
         while len(self._reading) or self._following is not None:
             cursor = self._await(_deadline(self.config.consumer_timeout_ms))
@@ -482,10 +509,17 @@ class Consumer:
 
         Connections stay open: the logs have them. What is being read ahead is waited for.
 
+        From another thread, or from a signal handler, it ends a `poll` (which gives nothing then)
+        or an iteration, whose thread commits and closes; nothing is committed that it did not give.
+
         Args:
             autocommit: commit what was read, if ``enable_auto_commit``. Leaving a ``with`` by an
                 exception does not: the last record may not be done.
         """
+        self._guard.close(lambda: self._close(autocommit))
+
+    def _close(self, autocommit: bool) -> None:
+        self._is_closed = True
         if self._offsets is not None and not autocommit:
             self._offsets.stop_auto_commit()
         try:
@@ -539,7 +573,7 @@ class Consumer:
             Exception: a cursor failed in an earlier call, or has failed now and no other is ready.
         """
         until_s = inf if deadline is None else deadline
-        while True:
+        while not self._guard.is_closing:
             if not self._outage.is_due:
                 cursor = self._reading.ready()
                 if cursor is not None or not self._outage.wait(until_s):
@@ -563,16 +597,19 @@ class Consumer:
                 return cursor
             if deadline is not None and time.monotonic() >= deadline:
                 return None
+        return None
 
     def _look(self, deadline: float | None) -> Cursor | None:
         """As `_await`, but once: None as well when there is something to do before the deadline."""
         if self._outage.error is not None:
             self._reading.ask_again()
         self._reading.raise_failure()
+        self._guard.waker.clear()  # what comes from here on is for the wait below
         self._follow(_left_ms(deadline))
         self._reading.find_starts()
-        waker = None if self._following is None else self._following.waker
-        self._reading.wait_for_news(self._wait_ms(deadline), waker)
+        if self._guard.is_closing:  # the waker may have been cleared
+            return None
+        self._reading.wait_for_news(self._wait_ms(deadline), self._guard.waker)
         cursor = self._reading.ready()
         if cursor is None and not (
             self._following is not None and self._following.are_gone(self._reading.active())
@@ -615,7 +652,7 @@ class Consumer:
             config = self.config.member_config(socket.gethostname())
             return Membership(coordinator, offsets.group_id, owner, counts, config, on_news)
 
-        following = FollowsGroup(*around, join, offsets)
+        following = FollowsGroup(*around, join, offsets, self._guard.waker)
         offsets.membership = following.membership
         return following
 
@@ -670,7 +707,26 @@ class Consumer:
             cursor.failure = failure
         return made
 
+    def _take_back(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """What was not given out comes again, to whoever reads next."""
+        for tp, offset in offsets.items():
+            if tp in self._reading.partitions():
+                self._reading.of(tp).move(offset)
+
+    def _looked_up(self, topic: str) -> TopicLog:
+        """The log of the topic as it is now; the one at hand, if that is the same."""
+        known, now = self._reading.logs().get(topic), self._logs(topic)
+        is_same = known is not None and (
+            known.topic.topic_id == now.topic.topic_id
+            and known.topic.partitions >= now.topic.partitions
+        )
+        return known if known is not None and is_same else now
+
     def _check_assigned(self) -> None:
+        if self._is_closed:
+            raise InvalidArgumentError(
+                "this consumer is closed; make another one, or call subscribe() or assign() again"
+            )
         if not len(self._reading) and self._following is None:
             raise InvalidArgumentError(
                 "nothing is to be read; call subscribe() with topics, or assign() with partitions"

@@ -30,11 +30,6 @@ class Following(Protocol):
 
     subscription: Subscription
 
-    @property
-    def waker(self) -> Waker | None:
-        """Ends a wait for records when there is something to follow."""
-        ...
-
     def subscribe(self, subscription: Subscription) -> None:
         """Follow other topics from now on."""
         ...
@@ -112,8 +107,6 @@ class FollowsAll:
         max_age_ms: how often it looks.
     """
 
-    waker: Waker | None = None
-
     def __init__(
         self,
         subscription: Subscription,
@@ -174,6 +167,7 @@ class FollowsGroup(Owner):
         join: makes the membership, of its owner, of what tells the partitions of topics, and of
             what is called when there is something to do.
         offsets: the group's, committed before partitions go.
+        waker: ends the consumer's wait when there is something to do.
         seen, logs, reading, max_age_ms: see `FollowsAll`.
     """
 
@@ -186,13 +180,15 @@ class FollowsGroup(Owner):
         max_age_ms: int,
         join: Callable[[Owner, Callable[[], Mapping[str, int]], Callable[[], None]], Membership],
         offsets: GroupOffsets,
+        waker: Waker,
     ) -> None:
         self.subscription = subscription
         self._topics = _Topics(seen, logs, max_age_ms)
         self._reading = reading
         self._offsets = offsets
         self._attended_s = -inf
-        self.waker = Waker()
+        self._is_waiting = False  # for the others of the group
+        self.waker = waker
         self.membership = join(self, self._partition_counts, self.waker.set)
 
     def subscribe(self, subscription: Subscription) -> None:
@@ -203,7 +199,7 @@ class FollowsGroup(Owner):
 
     @property
     def due_s(self) -> float:
-        if self.waker.is_set:
+        if self.waker.is_set or (self._is_waiting and not len(self._reading)):
             return 0.0  # long ago
         return min(self._topics.due_s, self._attended_s + ATTEND_S)
 
@@ -214,7 +210,8 @@ class FollowsGroup(Owner):
         # What is kept is read on, while the others are waited for.
         wait_ms = 0 if len(self._reading) else self._until_look_ms(timeout_ms)
         self.waker.clear()  # what is heard from here on is for the next time
-        self.membership.attend(wait_ms)
+        # No longer at once, since nothing but the others ends that wait: not even closing.
+        self._is_waiting = not self.membership.attend(min(wait_ms, round(ATTEND_S * 1000)))
         self._attended_s = time.monotonic()
 
     def are_gone(self, cursors: Iterable[Cursor]) -> bool:

@@ -215,6 +215,9 @@ def test_a_closed_consumer_has_let_go(tp, bench):
     with bench.consumer() as consumer:
         consumer.assign([tp])
     assert consumer.assignment() == set()
+    assert list(consumer) == []
+    with pytest.raises(InvalidArgumentError, match="closed"):
+        consumer.poll()
 
 
 # -- auto_offset_reset ---------------------------------------------------------------------------

@@ -31,6 +31,7 @@ from ...metrics.counts import COUNTS
 from ...record import OffsetRange, Record, TopicPartition, to_records
 from ...topic import check_topic_name
 from ...tracing.switch import tracer
+from ..call_guard import CallGuard
 from ..consumer_config import check_count, check_timeout
 from ..deserializers import Deserializers
 from ..outage import Outage
@@ -63,7 +64,8 @@ class ShareConsumer:
     got it until it is acknowledged or the time of its lock is over; then another one gets it. All
     records that are released, and those of a consumer that died, come before new ones.
 
-    Not thread-safe, like Kafka's: use one thread for each consumer. Nothing runs in the background.
+    Not thread-safe, like Kafka's: use one thread for each consumer. Only `close` may be called from
+    another thread or from a signal handler. Nothing runs in the background.
 
     Args:
         logs: gives the log of a topic, all of `hot`; `Lakelog.log`.
@@ -100,6 +102,7 @@ class ShareConsumer:
         self._untold: list[tuple[dict[TopicPartition, set[int]], LakelogError | None]] = []
         self._is_closed = False
         self._outage = Outage()
+        self._guard = CallGuard()
         self._tracer = tracer()
 
     # -- which topics ----------------------------------------------------------------------------
@@ -162,6 +165,11 @@ class ShareConsumer:
                 first. A tier that does not answer is asked again until the time is over, and the
                 log says so.
         """
+        with self._guard.call():
+            found = self._poll(timeout_ms, max_records)
+            return {} if self._guard.is_closing else found  # closing releases what it holds
+
+    def _poll(self, timeout_ms: int, max_records: int | None) -> dict[TopicPartition, list[Record]]:
         limit = self.config.max_poll_records if max_records is None else max_records
         check_count("max_records", limit)
         deadline = time.monotonic() + check_timeout("timeout_ms", timeout_ms) / 1000
@@ -182,7 +190,7 @@ class ShareConsumer:
         )
 
     def _polled(self, limit: int, deadline: float) -> dict[TopicPartition, list[Record]]:
-        while self._outage.wait(deadline):
+        while self._outage.wait(deadline) and not self._guard.is_closing:
             try:
                 found = self._looked(limit, deadline)
             except LakelogError as error:
@@ -283,7 +291,13 @@ class ShareConsumer:
 
         Dead letters that this makes are written. If Redis does not answer, the others get it when
         the locks are over. Closing twice does nothing.
+
+        From another thread, or from a signal handler, it ends a `poll`, which gives nothing then
+        and whose thread closes.
         """
+        self._guard.close(self._close)
+
+    def _close(self) -> None:
         if self._is_closed:
             return
         self._is_closed = True
@@ -409,9 +423,9 @@ class ShareConsumer:
 
     def _wait(self, waiting: dict[TopicPartition, int], timeout_ms: int) -> None:
         if waiting:
-            self._hot.wait(waiting, max(1, timeout_ms))
+            self._hot.wait(waiting, max(1, timeout_ms), self._guard.waker)
         else:
-            time.sleep(max(1, timeout_ms) / 1000)
+            self._guard.waker.wait(max(1, timeout_ms) / 1000)
 
     def _check_all_said(self) -> None:
         for topic_partition, partition in self._partitions.items():
