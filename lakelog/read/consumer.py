@@ -725,7 +725,8 @@ class Consumer:
     def _check_assigned(self) -> None:
         if self._is_closed:
             raise InvalidArgumentError(
-                "this consumer is closed; make another one, or call subscribe() or assign() again"
+                "nothing is to be read, since this consumer is closed; make another one, or call "
+                "subscribe() or assign() again"
             )
         if not len(self._reading) and self._following is None:
             raise InvalidArgumentError(
