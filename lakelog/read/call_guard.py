@@ -23,6 +23,7 @@ class CallGuard:
         self.waker = Waker()  # ends the wait of the call under way
         self._lock = threading.RLock()  # a signal handler runs in the thread that it interrupts
         self._depth = 0
+        self._reader: int | None = None  # the thread of the call under way
         self._close: Callable[[], None] | None = None  # asked for while a call was under way
         self._done = threading.Event()
 
@@ -51,10 +52,13 @@ class CallGuard:
                 "(only close() may be called from any)"
             )
         self._depth += 1
+        self._reader = threading.get_ident()
 
     def leave(self) -> None:
         """See `call`."""
         self._depth -= 1
+        if not self._depth:
+            self._reader = None
         self._lock.release()
         if self._close is not None:
             self._close_now()
@@ -65,7 +69,7 @@ class CallGuard:
         self._close = close
         if not self._close_now():
             self.waker.set()
-            if not self._lock._is_owned():  # type: ignore[attr-defined]
+            if self._reader != threading.get_ident():
                 self._done.wait(_CLOSE_WAIT_S)
 
     def _close_now(self) -> bool:
