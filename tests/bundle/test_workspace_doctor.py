@@ -190,6 +190,7 @@ def test_grants_that_the_next_deployment_takes_are_named(
         *("max_hours=x", "max_hours=0", "max_hours=nan", "max_stall_hours=-1"),
         *("archive_schedule=every hour", "cleanup_schedule=0 30 25 * * ?"),
         *("retention_schedule=7 * * * *", "retention_schedule=0 7 * * * *"),
+        "alert_schedule=hourly",
     ],
 )
 def test_what_validate_takes_as_any_text_is_refused(
@@ -259,6 +260,25 @@ def test_no_external_location_over_the_folder(doctor: Doctor, workspace: Workspa
     row = doctor(*GIVEN)["external location"]
     assert row["found"] == f"none over {LOCATION} that {ADA} may see"
     assert row["do"].startswith("CREATE EXTERNAL LOCATION")
+
+
+@pytest.mark.parametrize(
+    ("mistyped", "said"),
+    [
+        ("s3:/bucket/lakelog", "write s3://bucket/lakelog"),
+        ("s3://bucket//lakelog", "write s3://bucket/lakelog"),
+        ("s3a://bucket/lakelog", "write s3://bucket/lakelog"),
+        ("dbfs:/lakelog", "write the URL of an external location"),
+        ("/mnt/lakelog", "is no URL of an object store"),
+        (" s3://bucket/lakelog", "without the blanks"),
+    ],
+)
+def test_a_mistyped_folder_is_told_as_that(doctor: Doctor, mistyped: str, said: str) -> None:
+    given = ("--var", "catalog=main", "--var", f"external_location={mistyped}")
+    row = doctor(*given)["external location"]
+    assert row["state"] == "broken"
+    assert repr(mistyped) in row["found"]
+    assert said in row["found"]
 
 
 def test_a_warehouse_that_may_not_be_used(doctor: Doctor, workspace: Workspace) -> None:

@@ -15,7 +15,7 @@ from lakelog.errors import (
     UnknownTenantError,
     UnknownTopicOrPartitionError,
 )
-from lakelog.jobs import connect, connect_cold, parameters
+from lakelog.jobs import connect, connect_cold, doctor, parameters
 from lakelog.jobs.parameters import Parameters
 from lakelog.jobs.readings import SAMPLE_READINGS
 from lakelog.jobs.trouble_rows import recent_troubles
@@ -75,6 +75,26 @@ def test_nothing_is_made_in_a_log_with_its_redis_elsewhere(redis_url: str, tmp_p
         assert "'mine'" in repr(log)
         with pytest.raises(UnknownTopicOrPartitionError):
             log.log("readings")
+
+
+@pytest.mark.parametrize("mistyped", ["s3:/bkt/log", "s3:bkt/log", "file:log", "s3://bkt//log"])
+def test_a_mistyped_root_is_refused_and_becomes_no_folder(
+    redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mistyped: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for place in ({"cold": mistyped}, {"cold": "main.logs", "location": mistyped}):
+        for way in (
+            lambda given: connect(given),
+            lambda given: connect(given, patience=timedelta(seconds=5)),
+            connect_cold,
+        ):
+            with pytest.raises(InvalidArgumentError, match=r"write (s3|file)://"):
+                way(given(redis_url=redis_url, **place))
+    (row,) = (one for one in doctor(given(cold=mistyped)) if one.what == "cold root")
+    assert (row.state, "write " in row.found) == ("broken", True)
+    with pytest.raises(InvalidArgumentError, match="log's directory"):
+        connect(given(directory=mistyped))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_notebook_works_on_the_topics_of_a_tenant(redis_url: str, tmp_path: Path) -> None:

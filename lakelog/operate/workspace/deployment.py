@@ -39,13 +39,15 @@ class Deployment(Struct, frozen=True):
     archive_schedule: str = "0 0/15 * * * ?"
     retention_schedule: str = "0 7 * * * ?"
     cleanup_schedule: str = "0 30 2 * * ?"
+    alert_schedule: str = "0 0/30 * * * ?"
 
     def __post_init__(self) -> None:
         # `databricks bundle validate` takes any text for these: each is a text to it.
         for name, least in (("max_hours", 0.0), ("max_stall_hours", -1.0)):
             _check_hours(name, getattr(self, name), least)
-        for name in ("archive_schedule", "retention_schedule", "cleanup_schedule"):
-            _check_schedule(name, getattr(self, name))
+        for name in self.__struct_fields__:
+            if name.endswith("_schedule"):
+                _check_schedule(name, getattr(self, name))
 
     @staticmethod
     def of(assignments: list[str], environment: Mapping[str, str]) -> Deployment:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InvalidArgumentError, MissingExtraError
+from ...local_path import OBJECT_STORES, path_or_url
 from ..diagnosis import BROKEN, MISSING, OK, RISKY, Finding
 from .cluster_reach import reach_from_cluster
 from .deployment import Deployment
@@ -188,6 +189,15 @@ class _Look:
 
     def _location(self) -> Iterator[Finding]:
         url = self._deployment.external_location
+        try:
+            is_url = path_or_url(url, "external location").partition("://")[0] in OBJECT_STORES
+            flaw = "" if is_url else f"{url!r} is no URL of an object store"
+        except InvalidArgumentError as error:
+            flaw = error.message
+        if flaw:
+            mend = "give external_location as s3://…, abfss://… or gs://…"
+            yield Finding(BROKEN, "external location", flaw, mend)
+            return
         answer = self._client.api_client.do("GET", f"{_API}/external-locations")
         over = [
             one
