@@ -19,7 +19,7 @@ from lakelog.cleanup.erasure.erasure import Erasure
 from lakelog.cleanup.optimize import optimize_change, plan_optimize
 from lakelog.cold.change import Change
 from lakelog.cold.registers import LogStart
-from lakelog.errors import CommitConflictError
+from lakelog.errors import CommitConflictError, MissingFileError
 from lakelog.failpoints import armed
 from lakelog.record import OffsetRange
 
@@ -173,6 +173,23 @@ def test_files_that_earlier_cleanups_removed_are_looked_through_too(cold_log):
     assert done.records == 1  # the tombstone
     assert done.leftovers == 2
     assert not holds_secret(folder(log))
+
+
+def test_what_was_written_again_stays_where_somebody_deleted_the_new_file(cold_log):
+    """As a full VACUUM with a retention of 0 does; else no copy of the other records was left."""
+    log = cold_log()
+    log.segment([(SECRET, b"v"), (b"a", b"v")])
+    named = {file.path for file in log.table.snapshot().files}
+
+    def vacuum() -> None:
+        (written,) = log.open().snapshot().files
+        (folder(log) / written.path).unlink()
+
+    with armed("erase.after_commit", vacuum), pytest.raises(MissingFileError) as error:
+        erasure(log, Keys(SECRET)).run()
+
+    assert "Nothing was deleted" in str(error.value)
+    assert all((folder(log) / path).exists() for path in named)
 
 
 def test_what_a_failed_archive_left_goes_whatever_its_age(cold_log):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -105,6 +106,10 @@ class ColdTableContract:
             return list(files)
         total = sum(file.size_bytes for file in files)
         return [total, *(replace(file, size_bytes=0) for file in files)]
+
+    def folder(self, table: Any) -> Path:
+        """Where its files lie."""
+        return Path(table.path)
 
     @pytest.fixture
     def table(self, make_table: Any) -> ColdTable:
@@ -556,6 +561,22 @@ class ColdTableContract:
         with pytest.raises(MissingFileError):
             offsets(table, before)
         assert offsets(table, table.snapshot(after)) == list(range(101))
+
+    def test_a_vacuum_keeps_what_files_were_made_of_that_somebody_deleted(
+        self, table, make_table, topic: Topic
+    ):
+        if not (self.can_vacuum and self.shows_files):
+            pytest.skip("the catalog alone deletes or shows files")
+        before = archive_and_close(table, topic, 50, 100)
+        table.apply(rewrite(before), before)
+        table.mirror(settings(topic, 2, file_delete_delay_ms=0))
+        (self.folder(table) / table.data_files(0)[0].path).unlink()
+
+        for _ in range(2):
+            with pytest.raises(MissingFileError, match="Nothing was deleted") as error:
+                make_table().vacuum()
+            assert "partition=0/segment=0/" in str(error.value)
+        assert offsets(table, before) == list(range(101))
 
     def test_there_is_nothing_to_vacuum_without_a_table(self, table):
         assert table.vacuum() == Vacuumed(0, 0, DAY_MS)

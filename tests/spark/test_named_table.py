@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse
 from uuid import UUID
 
 import pytest
@@ -25,6 +27,7 @@ class TestNamedTable(ColdTableContract):
     slow_rules = frozenset(
         {
             "test_vacuum_deletes_what_was_removed_longer_ago_than_the_retention",
+            "test_a_vacuum_keeps_what_files_were_made_of_that_somebody_deleted",
             "test_seeks_agree_with_a_list",
             "test_an_older_config_version_never_comes_back",
             "test_changed_settings_are_a_commit_and_the_same_ones_are_not",
@@ -43,6 +46,11 @@ class TestNamedTable(ColdTableContract):
     @pytest.fixture(autouse=True)
     def _of_catalog(self, catalog: str) -> None:
         self.can_vacuum = catalog == SPARKS_OWN
+
+    def folder(self, table: NamedTable) -> Path:
+        """As the catalog says."""
+        detail = table.spark.sql(f"DESCRIBE DETAIL {table.name}").collect()[0]
+        return Path(urlparse(detail.location).path)
 
     @pytest.fixture
     def topic(self) -> Topic:
