@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from archived_topic import Row
 from deltalake import DeltaTable, QueryBuilder
 
-#: column, operator and number; all must hold
-Where = Sequence[tuple[str, str, int]]
+#: column, operator and number (or "is null" and ""); all must hold
+Where = Sequence[tuple[str, str, int | str]]
 #: Reads the rows of a table that a condition holds for, in any order.
 Reader = Callable[[Path, Where], pa.Table]
 
@@ -100,7 +100,12 @@ def _plain(value: Any) -> Any:
     return value
 
 
-_OPERATORS = {"=": operator.eq, ">=": operator.ge, "<": operator.lt}
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "=": operator.eq,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "is null": lambda column, _: column.is_null(),
+}
 
 
 def _sql(where: Where, quote: str = '"') -> str:
