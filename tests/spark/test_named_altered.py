@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 from spark_log import SparkLog, rows_of
 
-from lakelog.errors import ContradictionError
+from lakelog import Lakelog
+from lakelog.errors import ArchiveFailedError, ContradictionError, InvalidConfigError
 from lakelog.spark import read
+
+COLUMNS = "lakelog.value.columns"
 
 #: What Unity Catalog demands of its own tables.
 DEMANDED = {
@@ -106,3 +109,24 @@ def test_what_a_catalog_demands_is_taken_and_everything_goes_on(
     assert demanded.items() <= properties.items()
     altered.check_read(altered.log.expected())
     altered.check_goes_on()
+
+
+def test_a_value_column_that_clashes_with_somebody_s_is_refused_and_may_be_renamed(
+    altered: Altered, redis_url: str
+) -> None:
+    log = altered.log
+    topics = log.lakelog.topics
+    altered.sql("ALTER TABLE {table} ADD COLUMN Origin string")
+    with pytest.raises(InvalidConfigError, match=r"Origin.*give the value column another name"):
+        topics.alter("orders", {COLUMNS: "origin string"})
+
+    with Lakelog.connect(redis_url) as elsewhere:  # which does not see the table
+        elsewhere.topics.alter("orders", {COLUMNS: "origin string"})
+    with pytest.raises((ContradictionError, ArchiveFailedError), match="leave it out"):
+        log.archive()
+    altered.check_read(log.expected())
+
+    topics.alter("orders", {COLUMNS: "origin2 string"})
+    altered.check_goes_on()
+    names = altered.spark.table(altered.table).columns
+    assert names[-3:] == ["Origin", "origin2", "value_error"]
