@@ -1,6 +1,6 @@
 """Table properties that somebody set and that will be in somebody's way. Pure.
 
-Those that change the table's protocol are told by whoever looks at it: it cannot be read then.
+Those that change the table's protocol are told by whoever looks at it.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from .schema import FILE_RETENTION_PROPERTY, STATISTICS_PROPERTY, file_retention
 #: Spark's checkpoints drop txn actions that are older, and all that do not say how old they are.
 TXN_RETENTION_PROPERTY = "delta.setTransactionRetentionDuration"
 
+APPEND_ONLY_PROPERTY = "delta.appendOnly"
+
 #: More than writing a file and committing it takes.
 _WRITTEN_WITHIN_MS = 10 * MINUTE_MS
 
 _JSON_STATISTICS = "delta.checkpoint.writeStatsAsJson"
 _STRUCT_STATISTICS = "delta.checkpoint.writeStatsAsStruct"
-_APPEND_ONLY = "delta.appendOnly"
 
 
 def warnings(properties: Mapping[str, str]) -> Iterator[str]:
@@ -28,7 +29,7 @@ def warnings(properties: Mapping[str, str]) -> Iterator[str]:
         yield (
             f"{TXN_RETENTION_PROPERTY} is {properties[TXN_RETENTION_PROPERTY]!r}: Spark's "
             "checkpoints drop registers, which say how far the topic is archived. The next archive "
-            f"run states them so that they stay. {_unset(TXN_RETENTION_PROPERTY)}"
+            f"run states them so that they stay. {unset(TXN_RETENTION_PROPERTY)}"
         )
     if _is(properties, _JSON_STATISTICS, "false") and not _is(
         properties, _STRUCT_STATISTICS, "true"
@@ -37,12 +38,12 @@ def warnings(properties: Mapping[str, str]) -> Iterator[str]:
             f"{_JSON_STATISTICS} is 'false' without {_STRUCT_STATISTICS}='true': after Spark's "
             "next checkpoint nothing says when a file's records are, so that none expires by "
             "retention.ms, nor which records a file has that Spark's OPTIMIZE wrote. "
-            f"{_unset(_JSON_STATISTICS)}"
+            f"{unset(_JSON_STATISTICS)}"
         )
-    if _is(properties, _APPEND_ONLY, "true"):
+    if _is(properties, APPEND_ONLY_PROPERTY, "true"):
         yield (
-            f"{_APPEND_ONLY} is 'true': Spark refuses to delete rows, as cleanup by name does. "
-            f"{_unset(_APPEND_ONLY)}"
+            f"{APPEND_ONLY_PROPERTY} is 'true': nothing can be deleted from such a table, so that "
+            f"cleanups and erasures fail. {unset(APPEND_ONLY_PROPERTY)}"
         )
     named = properties.get(STATISTICS_PROPERTY)
     if named is not None and not {"offset", "timestamp"} <= set(named.replace("`", "").split(",")):
@@ -68,5 +69,6 @@ def _is(properties: Mapping[str, str], name: str, value: str) -> bool:
     return properties.get(name, "").strip().lower() == value
 
 
-def _unset(name: str) -> str:
+def unset(name: str) -> str:
+    """How a property is taken back."""
     return f"Undo it in Spark: ALTER TABLE … UNSET TBLPROPERTIES ('{name}')"

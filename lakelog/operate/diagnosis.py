@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..hot.hot_log import HotLog
     from ..hot.reachability import Way
     from ..hot.server_info import ServerInfo
+    from ..spark.place import ColdRoot
     from ..spark.reachability import Place
 
 OK, RISKY, MISSING, BROKEN = "ok", "risky", "missing", "broken"
@@ -83,7 +84,7 @@ def diagnose(
     if redis_url is not None:
         findings += _hot(redis_url, keyspace, password_ref)
     if cold is not None:
-        findings += _cold(cold, location, storage_options)
+        findings += _cold(cold, location, storage_options, has_spark=spark is not None)
     if redis_url is not None and cold is not None:
         source = HotSource(redis_url, keyspace, password_ref)
         findings += _lost(source, cold, location, storage_options)
@@ -172,6 +173,7 @@ def _embedded(directory: str) -> Iterator[Finding]:
             yield from _privacy(local_path(directory, "log's directory"))
             yield from _servers(hot)
             yield from _topics(hot)
+            yield from _tables(embedded.place.cold)
     except (LakelogError, OSError) as error:
         yield Finding(BROKEN, "directory", str(error), "see the message; choose another --dir")
 
@@ -360,7 +362,9 @@ def _how_to_have(reference: str) -> str:
     return f"log in where the secret {name} may be read"
 
 
-def _cold(cold: str, location: str | None, options: Mapping[str, str] | None) -> Iterator[Finding]:
+def _cold(
+    cold: str, location: str | None, options: Mapping[str, str] | None, *, has_spark: bool
+) -> Iterator[Finding]:
     from ..spark.place import cold_root
 
     try:
@@ -369,8 +373,28 @@ def _cold(cold: str, location: str | None, options: Mapping[str, str] | None) ->
         yield Finding(OK, "cold root", root.check())
         if (folder := Path(str(root))).is_absolute():  # neither a URL nor a name
             yield from _disk(folder)
+        if root.opens_in_tasks or has_spark:
+            yield from _tables(root)
     except LakelogError as error:
         yield Finding(BROKEN, "cold root", error.message, "see the message; choose another --cold")
+
+
+def _tables(root: ColdRoot | None) -> Iterator[Finding]:
+    """Tables of which somebody changed what lakelog goes by, as `check` tells it."""
+    if root is None:
+        return
+    found = root.catalogue()
+    for broken in found.broken:
+        yield Finding(BROKEN, f"table of {broken.topic}", broken.message, "see the message")
+    for topic in found.newest:
+        if topic.deleted_ms is not None:
+            continue
+        what = f"table of {topic.name}"
+        try:
+            for warning in root.table(topic).warnings():
+                yield Finding(RISKY, what, warning, "see what was found")
+        except LakelogError as error:
+            yield Finding(BROKEN, what, error.message, "see the message")
 
 
 def _lost(

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable, TableFeatures
 
 from lakelog.cli import main as cli
 from lakelog.testing.eventually import eventually
@@ -547,6 +549,34 @@ def test_doctor_tells_risks_and_what_mends_them(
     assert code == 1
     assert findings["eviction"]["state"] == "broken"
     assert findings["eviction"]["do"].endswith("maxmemory-policy noeviction")
+
+
+def test_doctor_tells_of_tables_that_somebody_changed(
+    run: Run, where: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for topic in ("orders", "plain", "refused"):
+        run("topics", "create", topic)
+        run("produce", topic, stdin="v\n")
+        run("archive", topic)
+    cold = Path(where[where.index("--cold") + 1])
+    (path,) = (cold / "orders").iterdir()
+    DeltaTable(path).alter.set_table_properties({"delta.appendOnly": "true"})
+    (path,) = (cold / "refused").iterdir()
+    DeltaTable(path).alter.add_feature(
+        TableFeatures.DeletionVectors, allow_protocol_versions_increase=True
+    )
+
+    shutil.copytree(cold, tmp_path / "log" / "cold")
+
+    for place in (where, ["--cold", str(cold)], ["--dir", str(tmp_path / "log")]):
+        assert cli.main([*place, "doctor", "--output", "json"]) == 1
+        rows = json.loads(capsys.readouterr().out)
+        found = {row["what"]: row for row in rows if row["what"].startswith("table of ")}
+        assert set(found) == {"table of orders", "table of refused"}
+        assert found["table of orders"]["state"] == "risky"
+        assert "UNSET TBLPROPERTIES ('delta.appendOnly')" in found["table of orders"]["found"]
+        assert found["table of refused"]["state"] == "broken"
+        assert "somebody turned on deletionVectors" in found["table of refused"]["found"]
 
 
 def test_doctor_knows_a_redis_that_somebody_else_runs(

@@ -10,11 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, TableFeatures
 from made_up import archive
 
 from lakelog.cold.foreign_properties import warnings
 from lakelog.cold.log_names import LOG, checkpoint_names
+from lakelog.errors import ColdTierRefusedError
 
 TXN_RETENTION = "delta.setTransactionRetentionDuration"
 
@@ -126,6 +127,27 @@ def test_a_property_that_will_be_in_the_way_is_told_with_what_to_do(properties, 
     (warning,) = warnings(properties)
     assert said in warning
     assert next(iter(properties)) in warning
+
+
+@pytest.mark.parametrize("as_checkpoint", [False, True])
+def test_a_feature_with_which_nothing_is_committed_is_told_with_what_to_do(
+    make_table, topic, as_checkpoint
+):
+    table = make_table()
+    table.apply(archive(topic, before := table.snapshot(), 10), before)
+    DeltaTable(table.path).alter.add_feature(
+        [TableFeatures.ChangeDataFeed, TableFeatures.RowTracking, TableFeatures.DomainMetadata],
+        allow_protocol_versions_increase=True,
+    )
+    if as_checkpoint:
+        checkpoint(table.path)
+        table = make_table()
+    (warning,) = table.warnings()
+    assert warning.startswith("somebody turned on domainMetadata, rowTracking: ")
+    assert "RESTORE the table" in warning
+    assert table.snapshot().archived_end(0) == 10
+    with pytest.raises(ColdTierRefusedError, match="RowTracking"):
+        table.apply(archive(topic, before := table.snapshot(), 20), before)
 
 
 def test_a_table_s_own_properties_are_no_reason_to_warn(make_table, topic):

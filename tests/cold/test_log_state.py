@@ -204,7 +204,9 @@ def check_same(state: LogState, table: DeltaTable) -> None:
     metadata, protocol = table.metadata(), table.protocol()
     assert state.version == table.version()
     assert state.protocol == Protocol(
-        protocol.min_reader_version, tuple(protocol.reader_features or ())
+        protocol.min_reader_version,
+        tuple(protocol.reader_features or ()),
+        tuple(protocol.writer_features or ()),
     )
     assert state.metadata is not None
     assert state.metadata.table_id == str(metadata.id)

@@ -43,7 +43,7 @@ from ...format_version import check_format
 from ...json_text import parse_json
 from ...topic import Topic
 from ..committing import deleted_topic
-from ..foreign_properties import TXN_RETENTION_PROPERTY
+from ..foreign_properties import TXN_RETENTION_PROPERTY, warnings
 from ..log_names import LAST_CHECKPOINT, LOG, checkpoint_names, commit_name, commit_versions
 from ..schema import (
     CHECKPOINT_INTERVAL,
@@ -92,6 +92,12 @@ UNDO_FEATURES = (
     "Undo it: SET spark.databricks.delta.restore.protocolDowngradeAllowed=true, then RESTORE the "
     "table to the version before (DESCRIBE HISTORY has it; lakelog has committed nothing since). "
     "ALTER TABLE … DROP FEATURE is not enough"
+)
+
+
+#: Those that delta-rs commits with, of the ones that ask nothing of readers.
+WRITER_FEATURES = frozenset(
+    {"appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns"}
 )
 
 
@@ -322,6 +328,17 @@ class DeltaLog:
 
     def properties(self) -> dict[str, str]:
         return {} if self._metadata is None else dict(self._metadata.properties)
+
+    def warnings(self) -> Iterator[str]:
+        """See `ColdTable.warnings`."""
+        protocol = None if self._state is None else self._state.protocol
+        unknown = set(protocol.writer_features) - WRITER_FEATURES if protocol is not None else ()
+        if unknown:
+            yield (
+                f"somebody turned on {', '.join(sorted(unknown))}: the table can be read, but "
+                f"archiving and cleanups fail, as lakelog commits nothing then. {UNDO_FEATURES}"
+            )
+        yield from warnings(self.properties())
 
     def columns(self) -> pa.Schema:
         """The columns of the table, with their comments."""

@@ -51,16 +51,20 @@ class TableMetadata(Struct, frozen=True):
 
 
 class Protocol(Struct, frozen=True):
-    """What whoever reads the table must understand."""
+    """What whoever reads or writes the table must understand."""
 
     min_reader_version: int
     reader_features: tuple[str, ...] = ()
+    writer_features: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, action: Mapping[str, Any]) -> Protocol:
         """Raises ValueError, KeyError, TypeError: it is no ``protocol``."""
-        features = tuple(str(one) for one in action.get("readerFeatures") or ())
-        return cls(int(action["minReaderVersion"]), features)
+        readers, writers = (
+            tuple(str(one) for one in action.get(of) or ())
+            for of in ("readerFeatures", "writerFeatures")
+        )
+        return cls(int(action["minReaderVersion"]), readers, writers)
 
 
 class Piece(Struct):

@@ -12,6 +12,7 @@ from ...errors import ContradictionError, MissingFileError
 from ...failpoints import failpoint
 from ..change import Change
 from ..committing import NotLanded, read_back
+from ..foreign_properties import APPEND_ONLY_PROPERTY, unset
 from ..segment import SegmentFile
 from ..store.storage import Storage
 from ..table import Applied, ColdSnapshot
@@ -169,4 +170,6 @@ def advice(refusal: str) -> str:
     """What to do about a store that refuses a commit with these words."""
     if "table features" in refusal:  # such a table can be read, but not written
         return f"Somebody turned them on. {UNDO_FEATURES}"
+    if "append-only" in refusal:
+        return f"Somebody set {APPEND_ONLY_PROPERTY}. {unset(APPEND_ONLY_PROPERTY)}"
     return "Check that it may be written by this user and has room"

@@ -52,7 +52,6 @@ from ..committing import (
     refuse_loss,
     tell_purge,
 )
-from ..foreign_properties import warnings
 from ..leftovers import Discarded, Leftovers
 from ..making import Making, anybody
 from ..ordered_rows import Spacing
@@ -521,7 +520,7 @@ class PathTable(TimestampLookup[SegmentReader]):
         """See `ColdTable.warnings`."""
         with self._lock:
             self._log.refresh()
-            return list(warnings(self._log.properties()))
+            return list(self._log.warnings())
 
     def vacuum(self, *, dry_run: bool = False) -> Vacuumed:
         """See `ColdTable.vacuum`. Makes no commit, unlike delta-rs's own and Spark's.
