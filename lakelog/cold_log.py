@@ -16,6 +16,7 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
+from .arguments import optional_duration
 from .cleanup.steps import STEPS
 from .clock import Clock, SystemClock
 from .cold.change import nothing_hot
@@ -30,7 +31,7 @@ from .read.hot_tier import HotTier, NothingHot
 from .read.subscription import SeenTopics
 from .read.topic_log import TopicLog
 from .spark.place import LogPlace, PathRoot
-from .topic import Topic
+from .topic import Topic, topic_names
 from .tracing.switch import tracer
 
 if TYPE_CHECKING:
@@ -528,12 +529,12 @@ class ColdLog:
         """
         from .cleanup.continuous import clean_continuously
 
-        names = topics if topics is None or isinstance(topics, str) else list(topics)
+        names = None if topics is None else topic_names(topics)
         return clean_continuously(
             lambda: self.cleanup(names, steps=steps),
             self._cleanup_interval_ms,
             stop=stop,
-            max_duration=max_duration,
+            max_duration=optional_duration("max_duration", max_duration),
         )
 
     def _cleanup_interval_ms(self) -> int:
@@ -870,8 +871,7 @@ class ColdLog:
     def _topics(self, topics: str | Iterable[str] | None) -> list[Topic]:
         if topics is None:
             return self.topics.list()
-        names = [topics] if isinstance(topics, str) else topics
-        return [self.topics.get(name) for name in names]
+        return [self.topics.get(name) for name in topic_names(topics)]
 
     def _tiered(self, topics: str | Iterable[str] | None) -> list[Topic]:
         found = self._topics(topics)
@@ -886,7 +886,7 @@ class ColdLog:
         Raises:
             InvalidArgumentError: one was never archived.
         """
-        names = [topics] if isinstance(topics, str) else list(topics)
+        names = topic_names(topics)
         emptied = {topic.name: topic for topic in self._switched_off(names)}
         cleaners = [self._cleaner(self.topics.get(name)) for name in names if name not in emptied]
         return cleaners, list(emptied.values())

@@ -19,6 +19,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 from msgspec import Struct
 
 from .data_keys import parse_data_keys
@@ -685,7 +686,7 @@ def check_keys_kept(old: TopicConfig, new: TopicConfig) -> None:
 
 def text_of(value: object) -> str:
     """A Python value as Kafka writes it."""
-    if isinstance(value, bool):
+    if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
     if isinstance(value, Enum):
         return str(value.value)

@@ -16,6 +16,7 @@ from uuid import UUID
 from msgspec.structs import replace
 
 from .archive.kept_archivers import KeptArchivers
+from .arguments import checked_duration, optional_duration
 from .back_off import PATIENCE_S
 from .catalog_names import NamesInCatalog
 from .cleanup.steps import STEPS
@@ -52,7 +53,7 @@ from .record import OffsetRange, TopicPartition
 from .spark.auto_engine import AutoEngine
 from .spark.engine_by_name import choose_engine
 from .spark.place import ColdRoot, LogPlace, PathRoot
-from .topic import GROUPS_TABLE, Topic
+from .topic import GROUPS_TABLE, Topic, topic_names
 from .tracing.switch import tracer
 
 if TYPE_CHECKING:
@@ -392,6 +393,7 @@ class Lakelog(ColdLog):
         from .archive.topics_run import TopicsRun
 
         check_until(until)
+        patience_s = checked_duration("patience", patience).total_seconds()
         attempts = Attempts(self.hot, self.topics, self._archivers, self._table, until, adopt=adopt)
         found = self._topics(topics)
         # Of those named, one that is untiered is refused; see `archiver`.
@@ -410,13 +412,13 @@ class Lakelog(ColdLog):
             at_once=self._topics_at_once(),
             cancel=self._cancel,
         )
-        run.archive(chosen, patience.total_seconds())
+        run.archive(chosen, patience_s)
         if topics is None:
             self._archivers.only({topic.topic_id for topic in found})
             for topic in found:
                 run.do(topic, self._retain_when_due)
         self._group_keeper.attend()
-        if isinstance(topics, str):
+        if isinstance(topics, str | Topic):
             for errors in run.errors.values():
                 raise errors[0]
         return run.checked()
@@ -451,7 +453,7 @@ class Lakelog(ColdLog):
         """
         from .archive.continuous import ContinuousArchive
 
-        names = [topics] if isinstance(topics, str) else None if topics is None else list(topics)
+        names = None if topics is None else topic_names(topics)
         for topic in self._seen_now(names):
             if not (topic.config.tiered and self._place.cold):
                 self._cold_table(topic)  # says so: nobody could mend that meanwhile
@@ -486,7 +488,7 @@ class Lakelog(ColdLog):
             listed,
             self.archiver,
             stop=stop,
-            max_duration=max_duration,
+            max_duration=optional_duration("max_duration", max_duration),
             archived=self._reported,
             troubles_beside=lambda: (*self._names.troubles(), *self.group_troubles()),
             tidy=lambda topic: self._cleaner(topic).run(["optimize"]),
@@ -722,7 +724,7 @@ class Lakelog(ColdLog):
                 str(one.topic): one for one in catalogue.untold(root) if one.topic not in there
             }
         else:
-            names = [topics] if isinstance(topics, str) else topics
+            names = topic_names(topics)
             lost = [catalogue.topic(name, root) for name in names]
             errors = {}
         restored = RestoredTopics()
@@ -835,7 +837,7 @@ class Lakelog(ColdLog):
             None if root is None else self._opened,
             self._place.source.keyspace,
         )
-        names = [topics] if isinstance(topics, str) else topics
+        names = None if topics is None else topic_names(topics)
         self._place.check_is_there()
         with closing(open_reader(source, storage_options)) as reader:
             return importer.run(reader, names, name, config or {}, progress)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta, timezone, tzinfo
+from datetime import date, datetime, timedelta, timezone, tzinfo
 from typing import NoReturn
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from . import reservation
+from .arguments import checked_duration, duration, moment_ms, whole, whole_ms
 from .errors import InvalidArgumentError
 from .producer_calls import ProducerCall
 from .record import MAX_OFFSET, OffsetRange
@@ -52,19 +54,22 @@ class AtOffset(Position, frozen=True):
     offset: int
 
     def __post_init__(self) -> None:
-        check_offset(self.offset)
+        force_setattr(self, "offset", check_offset(self.offset))
 
 
 class AtTimestamp(Position, frozen=True):
     """The earliest offset whose timestamp is at or after this one."""
 
-    timestamp_ms: int  # UTC epoch, ≥ 0, below 2^63
+    timestamp_ms: int  # UTC epoch, ≥ 0, below 2^63; made of a time, if it is given one
 
     def __post_init__(self) -> None:
-        if isinstance(self.timestamp_ms, bool) or not isinstance(self.timestamp_ms, int):
+        at_ms = whole_ms(self.timestamp_ms)
+        if at_ms is None:
             raise InvalidArgumentError(
-                f"a timestamp is whole milliseconds since 1970-01-01 UTC, not {self.timestamp_ms!r}"
+                "a timestamp is whole milliseconds since 1970-01-01 UTC, or an aware datetime, not "
+                f"{self.timestamp_ms!r:.200}"
             )
+        force_setattr(self, "timestamp_ms", at_ms)
         if self.timestamp_ms < 0:
             raise InvalidArgumentError(
                 f"timestamp {self.timestamp_ms} is negative; for the special targets use "
@@ -83,8 +88,7 @@ class Ago(Position, frozen=True):
     duration: timedelta
 
     def __post_init__(self) -> None:
-        if self.duration < timedelta(0):
-            raise InvalidArgumentError(f"{self.duration} ago lies in the future")
+        force_setattr(self, "duration", checked_duration("duration", self.duration))
 
 
 NAMED_POSITIONS: dict[str, Position] = {
@@ -96,14 +100,21 @@ NAMED_POSITIONS: dict[str, Position] = {
     "max-timestamp": MaxTimestamp(),
 }
 
-PositionLike = Position | int | str | datetime | timedelta
+PositionLike = Position | int | str | date | timedelta  # a datetime is a date
+
+_POSITIONS = (
+    "give an offset (250), a time (an aware datetime, '2013-12-30 12:00 UTC', 'yesterday 18:30 "
+    "Europe/Berlin'), epoch milliseconds ('@1388404800000'), a distance ('-10m', '10 minutes ago', "
+    f"a timedelta), or one of {', '.join(NAMED_POSITIONS)}"
+)
 
 
 def position(value: PositionLike, zone: tzinfo | None = None) -> Position:
     """What people write, as a `Position`.
 
-    An int is an offset; an aware datetime is a timestamp; a timedelta is so long before now; a text
-    is an offset, one of `NAMED_POSITIONS`, or a time in any way that `typed_time` reads.
+    A whole number is an offset; a time is a timestamp (see `moment_ms`: a datetime needs a zone, a
+    date is UTC); a timedelta is so long before now; a text is an offset, one of `NAMED_POSITIONS`,
+    or a time in any way that `typed_time` reads.
 
     Args:
         zone: of a time without one; None refuses it.
@@ -113,13 +124,15 @@ def position(value: PositionLike, zone: tzinfo | None = None) -> Position:
     """
     if isinstance(value, Position):
         return value
-    if isinstance(value, datetime):
-        return AtTimestamp(timestamp_ms(value))
-    if isinstance(value, timedelta):
-        return Ago(abs(value))
     if isinstance(value, str):
         return understood(value, zone)[0]
-    return AtOffset(check_offset(value))
+    if (offset := whole(value)) is not None:
+        return AtOffset(offset)
+    if (at_ms := moment_ms(value)) is not None:
+        return AtTimestamp(at_ms)
+    if (ago := duration(value)) is not None:
+        return Ago(abs(ago))
+    raise InvalidArgumentError(f"{value!r:.200} is not a position: {_POSITIONS}", value=value)
 
 
 def understood(text: str, zone: tzinfo | None) -> tuple[Position, str | None]:
@@ -131,12 +144,7 @@ def understood(text: str, zone: tzinfo | None) -> tuple[Position, str | None]:
         return AtOffset(check_offset(int(text))), None
     found = time_or_none(text, zone, datetime.now(timezone.utc))
     if found is None:
-        raise InvalidArgumentError(
-            f"{text[:200]!r} is not a position: give an offset (250), a time "
-            "('2013-12-30 12:00 UTC', 'yesterday 18:30 Europe/Berlin'), epoch milliseconds "
-            "(@1388404800000), a distance (-10m, '10 minutes ago'), or one of "
-            f"{', '.join(NAMED_POSITIONS)}"
-        )
+        raise InvalidArgumentError(f"{text[:200]!r} is not a position: {_POSITIONS}")
     return at_time(found), found.said
 
 
@@ -148,8 +156,9 @@ def at_time(time: TypedTime) -> AtTimestamp | Ago:
     return AtTimestamp(time.timestamp_ms)
 
 
-def timestamp_ms(value: int | str | datetime) -> int:
-    """Epoch milliseconds of an int, an aware datetime, or a time as `typed_time` reads it.
+def timestamp_ms(value: int | str | date) -> int:
+    """Epoch milliseconds of a whole number, a time (see `moment_ms`), or one as `typed_time` reads
+    it.
 
     What is finer than a millisecond is rounded up, so that a search by it never finds an earlier
     record. A distance from now counts from this process's clock.
@@ -157,14 +166,13 @@ def timestamp_ms(value: int | str | datetime) -> int:
     Raises:
         InvalidArgumentError: no zone, or not a time.
     """
-    if isinstance(value, bool) or not isinstance(value, (int, str, datetime)):
-        raise InvalidArgumentError(
-            f"{value!r} is not a time: give epoch milliseconds, an aware datetime, or a text"
-        )
-    if isinstance(value, int):
-        return value
-    if isinstance(value, datetime):
-        return rounded_up_ms(value)
+    if not isinstance(value, str):
+        found_ms = whole_ms(value)
+        if found_ms is None:
+            raise InvalidArgumentError(
+                f"{value!r} is not a time: give epoch milliseconds, an aware datetime, or a text"
+            )
+        return found_ms
     now = datetime.now(timezone.utc)
     found = read_time(value, None, now)
     if found.ago is not None:
@@ -179,13 +187,14 @@ def check_offset(offset: object) -> int:
     Raises:
         InvalidArgumentError: not an integer, negative, or 2^53 and above.
     """
-    if isinstance(offset, bool) or not isinstance(offset, int):
+    number = whole(offset)
+    if number is None:
         _refuse_offset(offset, "an offset is a whole number")
-    if offset < 0:
-        _refuse_offset(offset, "offsets start at 0; use 'earliest' for the first one there is")
-    if offset > MAX_OFFSET:
-        _refuse_offset(offset, "offsets stay below 2^53")
-    return offset
+    if number < 0:
+        _refuse_offset(number, "offsets start at 0; use 'earliest' for the first one there is")
+    if number > MAX_OFFSET:
+        _refuse_offset(number, "offsets stay below 2^53")
+    return number
 
 
 def _refuse_offset(offset: object, rule: str) -> NoReturn:

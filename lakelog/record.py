@@ -19,6 +19,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from . import compute as pc
+from .errors import InvalidTimestampError
 
 HEADERS_TYPE = pa.list_(
     pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())])
@@ -92,8 +93,19 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def timestamp(self) -> datetime:
-        """The timestamp as an aware UTC datetime."""
-        return _EPOCH + timedelta(milliseconds=self.timestamp_ms)
+        """The timestamp as an aware UTC datetime.
+
+        Raises:
+            InvalidTimestampError: it lies after the year 9999, where datetimes end.
+        """
+        try:
+            return _EPOCH + timedelta(milliseconds=self.timestamp_ms)
+        except OverflowError:
+            raise InvalidTimestampError(
+                f"offset {self.offset} of {self.topic}-{self.partition} has the timestamp "
+                f"{self.timestamp_ms}, after the year 9999, where Python's datetimes end; use "
+                "timestamp_ms"
+            ) from None
 
     def header(self, key: str) -> bytes | None:
         """The value of the last header of that key, None if there is none."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from uuid import UUID
 
 from msgspec import Struct, field
 
+from .arguments import whole
 from .config import TopicConfig
-from .errors import InvalidTopicError, UnknownTopicOrPartitionError
+from .errors import InvalidArgumentError, InvalidTopicError, UnknownTopicOrPartitionError
 from .record import TopicPartition
 
 MAX_NAME_LENGTH = 249  # Kafka's Topic.MAX_NAME_LENGTH
@@ -53,24 +55,50 @@ class Topic(Struct, frozen=True):
         Raises:
             UnknownTopicOrPartitionError: the topic has no such partition.
         """
-        if isinstance(partition, bool) or not isinstance(partition, int):
+        number = whole(partition)
+        if number is None:
             raise UnknownTopicOrPartitionError(
                 f"partition {partition!r} is not a whole number; topic {self.name!r} has "
                 f"partitions 0..{self.partitions - 1}",
                 topic=self.name,
                 partition=partition,
             )
-        if not 0 <= partition < self.partitions:
+        if not 0 <= number < self.partitions:
             raise UnknownTopicOrPartitionError(
-                f"topic {self.name!r} has no partition {partition}: it has partitions "
+                f"topic {self.name!r} has no partition {number}: it has partitions "
                 f"0..{self.partitions - 1}",
                 topic=self.name,
-                partition=partition,
+                partition=number,
             )
-        return TopicPartition(self.name, partition)
+        return TopicPartition(self.name, number)
 
     def topic_partitions(self) -> list[TopicPartition]:
         return [TopicPartition(self.name, number) for number in range(self.partitions)]
+
+
+def topic_name(given: object) -> str:
+    """A topic's name, also of the topic itself.
+
+    Raises:
+        InvalidTopicError: no topic can have it.
+    """
+    return given.name if isinstance(given, Topic) else check_topic_name(given)
+
+
+def topic_names(given: object) -> list[str]:
+    """The names of several topics, or of one.
+
+    Raises:
+        InvalidArgumentError: it is neither.
+        InvalidTopicError: no topic can have one of them.
+    """
+    if isinstance(given, str | Topic):
+        return [topic_name(given)]
+    if isinstance(given, bytes) or not isinstance(given, Iterable):
+        raise InvalidArgumentError(
+            f"{given!r:.200} is no topic's name, and no list of names", value=given
+        )
+    return [topic_name(one) for one in given]
 
 
 def catalog_name(name: str) -> str:
@@ -99,7 +127,7 @@ def check_new_topic_name(name: str) -> str:
     return name
 
 
-def check_topic_name(name: str) -> str:
+def check_topic_name(name: object) -> str:
     """The name, if it follows Kafka's rule.
 
     Raises:
@@ -107,9 +135,9 @@ def check_topic_name(name: str) -> str:
     """
     if not isinstance(name, str) or name in {"", ".", ".."} or not _LEGAL.fullmatch(name):
         raise InvalidTopicError(
-            f"{name!r} is not a legal topic name: use letters, digits, '.', '_' and '-', "
+            f"{name!r:.200} is not a legal topic name: use letters, digits, '.', '_' and '-', "
             "and not just '.' or '..'",
-            topic=name,
+            topic=name if isinstance(name, str) else None,
         )
     if len(name) > MAX_NAME_LENGTH:
         raise InvalidTopicError(

@@ -16,6 +16,7 @@ import lakelog
 
 ROOT = Path(lakelog.__file__).parent
 VALUES = {
+    "arguments",
     "arrow_columns",
     "back_off",
     "compute",

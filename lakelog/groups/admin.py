@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from ..arguments import Partitions, checked_partitions
 from ..clock import Clock
 from ..errors import (
     ConcurrentChangeError,
@@ -121,9 +122,7 @@ class GroupAdmin:
             )
         self._scripts.unlist(group_id, token[0])
 
-    def delete_offsets(
-        self, group_id: str, partitions: Iterable[TopicPartition]
-    ) -> dict[TopicPartition, bool]:
+    def delete_offsets(self, group_id: str, partitions: Partitions) -> dict[TopicPartition, bool]:
         """Forgets offsets of topics that no member of the group reads.
 
         Returns:
@@ -133,7 +132,7 @@ class GroupAdmin:
             GroupIdNotFoundError: there is no such group.
             GroupSubscribedToTopicError: members read the topic; nothing was deleted.
         """
-        asked = list(dict.fromkeys(partitions))
+        asked = list(dict.fromkeys(checked_partitions(partitions)))
 
         def act(group: GroupDescription) -> Sequence[Any]:
             topics = group.subscribed_topics

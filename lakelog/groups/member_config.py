@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from ..arguments import settle_numbers
 from ..config import INT32_MAX
 from ..errors import InvalidConfigError
 from .assignors import ASSIGNORS, Assignor, RebalanceProtocol, assignor_named
@@ -44,12 +45,13 @@ class MemberConfig(Struct, frozen=True, kw_only=True):
     # A member that does not attend for so long leaves. It is also how long others wait for it.
 
     def __post_init__(self) -> None:
+        settle_numbers(self)
         if not self.assignors:
             raise _illegal("partition_assignment_strategy", self.assignors, "give an assignor")
         _ = self.protocol
         for name in ("session_timeout_ms", "heartbeat_interval_ms", "max_poll_interval_ms"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= INT32_MAX:
+            if type(value) is not int or not 0 < value <= INT32_MAX:
                 raise _illegal(name, value, "give a whole number of milliseconds, 1 or above")
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise _illegal(

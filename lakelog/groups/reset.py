@@ -22,17 +22,28 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
+from ..arguments import checked_duration, checked_partition, whole
 from ..errors import (
     InvalidArgumentError,
     NonEmptyGroupError,
     NoOffsetForPartitionError,
     UnknownTopicOrPartitionError,
 )
+from ..offsets import AtTimestamp
 from ..record import TopicPartition
 from .description import GroupDescription, GroupState
 
 _MS = timedelta(milliseconds=1)
+
+
+def _whole(value: object) -> int:
+    """A number of offsets; one outside the log is brought into it when it is known."""
+    number = whole(value)
+    if number is None:
+        raise InvalidArgumentError(f"{value!r:.200} is not a whole number of offsets", value=value)
+    return number
 
 
 class Scenario(Struct, frozen=True):
@@ -56,17 +67,26 @@ class ToOffset(Scenario, frozen=True):
 
     offset: int
 
+    def __post_init__(self) -> None:
+        force_setattr(self, "offset", _whole(self.offset))
+
 
 class ShiftBy(Scenario, frozen=True):
     """So many offsets further; a negative number goes back."""
 
     by: int
 
+    def __post_init__(self) -> None:
+        force_setattr(self, "by", _whole(self.by))
+
 
 class ToDatetime(Scenario, frozen=True):
     """The first record at or after a time."""
 
-    timestamp_ms: int  # UTC epoch
+    timestamp_ms: int  # UTC epoch; made of a time, if it is given one
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "timestamp_ms", AtTimestamp(self.timestamp_ms).timestamp_ms)
 
 
 class ByDuration(Scenario, frozen=True):
@@ -75,14 +95,22 @@ class ByDuration(Scenario, frozen=True):
     duration: timedelta
 
     def __post_init__(self) -> None:
-        if self.duration < timedelta(0):
-            raise InvalidArgumentError(f"{self.duration} ago lies in the future")
+        force_setattr(self, "duration", checked_duration("duration", self.duration))
 
 
 class FromFile(Scenario, frozen=True):
     """What a file says, of the partitions that it names."""
 
     offsets: Mapping[TopicPartition, int]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.offsets, Mapping):
+            raise InvalidArgumentError(
+                f"{self.offsets!r:.200} is no dict of offsets by partition, such as "
+                "{TopicPartition('orders', 0): 42}"
+            )
+        offsets = {checked_partition(tp): _whole(one) for tp, one in self.offsets.items()}
+        force_setattr(self, "offsets", offsets)
 
 
 class PartitionFacts(Struct, frozen=True):

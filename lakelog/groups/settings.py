@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from ..arguments import settle_numbers
 from ..config import DAY_MS, INT32_MAX, MINUTE_MS
 from ..errors import InvalidConfigError
 from ..keyspace_defaults import KeyspaceDefaults
@@ -36,9 +37,10 @@ class GroupSettings(Struct, frozen=True):
     offset_metadata_max_bytes: int = 4_096
 
     def __post_init__(self) -> None:
+        settle_numbers(self)
         for name in self.__struct_fields__:
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            if type(value) is not int or value < 0:
                 raise InvalidConfigError(
                     f"{name}={value!r}: give a whole number, 0 or above",
                     name=name,

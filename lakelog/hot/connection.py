@@ -455,6 +455,10 @@ class Server:
             if file and not Path(file).exists():
                 return f"the file of {name}, {file}, is not on this machine. "
         said = f"{_reason(error)}. "
+        if "HELLO" in said or "NOPROTO" in said:
+            said += f"{_WITHOUT_HELLO}. "
+        elif "compiling script" in said or "unknown command" in said:
+            said += "It is no Redis 7 or newer, or a proxy that takes fewer commands. "
         if may_want_certificate(self.options, error):
             said += f"{SHOW_CERTIFICATE[0].upper()}{SHOW_CERTIFICATE[1:]}. "
         return said
@@ -826,6 +830,12 @@ def connection_options(url: str, password: str | None = None) -> tuple[dict[str,
             f"{mask(url)!r} is a socket of one server, and the others of a Redis Cluster are not "
             "reached by it; give redis://host:port?cluster=true"
         )
+    for name in sorted(_OURS.keys() & query.keys()):
+        raise InvalidArgumentError(
+            f"{mask(url)!r} has the parameter {name}, which is lakelog's to choose: {_OURS[name]}. "
+            "Leave it out",
+            name=name,
+        )
     plain = f"{url.partition('?')[0]}?{urlencode(query, doseq=True)}"
     try:
         given = dict(parse_url(plain))  # type: ignore[no-untyped-call]
@@ -870,15 +880,19 @@ _TCP_OPTIONS = {
 }
 
 
-#: What of redis-py's parameters is lakelog's to choose.
-_OURS = {"decode_responses", "max_connections", "timeout", "retry", "redis_connect_func"}
+#: What of redis-py's parameters is lakelog's to choose, and why.
+_OURS = {
+    "decode_responses": "records are bytes, and stay so",
+    "max_connections": "it opens as many as its readers wait on, and others at most "
+    f"{MAX_CONNECTIONS} a server",
+    "timeout": "a caller waits until a connection is free",
+    "retry": "it tries again itself, where nothing is done twice",
+    "redis_connect_func": "it loads its scripts when it connects",
+}
 
 
 def _check_options(options: dict[str, Any]) -> None:
     """Raises unless a connection can be made with them. Does not connect."""
-    refused = _OURS & options.keys()
-    if refused:
-        raise ValueError(f"{refused} is lakelog's to choose")
     rest = dict(options)
     rest.pop("connection_class", redis.Connection)(**rest)
 
@@ -895,6 +909,11 @@ def call_script(servers: Servers, name: str, keys: Sequence[str], args: Sequence
         raise translate(reply, server.name, keys[0]) from reply
     return reply
 
+
+_WITHOUT_HELLO = (
+    "It does not take HELLO, by which the protocol is agreed on, as some proxies and any Redis "
+    "before version 6 do not: add ?protocol=2 to the URL. A Redis must be of version 7 or newer"
+)
 
 SHOW_CERTIFICATE = (
     "where it lets in only those who show a certificate that it trusts, name yours with "

@@ -23,6 +23,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from .. import reservation
+from ..arguments import whole
 from ..clock import Clock
 from ..config import (
     DATA_KEYS,
@@ -212,7 +213,7 @@ class TopicRegistry:
             QuotaExceededError: the keyspace may have no more topics.
         """
         check_new_topic_name(name)
-        _check_partitions(partitions)
+        partitions = _checked_partitions(partitions)
         if if_not_exists and (there := self._definition(name)) is not None:
             self.repair(there[0])
             return there[0]
@@ -424,7 +425,7 @@ class TopicRegistry:
             InvalidTopicError: fewer than it has (its records would be lost).
         """
         topic = self._whole(name)
-        _check_partitions(total)
+        total = _checked_partitions(total)
         if total < topic.partitions:
             raise InvalidTopicError(
                 f"topic {name!r} has {topic.partitions} partitions and cannot shrink to {total}",
@@ -1105,6 +1106,11 @@ def check_not_ours(changes: Mapping[str, object | None]) -> None:
     Raises:
         InvalidConfigError: they are among the changes.
     """
+    if not isinstance(changes, Mapping):
+        raise InvalidConfigError(
+            f"{changes!r:.200} is no dict of settings, such as {{'retention.ms': -1}}",
+            value=changes,
+        )
     if DATA_KEYS in changes:
         raise InvalidConfigError(
             f"{DATA_KEYS} cannot be set: lakelog writes it, once {ENCRYPTION_KEY} says where a key "
@@ -1162,16 +1168,14 @@ def settings_text(config: TopicConfig) -> str:
     return " ".join(map(str, (*numbers, kinds) if kinds else numbers))
 
 
-def _check_partitions(partitions: int) -> None:
-    if (
-        isinstance(partitions, bool)
-        or not isinstance(partitions, int)
-        or not 1 <= partitions <= MAX_PARTITIONS
-    ):
+def _checked_partitions(partitions: int) -> int:
+    number = whole(partitions)
+    if number is None or not 1 <= number <= MAX_PARTITIONS:
         raise InvalidTopicError(
             f"{partitions!r} is not a number of partitions: give 1..{MAX_PARTITIONS}",
             partitions=partitions,
         )
+    return number
 
 
 def _own_version(topic: Topic) -> int:

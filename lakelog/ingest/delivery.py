@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any, Protocol
 
 from msgspec import Struct
 
+from ..arguments import optional_seconds
 from ..errors import DeliveryPendingError, ProducerClosedError
 from ..record import RecordMetadata, TopicPartition
 
@@ -102,11 +104,11 @@ class SendResult(Struct, eq=False, gc=False):  # one a record, so the collector 
         """Whether the record is in the log, or has failed."""
         return self._delivery.done
 
-    def result(self, timeout: float | None = None) -> RecordMetadata:
+    def result(self, timeout: float | timedelta | None = None) -> RecordMetadata:
         """Where the record went; waits for it, and has it sent without lingering.
 
         Args:
-            timeout: seconds; None waits until the delivery timeout decides.
+            timeout: seconds, or a timedelta; None waits until the delivery timeout decides.
 
         Raises:
             DeliveryPendingError: no answer yet; the record is still being delivered.
@@ -118,14 +120,16 @@ class SendResult(Struct, eq=False, gc=False):  # one a record, so the collector 
             raise error.with_traceback(None)  # otherwise records that share it pile up tracebacks
         return self._delivery.metadata_of(self._index)
 
-    def exception(self, timeout: float | None = None) -> Exception | None:
+    def exception(self, timeout: float | timedelta | None = None) -> Exception | None:
         """Why the record failed, or None if it is in the log; waits like `result`.
 
         Raises:
             DeliveryPendingError: no answer yet.
         """
         delivery = self._delivery
-        if not delivery.done and not delivery.deliverer.wait(delivery, timeout):
+        if delivery.done:
+            return delivery.error_of(self._index)
+        if not delivery.deliverer.wait(delivery, optional_seconds("timeout", timeout)):
             if delivery.deliverer.is_forked:
                 raise ProducerClosedError(
                     f"the record for {delivery.topic_partition} was sent by the parent process, "

@@ -179,6 +179,9 @@ def _times(column: pa.ChunkedArray, now_ms: int) -> pa.ChunkedArray:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
         column = _cast("timestamp", column, kind, "times")
+    if pa.types.is_date(kind):  # its begin in UTC, as of a `date`
+        column = column.cast(pa.timestamp("ms", "UTC"))
+        kind = column.type
     if pa.types.is_timestamp(kind):
         if kind.tz is None:
             _refuse(

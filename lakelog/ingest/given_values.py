@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from typing import Any, NoReturn
 
+from ..arguments import moment_us, whole
 from ..codec.entry import MAX_TIMESTAMP_MS
 from ..errors import InvalidArgumentError
 from ..record import NO_TIMESTAMP_MS
-from ..typed_time import rounded_up_ms
 
 #: Bytes, or text that is stored as UTF-8; None: no key, or a tombstone.
 BytesLike = bytes | bytearray | memoryview | str | None
@@ -74,11 +74,12 @@ def _pair(pair: Any) -> tuple[Any, Any]:
 
 
 #: As readers show a record without a timestamp.
-_NONE = datetime(1970, 1, 1, tzinfo=timezone.utc) - timedelta(milliseconds=1)
+_NONE_US = NO_TIMESTAMP_MS * 1_000
 
 
 def as_timestamp_ms(timestamp: object) -> int:
-    """Epoch milliseconds of an int, an aware datetime or ISO text; -1 says that there is none.
+    """Epoch milliseconds of a whole number, a time (see `moment_us`) or ISO text; -1 says that
+    there is none.
 
     Not what people type (see `typed_time`): a record keeps what its producer said, so it must not
     depend on the day of the reading or on a choice between two readings, and one before 1970 is
@@ -88,13 +89,17 @@ def as_timestamp_ms(timestamp: object) -> int:
         InvalidArgumentError: not a time, a naive one, one below -1, or one that only rounding
             makes -1.
     """
-    if isinstance(timestamp, int) and not isinstance(timestamp, bool):
-        time_ms = timestamp
-    else:
-        time = _moment(timestamp)
-        time_ms = rounded_up_ms(time)
-        if time_ms == NO_TIMESTAMP_MS and time < _NONE:
-            refuse_rounded_to_none(time.isoformat())
+    time_ms = whole(timestamp)
+    if time_ms is None:
+        time_us = moment_us(_read(timestamp) if isinstance(timestamp, str) else timestamp)
+        if time_us is None:
+            raise InvalidArgumentError(
+                f"{timestamp!r} is not a time: give epoch milliseconds, an aware datetime, or ISO "
+                "text"
+            )
+        if _NONE_US - 1_000 < time_us < _NONE_US:
+            refuse_rounded_to_none(str(timestamp))
+        time_ms = -(-time_us // 1_000)
     if not NO_TIMESTAMP_MS <= time_ms <= MAX_TIMESTAMP_MS:
         raise InvalidArgumentError(
             f"timestamp {time_ms} cannot be stored: give milliseconds since 1970-01-01 UTC, up to "
@@ -104,19 +109,13 @@ def as_timestamp_ms(timestamp: object) -> int:
     return time_ms
 
 
-def _moment(value: object) -> datetime:
-    if isinstance(value, str):
-        try:
-            return datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", value.strip()))
-        except ValueError:
-            raise InvalidArgumentError(
-                f"{value!r} is not an ISO-8601 time such as 2013-12-30T12:00:00Z"
-            ) from None
-    if not isinstance(value, datetime):
+def _read(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", text.strip()))
+    except ValueError:
         raise InvalidArgumentError(
-            f"{value!r} is not a time: give epoch milliseconds, an aware datetime, or ISO text"
-        )
-    return value
+            f"{text!r} is not an ISO-8601 time such as 2013-12-30T12:00:00Z"
+        ) from None
 
 
 def refuse_rounded_to_none(time: str) -> NoReturn:

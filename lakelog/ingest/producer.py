@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ..arguments import check_timeout
 from ..back_off import Tries
 from ..clock import Clock, SystemClock
 from ..encryption.of_topic import sealing
 from ..errors import DeliveryPendingError, LakelogError, UnknownTopicOrPartitionError
 from ..hot import HotLog, TopicRegistry
+from ..topic import topic_name
 from .accumulator import (
     HEADER_OVERHEAD_BYTES,
     RECORD_OVERHEAD_BYTES,
@@ -122,6 +124,8 @@ class Producer:
             ProducerClosedError: it is closed, or belongs to the parent process.
         """
         # One function, since it runs once a record and each call of another takes a tenth of it.
+        if type(topic) is not str:
+            topic = topic_name(topic)
         if type(value) is not bytes:
             value = as_bytes("value", value)
         if type(key) is not bytes and key is not None:
@@ -138,7 +142,7 @@ class Producer:
         accumulator = self._accumulator
         state = accumulator.topics.get(topic) or self._look_up(topic)
         if partition is not None:
-            state = self._with_partition(state, partition)
+            state, partition = self._with_partition(state, partition)
         if key is not None:
             size_bytes += len(key)
             if partition is None:
@@ -216,12 +220,13 @@ class Producer:
         partition: int | None,
         links: Sequence[Link] = (),
     ) -> BatchMetadata:
+        topic = topic_name(topic)
         state = self._accumulator.topics.get(topic) or self._look_up(topic)
         if partition is not None:
-            state = self._with_partition(state, partition)
+            state, partition = self._with_partition(state, partition)
         elif asked is not None:
             for number in asked.drop_null().unique().to_pylist():
-                state = self._with_partition(state, number)
+                state, _ = self._with_partition(state, number)
         bulk = BulkAppend(self._accumulator, state, table, asked, partition, self._topics, links)
         return bulk.run()
 
@@ -234,7 +239,7 @@ class Producer:
                 leaves them to the results; here none is lost in silence.
         """
         self._accumulator.check_not_forked()
-        if not self._accumulator.flush(None if timeout_ms is None else timeout_ms / 1000):
+        if not self._accumulator.flush(_within_s(timeout_ms)):
             unsettled = self._accumulator.unsettled_records
             raise DeliveryPendingError(
                 f"{unsettled} records have no answer after {timeout_ms} ms; they are still being "
@@ -289,10 +294,10 @@ class Producer:
 
     def _end(self, timeout_ms: int | None) -> bool:
         """Closes; False if it was closed before, or belongs to the parent process."""
-        accumulator = self._accumulator
+        accumulator, within_s = self._accumulator, _within_s(timeout_ms)
         if accumulator.is_forked or not accumulator.refuse("this producer is closed"):
             return False
-        if not accumulator.flush(None if timeout_ms is None else timeout_ms / 1000):
+        if not accumulator.flush(within_s):
             self._abandon(timeout_ms)
         self._sender.join()
         return True
@@ -329,11 +334,19 @@ class Producer:
         self._sender.start()
         return self._accumulator.learn(topic, sealed)
 
-    def _with_partition(self, state: TopicState, partition: int) -> TopicState:
-        """The topic. Without that partition it is looked up again, since it may have grown."""
+    def _with_partition(self, state: TopicState, partition: int) -> tuple[TopicState, int]:
+        """The topic and the partition. Without that, the topic is looked up again: it may have
+        grown.
+        """
         try:
-            state.topic.partition(partition)
+            return state, state.topic.partition(partition).partition
         except UnknownTopicOrPartitionError:
             state = self._look_up(state.topic.name)
-            state.topic.partition(partition)
-        return state
+            return state, state.topic.partition(partition).partition
+
+
+def _within_s(timeout_ms: float | None) -> float | None:
+    if timeout_ms is None:
+        return None
+    is_exact = isinstance(timeout_ms, float) and timeout_ms >= 0
+    return (timeout_ms if is_exact else check_timeout("timeout_ms", timeout_ms)) / 1000

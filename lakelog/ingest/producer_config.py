@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from ..arguments import settle_numbers
 from ..back_off import BackOff
 from ..codec import resolve_compression
 from ..config import KIB, MIB, MINUTE_MS, check_names
@@ -69,11 +70,12 @@ class ProducerConfig(Struct, frozen=True):
     # of the batch's span as a header, some 70 bytes, unless it has one. Those of `send` get theirs.
 
     def __post_init__(self) -> None:
+        settle_numbers(self)
         if not isinstance(self.trace_batch_records, bool):
             _refuse("trace_batch_records", self.trace_batch_records, "it takes True or False")
         for name, (low, high) in _BOUNDS.items():
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            if type(value) is not int or not low <= value <= high:
                 bound = f"≥ {low}" if high == _NO_LIMIT else f"in {low}..{high}"
                 _refuse(name, value, f"it takes a whole number {bound}")
         for name, least in _AT_LEAST.items():

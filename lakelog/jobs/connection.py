@@ -11,6 +11,7 @@ from datetime import timedelta
 from functools import partial
 
 from ..archive.first_answer import first_answer
+from ..arguments import checked_duration
 from ..cold.store.store_options import CREDENTIALS, IDENTITY, NAMES, UNITY_CATALOG
 from ..cold_log import ColdLog
 from ..engines.choice import SPARK
@@ -55,6 +56,7 @@ def connect(
         InvalidArgumentError: some parameters do not go together.
         HotTierUnavailableError, HotTierAccessError, ColdTierError: see `Lakelog.connect`.
     """
+    patience = checked_duration("patience", patience)
     engine = os.environ.get("LAKELOG_ENGINE") or engine
     if engine == SPARK:
         _start_spark(parameters)

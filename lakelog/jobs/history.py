@@ -8,7 +8,9 @@ from datetime import datetime, timedelta, timezone
 import pyarrow as pa
 
 from .. import compute as pc
+from ..arguments import checked_duration
 from ..cold_log import ColdLog
+from ..topic import topic_names
 from .open_status_table import open_status_table
 from .runs import Run, runs_of
 from .status_rows import of_groups, of_partitions
@@ -23,7 +25,7 @@ def status_history(
     """The rows of ``_lakelog_status`` but for those of groups, oldest first; none without a run.
 
     Args:
-        topics: names; None for all.
+        topics: names, or one; None for all.
         past: how far back, by this machine's clock. Rows are kept for 30 days.
 
     Returns:
@@ -49,13 +51,13 @@ def group_history(
 
 
 def _read(log: ColdLog, past: timedelta) -> pa.Table:
-    return open_status_table(log.place.cold).read(_now() - past)
+    return open_status_table(log.place.cold).read(_now() - checked_duration("past", past))
 
 
 def _of_topics(rows: pa.Table, topics: Iterable[str] | None) -> pa.Table:
     if topics is None:
         return rows
-    return rows.filter(pc.is_in(rows["topic"], pa.array(list(topics), pa.string())))
+    return rows.filter(pc.is_in(rows["topic"], pa.array(topic_names(topics), pa.string())))
 
 
 def run_history(log: ColdLog, *, past: timedelta = timedelta(days=7)) -> list[Run]:
@@ -68,7 +70,8 @@ def run_history(log: ColdLog, *, past: timedelta = timedelta(days=7)) -> list[Ru
         ColdTierError: the table cannot be read.
     """
     now = _now()
-    return runs_of(open_status_table(log.place.cold).read(now - past), now)
+    since = now - checked_duration("past", past)
+    return runs_of(open_status_table(log.place.cold).read(since), now)
 
 
 def _now() -> datetime:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
+from ..arguments import Partitions, checked_partitions
 from ..errors import UnknownTopicOrPartitionError
 from ..groups.admin import GroupAdmin
 from ..groups.coordinator import GroupCoordinator
@@ -82,7 +83,7 @@ class GroupOffsetsAdmin:
         return dict(sorted(self._committed(group_id, logs).items()))
 
     def plan(
-        self, group_id: str, scenario: Scenario, partitions: Iterable[TopicPartition]
+        self, group_id: str, scenario: Scenario, partitions: Partitions
     ) -> tuple[ResetOffset, ...]:
         """Where a scenario moves the group; nothing is done. See `plan_reset`.
 
@@ -92,7 +93,9 @@ class GroupOffsetsAdmin:
             NonEmptyGroupError: the group has members.
         """
         check_inactive(self._admin.describe(group_id))
-        asked = [*(scenario.offsets if isinstance(scenario, FromFile) else partitions)]
+        asked = checked_partitions(
+            scenario.offsets if isinstance(scenario, FromFile) else partitions
+        )
         logs = {tp.topic: self._logs(tp.topic) for tp in asked}
         committed = self._committed(group_id, logs)
         at_ms = target_ms(scenario, self._now_ms())

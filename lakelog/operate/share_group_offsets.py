@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
+from ..arguments import Partitions, checked_partitions
 from ..errors import GroupIdNotFoundError, NonEmptyGroupError
 from ..groups.description import GroupState
 from ..groups.reset import ResetOffset, Scenario, plan_reset, target_ms
@@ -62,7 +63,7 @@ class ShareGroupOffsets:
         return [one.topic_partition for one in described if one.log_end is not None]
 
     def plan(
-        self, group_id: str, scenario: Scenario, partitions: Iterable[TopicPartition]
+        self, group_id: str, scenario: Scenario, partitions: Partitions
     ) -> tuple[ResetOffset, ...]:
         """Where a scenario has the group begin; nothing is done. See `plan_reset`.
 
@@ -74,7 +75,7 @@ class ShareGroupOffsets:
         check_unheld(group)
         starts = {one.topic_partition: one.start_offset for one in group.partitions}
         at_ms = target_ms(scenario, self._now_ms())
-        asked = list(partitions)
+        asked = checked_partitions(partitions)
         logs = {tp.topic: self._logs(tp.topic) for tp in asked}
         return plan_reset(scenario, partition_facts(logs, asked, starts, at_ms))
 
@@ -88,7 +89,7 @@ class ShareGroupOffsets:
             self._move(group_id, one.topic_partition, one.offset)
 
     def delete_offsets(
-        self, group_id: str, partitions: Iterable[TopicPartition]
+        self, group_id: str, partitions: Partitions
     ) -> Mapping[TopicPartition, bool]:
         """Has the group begin there as where it never was, by ``share_auto_offset_reset``.
 
@@ -100,6 +101,7 @@ class ShareGroupOffsets:
             NonEmptyGroupError: members hold records; nothing was deleted, unless they took them
                 just now.
         """
+        asked = checked_partitions(partitions)
         group = self._admin.describe(group_id)
         if group.state is GroupState.DEAD:
             raise GroupIdNotFoundError(
@@ -108,7 +110,7 @@ class ShareGroupOffsets:
                 group_id=group_id,
             )
         check_unheld(group)
-        return {tp: self._move(group_id, tp, None) for tp in dict.fromkeys(partitions)}
+        return {tp: self._move(group_id, tp, None) for tp in dict.fromkeys(asked)}
 
     def _left(self, one: SharePartitionDescription, behind: Behind) -> ShareGroupPartition:
         tp = one.topic_partition

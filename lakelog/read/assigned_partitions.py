@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 
+from ..arguments import checked_partition, checked_partitions
 from ..errors import InvalidArgumentError, LakelogError
 from ..hot.arrivals import Arrival
 from ..hot.waker import Waker
@@ -85,8 +86,9 @@ class AssignedPartitions:
         """The cursor of a partition.
 
         Raises:
-            InvalidArgumentError: it is not assigned.
+            InvalidArgumentError: it is not assigned, or no partition.
         """
+        partition = checked_partition(partition)
         found = self._cursors.get(partition)
         if found is None:
             raise InvalidArgumentError(
@@ -96,8 +98,13 @@ class AssignedPartitions:
         return found
 
     def chosen(self, partitions: tuple[TopicPartition, ...]) -> list[Cursor]:
-        """The cursors of these; of all, if there are none."""
-        return [self.of(tp) for tp in partitions] or list(self)
+        """The cursors of these, or of those in one list, as Java's client has it; of all, if
+        nothing is given.
+        """
+        if not partitions:
+            return list(self)
+        given = partitions[0] if len(partitions) == 1 else partitions
+        return [self.of(tp) for tp in checked_partitions(given)]
 
     def active(self) -> list[Cursor]:
         """Those that are not paused."""

@@ -6,13 +6,14 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from datetime import datetime
+from datetime import date
 from math import inf
 from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
 
+from ..arguments import Partitions, check_timeout, checked_partition, checked_partitions
 from ..errors import InvalidArgumentError, LakelogError
 from ..groups.coordinator import GroupCoordinator
 from ..groups.membership import ConsumerGroupMetadata, Membership, Owner
@@ -29,7 +30,7 @@ from ..topic import Topic
 from ..tracing.switch import tracer
 from .assigned_partitions import AssignedPartitions
 from .call_guard import CallGuard
-from .consumer_config import ConsumerConfig, check_count, check_timeout
+from .consumer_config import ConsumerConfig, check_count
 from .cursor import Cursor
 from .deserializers import Deserializers
 from .following import Following, FollowsAll, FollowsGroup
@@ -99,8 +100,8 @@ class Consumer:
 
     # -- which partitions, from where ------------------------------------------------------------
 
-    def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
-        """Read exactly these partitions; those assigned before keep their position.
+    def assign(self, partitions: Partitions) -> None:
+        """Read exactly these partitions, or this one; those assigned before keep their position.
 
         With a ``group_id`` they begin where the group has come, and `commit` commits; but the
         consumer is no member, and shares with nobody.
@@ -114,7 +115,7 @@ class Consumer:
                 f"this consumer is subscribed to {self._following.subscription}, which says what "
                 "it reads; call unsubscribe() before assign()"
             )
-        wanted = [TopicPartition(*one) for one in partitions]
+        wanted = checked_partitions(partitions)
         logs = {topic: self._looked_up(topic) for topic in dict.fromkeys(tp.topic for tp in wanted)}
         for tp in wanted:
             logs[tp.topic].topic.partition(tp.partition)
@@ -217,22 +218,23 @@ class Consumer:
         for cursor in self._reading.chosen(partitions):
             cursor.move(Latest())
 
-    def seek_to_timestamp(self, partition: TopicPartition, timestamp: int | str | datetime) -> int:
+    def seek_to_timestamp(self, partition: TopicPartition, timestamp: int | str | date) -> int:
         """Go on at the earliest record whose timestamp is at or after that; returns its offset.
 
         If there is none, go on at the log end as it was before the search: with the next record,
         however old its timestamp.
 
         Args:
-            timestamp: epoch milliseconds, an aware datetime, or a time in any way that
+            timestamp: epoch milliseconds, a time (see `moment_ms`), or one in any way that
                 `typed_time` reads.
         """
         cursor = self._reading.of(partition)
         target = AtTimestamp(timestamp_ms(timestamp))
-        offset = cursor.log.seek(partition.partition, target)
+        number = cursor.topic_partition.partition
+        offset = cursor.log.seek(number, target)
         if offset is None:  # what is appended from here on is found, or follows the end
-            end = cursor.log.offsets([partition.partition])[partition.partition].log_end
-            found = cursor.log.seek(partition.partition, target)
+            end = cursor.log.offsets([number])[number].log_end
+            found = cursor.log.seek(number, target)
             offset = end if found is None else found
         cursor.move(offset)
         return offset
@@ -310,7 +312,7 @@ class Consumer:
                 MiB.
         """
         if max_records is not None:
-            check_count("max_records", max_records)
+            max_records = check_count("max_records", max_records)
         with self._guard.call():
             given = {
                 tp: rows[0].batch()
@@ -413,7 +415,7 @@ class Consumer:
             InvalidArgumentError: there is no ``group_id``, or these are no offsets.
         """
         if timeout_ms is not None:
-            check_timeout("timeout_ms", timeout_ms)
+            timeout_ms = check_timeout("timeout_ms", timeout_ms)
         self._group().commit(offsets, timeout_ms)
 
     def commit_async(
@@ -443,8 +445,8 @@ class Consumer:
         Raises:
             InvalidArgumentError: there is no ``group_id``.
         """
-        topic_partition = TopicPartition(*partition)
-        found = self._group().committed([topic_partition]).get(topic_partition)
+        asked = checked_partition(partition)
+        found = self._group().committed([asked]).get(asked)
         return found if found is None or metadata else found.offset
 
     def group_metadata(self) -> ConsumerGroupMetadata:
@@ -462,18 +464,19 @@ class Consumer:
         Raises:
             InvalidArgumentError: the partition is not assigned.
         """
+        cursor = self._reading.of(partition)
         position = self.position(partition)
         if position is None:  # nothing is young enough for it yet
-            position = self.end_offsets([partition])[partition]
-        return self._reading.of(partition).log.lag(partition.partition, position)
+            position = self.end_offsets(partition)[cursor.topic_partition]
+        return cursor.log.lag(cursor.topic_partition.partition, position)
 
     # -- where partitions begin and end ----------------------------------------------------------
 
-    def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    def beginning_offsets(self, partitions: Partitions) -> dict[TopicPartition, int]:
         """The log start offset of each."""
         return self._offsets_of(partitions, Earliest())
 
-    def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    def end_offsets(self, partitions: Partitions) -> dict[TopicPartition, int]:
         """The log end offset of each: that of the next record to be appended."""
         return self._offsets_of(partitions, Latest())
 
@@ -483,18 +486,24 @@ class Consumer:
         Raises:
             InvalidArgumentError: it is not assigned.
         """
-        return self.end_offsets([self._reading.of(partition).topic_partition])[partition]
+        assigned = self._reading.of(partition).topic_partition
+        return self.end_offsets(assigned)[assigned]
 
     def offsets_for_times(
-        self, timestamps: Mapping[TopicPartition, int | str | datetime]
+        self, timestamps: Mapping[TopicPartition, int | str | date]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The earliest record of each with a timestamp at or after the target; None without one.
 
         Raises:
             InvalidArgumentError: a negative timestamp, or a time without a zone.
         """
+        if not isinstance(timestamps, Mapping):
+            raise InvalidArgumentError(
+                f"{timestamps!r:.200} is no dict of times by partition: give "
+                "{TopicPartition('orders', 0): time}"
+            )
         targets = {
-            TopicPartition(*tp): AtTimestamp(timestamp_ms(when)).timestamp_ms
+            checked_partition(tp): AtTimestamp(timestamp_ms(when)).timestamp_ms
             for tp, when in timestamps.items()
         }
         return {
@@ -737,9 +746,9 @@ class Consumer:
         return self._reading.logs().get(topic) or self._logs(topic)
 
     def _offsets_of(
-        self, partitions: Iterable[TopicPartition], where: Earliest | Latest
+        self, partitions: Partitions, where: Earliest | Latest
     ) -> dict[TopicPartition, int]:
-        wanted = [TopicPartition(*one) for one in partitions]
+        wanted = checked_partitions(partitions)
         by_topic: dict[str, list[int]] = {}
         for topic, partition in wanted:
             by_topic.setdefault(topic, []).append(partition)

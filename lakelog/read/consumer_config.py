@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from ..arguments import check_timeout, settle_numbers, whole
 from ..config import MIB, check_names
 from ..errors import InvalidArgumentError, InvalidConfigError
 from ..groups.group_ids import check_group_id
@@ -83,6 +84,7 @@ class ConsumerConfig(Struct, frozen=True, kw_only=True):
     # Names of assignors, or assignors, the preferred one first; see `lakelog.groups`. Kafka: these.
 
     def __post_init__(self) -> None:
+        settle_numbers(self)
         OffsetReset.parse(self.auto_offset_reset)
         if self.isolation_level != "read_uncommitted":
             raise InvalidConfigError(
@@ -178,9 +180,10 @@ def check_count(name: str, value: object) -> int:
     Raises:
         InvalidArgumentError: not a whole number ≥ 1.
     """
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    number = whole(value)
+    if number is None or number < 1:
         raise InvalidArgumentError(f"{name}={value!r} is not a number of records ≥ 1")
-    return value
+    return number
 
 
 def check_size(name: str, value: object) -> int:
@@ -189,21 +192,11 @@ def check_size(name: str, value: object) -> int:
     Raises:
         InvalidConfigError: not a whole number ≥ 0.
     """
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+    number = whole(value)
+    if number is None or number < 0:
         raise InvalidConfigError(
             f"{name}={value!r} is not legal: it takes a number of bytes ≥ 0",
             name=name,
             value=value,
         )
-    return value
-
-
-def check_timeout(name: str, value: object) -> int:
-    """A time to wait.
-
-    Raises:
-        InvalidArgumentError: not a whole number ≥ 0.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InvalidArgumentError(f"{name}={value!r} is not a number of milliseconds ≥ 0")
-    return value
+    return number

@@ -9,14 +9,27 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
+from ..arguments import settle_numbers, whole
 from ..errors import InvalidArgumentError
-from ..record import RECORDS, Record, RecordRows, TopicPartition
+from ..record import MAX_OFFSET, RECORDS, Record, RecordRows, TopicPartition
 
 #: What a search gives: `RECORDS`, and which partition each is of.
 FOUND = pa.schema([pa.field("partition", pa.int32(), nullable=False), *RECORDS])
 
 FULL, EDGE, STOPPED = "full", "edge", "stopped"
 TOO_MANY_RECORDS, TOO_MANY_BYTES = "records", "bytes"
+
+
+def check_records(n: object) -> int:
+    """How many records, at most.
+
+    Raises:
+        InvalidArgumentError: not a whole number ≥ 0.
+    """
+    number = whole(n)
+    if number is None or not 0 <= number <= MAX_OFFSET:
+        raise InvalidArgumentError(f"{n!r} is not a number of records from 0 to {MAX_OFFSET}")
+    return number
 
 
 class SearchLimit(Struct, frozen=True):
@@ -28,6 +41,7 @@ class SearchLimit(Struct, frozen=True):
     bytes: float = math.inf
 
     def __post_init__(self) -> None:
+        settle_numbers(self)
         for name in ("records", "bytes"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 1:

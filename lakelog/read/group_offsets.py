@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from math import inf
 from typing import Any
 
+from ..arguments import check_callback, checked_partition, whole
 from ..back_off import ASK_AGAIN, PATIENCE_S, patiently
 from ..errors import (
     CommitFailedError,
@@ -79,6 +80,7 @@ class GroupOffsets:
     def commit_async(self, offsets: Offsets | None, callback: OnCommit | None) -> Future[None]:
         """See `Consumer.commit_async`."""
         self.tell()
+        check_callback(callback)
         chosen = self._checked(offsets)
         if self._worker is None:
             self._worker = ThreadPoolExecutor(1, f"lakelog-commits-{self.group_id}")
@@ -245,8 +247,15 @@ class GroupOffsets:
                     "{TopicPartition('flights', 0): OffsetAndMetadata(42)}"
                 )
             one = OffsetAndMetadata(*given)
-            check_offset(one.offset)
-            found[TopicPartition(*tp)] = one._replace(metadata=one.metadata or "")
+            metadata, epoch = one.metadata or "", whole(one.leader_epoch)
+            if not isinstance(metadata, str) or epoch is None:
+                raise InvalidArgumentError(
+                    f"offsets[{tp}]={given!r}: metadata is text, and leader_epoch a whole number, "
+                    "-1 for none"
+                )
+            found[checked_partition(tp)] = OffsetAndMetadata(
+                check_offset(one.offset), metadata, epoch
+            )
         # An offset of a topic that is not there would be taken for one of whoever is made later.
         for tp in found.keys() - self._consumed().keys():
             self._check_there(tp)

@@ -9,9 +9,9 @@ from itertools import accumulate
 
 import pyarrow as pa
 
-from ..errors import InvalidArgumentError
-from ..record import MAX_OFFSET, RECORDS, OffsetRange, TopicPartition
+from ..record import RECORDS, OffsetRange, TopicPartition
 from .fetch import range_fetches
+from .found import check_records
 from .stretches import Stretch, stretches
 from .tiers import Tiers
 
@@ -26,8 +26,7 @@ SAMPLED = pa.schema([pa.field("partition", pa.int32(), nullable=False), *RECORDS
 
 def sample(tiers: Tiers, n: int, seed: int) -> pa.Table:
     """At most `n` records; see `TopicLog.sample`."""
-    if isinstance(n, bool) or not isinstance(n, int) or not 0 <= n <= MAX_OFFSET:
-        raise InvalidArgumentError(f"{n!r} is not a number of records from 0 to {MAX_OFFSET}")
+    n = check_records(n)
     found = stretches(tiers.look(range(tiers.topic.partitions)))
     batches = []
     taken = 0

@@ -15,7 +15,17 @@ import pyarrow as pa
 
 from ..config import MIB
 from ..record import FetchedTogether, Record, TopicPartition
-from .found import FOUND, FULL, Page, Place, Progress, SearchLimit, records_of, rows_within
+from .found import (
+    FOUND,
+    FULL,
+    Page,
+    Place,
+    Progress,
+    SearchLimit,
+    check_records,
+    records_of,
+    rows_within,
+)
 from .search_merge import MOST_AT_ONCE, FirstSteps, Merge
 from .search_scan import Backward, Forward, Narrowed, Scan
 from .tiers import SegmentedLook, Tiers
@@ -92,6 +102,7 @@ class Search:
             stopped: asked after each step: whether to end with what is there.
             look: one that covers the ranges, if there is one already.
         """
+        records = check_records(records)
         for _ in range(_THINNED_PAGES):
             page = self._page(
                 records, after or {}, backward, limit, page_bytes, on_progress, stopped, look

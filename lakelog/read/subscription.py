@@ -115,14 +115,14 @@ def topic_names(topics: Iterable[str]) -> frozenset[str]:
     Raises:
         InvalidArgumentError: several are given in the place of one.
     """
-    given = [*topics]
+    given = [*topics] if isinstance(topics, Iterable) else [topics]
     for one in given:
         if isinstance(one, list | tuple | set | frozenset):
             raise InvalidArgumentError(
                 f"{one!r} is no topic's name; give names one by one (consumer('a', 'b')), or "
                 "subscribe(['a', 'b'])"
             )
-    return frozenset(given)
+    return frozenset(one.name if isinstance(one, Topic) else one for one in given)
 
 
 class SeenTopics:

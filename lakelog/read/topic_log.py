@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
+from ..arguments import numbers, whole
 from ..clock import Clock, SystemClock
 from ..cold.table import ColdTable
 from ..errors import InvalidArgumentError, MissingFileError
@@ -33,6 +34,7 @@ from ..record import (
 from ..topic import Topic
 from . import seek as seeking
 from .fetch import DEFAULT_MAX_BYTES, fetches
+from .found import check_records
 from .hot_tier import HotTier
 from .sample import DEFAULT_SAMPLE_RECORDS
 from .tiers import Look, OpenTable, Tiers, out_of_range
@@ -127,9 +129,7 @@ class TopicLog:
         ``recovered=False`` says that the server may have lost its tail: the next append or archive
         run will show what was appended last.
         """
-        if partitions is None:
-            partitions = range(self.topic.partitions)
-        return dict(self._tiers.look(partitions).offsets)
+        return dict(self._tiers.look(self._numbers(partitions)).offsets)
 
     def seek(self, partition: int, to: PositionLike) -> int | None:
         """The offset of a position; None if no record has that position.
@@ -151,9 +151,8 @@ class TopicLog:
         self, to: PositionLike, partitions: Iterable[int] | None = None
     ) -> dict[int, int | None]:
         """As `seek`, in several partitions (default: all), with one look where that is enough."""
-        if partitions is None:
-            partitions = range(self.topic.partitions)
-        sought = seeking.seek_each(self._tiers, partitions, position(to), self._clock)
+        asked = self._numbers(partitions)
+        sought = seeking.seek_each(self._tiers, asked, position(to), self._clock)
         return dict(sought.offsets)
 
     def offset_for_timestamp(self, partition: int, timestamp_ms: int) -> OffsetAndTimestamp | None:
@@ -173,8 +172,9 @@ class TopicLog:
         """
         from .lag import lag_of
 
-        check_offset(position)
+        position = check_offset(position)
         topic_partition = self.topic.partition(partition)
+        partition = topic_partition.partition
         while True:
             look = self._tiers.look([partition])
             start = max(position, look.offsets[partition].log_start)
@@ -202,7 +202,7 @@ class TopicLog:
             RecoveryNeededError: past the log end of a server that may have lost its tail; wait.
         """
         gaps: list[OffsetRange] = []
-        next_offset = offset
+        next_offset = offset = check_offset(offset)
         for step in self.fetches(partition, offset, max_bytes=max_bytes):
             gaps += step.gaps
             next_offset = step.next_offset
@@ -230,13 +230,11 @@ class TopicLog:
             arrival: see `HotLog.read`.
         """
         topic_partition = self.topic.partition(partition)
-        check_offset(offset)
-        _check_max_bytes(max_bytes)
         return fetches(
             self._tiers,
             topic_partition,
-            offset,
-            max_bytes=max_bytes,
+            check_offset(offset),
+            max_bytes=_checked_max_bytes(max_bytes),
             lead_bytes=lead_bytes,
             arrival=arrival,
         )
@@ -271,7 +269,7 @@ class TopicLog:
         from .range_read import RangeRead
 
         topic_partition = self.topic.partition(partition)
-        _check_max_bytes(max_bytes)
+        max_bytes = _checked_max_bytes(max_bytes)
         first = self._offset(topic_partition, position(start))
         last = self._offset(topic_partition, position(end))
         if first is None:
@@ -280,7 +278,7 @@ class TopicLog:
             unbounded = isinstance(position(end), (AtTimestamp, Ago))
             last = self._log_end(topic_partition) if unbounded else first
         if last < first:
-            offsets = self.offsets([partition])[partition]
+            offsets = self.offsets([partition])[topic_partition.partition]
             for offset in (first, last):
                 if not offsets.log_start <= offset <= offsets.log_end:
                     out_of_range(topic_partition, offset, offsets)
@@ -322,17 +320,15 @@ class TopicLog:
         if partitions is None and given:
             partitions = set.intersection(*({*one} for one in given))
         elif partitions is not None:
-            partitions = [*partitions]
+            partitions = numbers("partitions", partitions)
             for number in partitions:
                 if any(number not in one for one in given):
                     raise InvalidArgumentError(
                         f"partition {number} of {self.topic.name!r} is to be searched, but no "
                         "position is given for it"
                     )
-        asked = range(self.topic.partitions) if partitions is None else sorted(set(partitions))
-        for number in asked:
-            self.topic.partition(number)
-        found = parse(where) if isinstance(where, str) else where
+        asked = sorted(set(self._numbers(partitions)))
+        found = cast("Where", where) if hasattr(where, "holds") else parse(where)
         edges = [self._sought(asked, one) for one in (start, end)]
         looks = [one.look for _, one in edges if one is not None]
         look = looks[-1] if looks else self._tiers.look_at_segments(asked)
@@ -355,6 +351,8 @@ class TopicLog:
 
     def last(self, partition: int, records: int) -> int:
         """The offset from which on a partition has so many records, or all it has, if fewer."""
+        records = check_records(records)
+        partition = self.topic.partition(partition).partition
         held = self.offsets([partition])[partition]
         search = self.search_ranges({partition: (held.log_start, held.log_end)}, Always())
         found = search.page(records, backward=True).records if records else None
@@ -463,6 +461,7 @@ class TopicLog:
         topic_partition = self.topic.partition(partition)
         first = self._offset(topic_partition, position(start))
         last = self._offset(topic_partition, position(end))
+        partition = topic_partition.partition
         look = self._tiers.look([partition])
         log_end = look.offsets[partition].log_end
         if first is None:
@@ -472,6 +471,16 @@ class TopicLog:
         return self._counted(look, partition, first, last)
 
     # -- how -------------------------------------------------------------------------------------
+
+    def _numbers(self, partitions: Iterable[int] | None) -> list[int]:
+        """Those partitions, or all.
+
+        Raises:
+            UnknownTopicOrPartitionError: no such partition.
+        """
+        if partitions is None:
+            return [*range(self.topic.partitions)]
+        return [self.topic.partition(one).partition for one in numbers("partitions", partitions)]
 
     def _sought(
         self, asked: Sequence[int], given: PositionLike | Mapping[int, PositionLike]
@@ -534,6 +543,8 @@ class TopicLog:
         return found
 
 
-def _check_max_bytes(max_bytes: int) -> None:
-    if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1:
+def _checked_max_bytes(max_bytes: int) -> int:
+    number = whole(max_bytes)
+    if number is None or number < 1:
         raise InvalidArgumentError(f"max_bytes={max_bytes!r} is not a number of bytes ≥ 1")
+    return number

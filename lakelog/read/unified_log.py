@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from ..arguments import whole
 from ..cold.change import Change
 from ..cold.registers import LogStart
 from ..cold.reserve import reserving
@@ -83,7 +84,7 @@ class UnifiedLog(TopicLog):
         topic_partition = self.topic.partition(partition)
         self._deletable()
         look, end = self._raised_log_start(topic_partition, offset)
-        return self._counted(look, partition, 0, end)
+        return self._counted(look, topic_partition.partition, 0, end)
 
     def recover(self, partition: int, at_least: int, *, waits: bool = True) -> None:
         """Make a partition writable again after its server may have lost its tail.
@@ -98,7 +99,7 @@ class UnifiedLog(TopicLog):
             RecoveryNeededError: the cold tier cannot be reached, and only it can tell where the
                 partition goes on; retriable. An archiver settles it too.
         """
-        topic_partition = self.topic.partition(partition)
+        topic_partition, at_least = self.topic.partition(partition), check_offset(at_least)
         table = self._tiers.current_table([topic_partition])
         if table is None:
             self.hot.recover(topic_partition, at_least, topic_id=self.topic.topic_id, waits=waits)
@@ -158,9 +159,8 @@ class UnifiedLog(TopicLog):
 
     def _raised_log_start(self, topic_partition: TopicPartition, offset: int) -> tuple[Look, int]:
         """The log start after deleting the records below an offset, and the look that shows it."""
-        if offset != END_OF_LOG:
-            negative = isinstance(offset, int) and offset < 0
-            check_offset(0 if negative else offset)
+        number = whole(offset)
+        offset = check_offset(offset) if number is None or number >= 0 else number
         look = self._tiers.look([topic_partition.partition])
         offsets = look.offsets[topic_partition.partition]
         start = offsets.log_end if offset == END_OF_LOG else offset

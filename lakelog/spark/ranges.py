@@ -11,6 +11,7 @@ from itertools import accumulate
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..arguments import numbers
 from ..clock import Clock
 from ..config import MIB
 from ..errors import InvalidArgumentError
@@ -54,23 +55,26 @@ def partitions_of(
         UnknownTopicOrPartitionError: the topic has no such partition.
         InvalidArgumentError: a dict speaks of other partitions, or a value is no position.
     """
-    named = None if partitions is None else set(partitions)
+
+    def of_topic(given: Iterable[int]) -> set[int]:
+        return {topic.partition(one).partition for one in numbers("partitions", given)}
+
+    named = None if partitions is None else of_topic(partitions)
     for places in (start, end):
         if isinstance(places, Mapping):
-            named = set(places) if named is None else named
-            if set(places) != named:
+            there = of_topic(places)
+            named = there if named is None else named
+            if there != named:
                 raise InvalidArgumentError(
-                    f"a start or end by partition names {sorted(places)}, but {sorted(named)} are "
+                    f"a start or end by partition names {sorted(there)}, but {sorted(named)} are "
                     f"read of topic {topic.name!r}; name the same partitions everywhere"
                 )
-    numbers = sorted(range(topic.partitions) if named is None else named)
-    for number in numbers:
-        topic.partition(number)
+    asked = sorted(range(topic.partitions) if named is None else named)
 
     def spread(places: Places) -> dict[int, Position]:
         if isinstance(places, Mapping):
-            return {number: position(places[number]) for number in numbers}
-        return dict.fromkeys(numbers, position(places))
+            return {number: position(places[number]) for number in asked}
+        return dict.fromkeys(asked, position(places))
 
     return spread(start), spread(end)
 

@@ -166,7 +166,7 @@ class RedisServer:
 
         def answers() -> bool:
             # Another process on the port may accept connections and never answer.
-            client = redis.Redis.from_url(self.url, socket_timeout=ANSWER_TIMEOUT_S)
+            client = redis.Redis.from_url(self.url, socket_timeout=ANSWER_TIMEOUT_S, protocol=2)
             with contextlib.closing(client):
                 try:
                     client.ping()
@@ -180,7 +180,7 @@ class RedisServer:
 
     def _has_written_all(self) -> bool:
         """Whether no write waits for a sync to end; True if the server is not running."""
-        client = redis.Redis.from_url(self.url, socket_timeout=ANSWER_TIMEOUT_S)
+        client = redis.Redis.from_url(self.url, socket_timeout=ANSWER_TIMEOUT_S, protocol=2)
         with contextlib.closing(client), contextlib.suppress(redis.RedisError):
             return not int(client.info("persistence").get("aof_buffer_length", 0))
         return self._process is None or self._process.poll() is not None

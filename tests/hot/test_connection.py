@@ -57,9 +57,6 @@ QUICK = {"repl-diskless-sync-delay": 0}  # a replica gets its data at once, not 
         f"redis://localhost?password={SECRET}&socket_timeout=soon",
         "redis://localhost/not-a-number",
         "redis://localhost:99999",
-        "redis://localhost?decode_responses=true",
-        "redis://localhost?max_connections=1",
-        "redis://localhost?redis_connect_func=print",
         "redis://localhost?maint_notifications_config=on",
         None,
         b"redis://localhost",
@@ -128,6 +125,33 @@ def test_mask(url, masked):
 def test_a_certificate_is_that_of_the_host_whatever_the_client_librarys_default(url, checked):
     options, _ = connection_options(url)
     assert options.get("ssl_check_hostname") is checked
+
+
+@pytest.mark.parametrize(
+    "name", ["max_connections", "decode_responses", "timeout", "retry", "redis_connect_func"]
+)
+def test_a_parameter_that_is_lakelogs_to_choose_is_named(name):
+    for more in ("", "&cluster=true", "&socket_timeout=5"):
+        with pytest.raises(InvalidArgumentError, match=f"has the parameter {name}, ") as refused:
+            connection_options(f"redis://:{SECRET}@localhost:6379/0?{name}=1{more}")
+        assert refused.value.name == name
+        assert SECRET not in str(refused.value)
+
+
+def test_a_server_without_hello_says_what_to_add_to_the_url(make_redis, redis_program):
+    server = make_redis(program=redis_program, rename_command=['HELLO ""'])
+    with pytest.raises(HotTierUnavailableError, match=r"add \?protocol=2 to the URL"):
+        HotLog.connect(f"{server.url}?protocol=3").now_ms()
+    hot = HotLog.connect(f"{server.url}?protocol=2")
+    topic = hot.topics().create("orders", 1)
+    assert hot.topics().list() == [topic]
+    hot.close()
+
+
+def test_a_server_without_a_command_that_is_needed_is_told_to_be_too_old(make_redis, redis_program):
+    server = make_redis(program=redis_program, rename_command=['SCRIPT ""'])
+    with pytest.raises(HotTierUnavailableError, match="no Redis 7 or newer, or a proxy"):
+        HotLog.connect(server.url).now_ms()
 
 
 def test_a_database_number_a_socket_and_resp3_work(make_redis, make_bench, tmp_path):

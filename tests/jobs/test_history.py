@@ -11,8 +11,9 @@ import pytest
 from status_contract import NOW_MS, rows_of
 
 from lakelog import Lakelog
+from lakelog.errors import InvalidArgumentError
 from lakelog.explore import charts
-from lakelog.jobs import JobRun, add_readings, status_history
+from lakelog.jobs import JobRun, add_readings, group_history, run_history, status_history
 from lakelog.jobs.path_status_table import PathStatusTable
 from lakelog.jobs.status_rows import RunKey
 from lakelog.spark.place import PathRoot
@@ -37,7 +38,12 @@ def test_it_is_of_the_past_days_and_topics_that_are_asked_for(log: Lakelog) -> N
         {"run_id": "3", "topic": "clicks"},
         {"run_id": "0", "topic": "clicks"},
     ]
+    assert status_history(log, "clicks") == rows
     assert status_history(log, past=timedelta(days=20)).num_rows == 6
+    for past in (20, "20d", timedelta(days=-1)):
+        for history in (status_history, group_history, run_history):
+            with pytest.raises(InvalidArgumentError, match=r"past=.* is not a duration"):
+                history(log, past=past)  # type: ignore[arg-type]
 
 
 def message(rows: pa.Table) -> str:

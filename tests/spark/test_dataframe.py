@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+import numpy as np
 import pytest
 from spark_log import EPOCH_MS, SparkLog, files_read, rows_of
 
@@ -57,6 +58,19 @@ def test_the_columns_are_the_kafka_sources_and_every_byte_comes_back(make_log, s
 def _told(record: Record) -> tuple[object, ...]:
     headers = tuple((name, value or None) for name, value in record.headers)
     return (record.offset, record.timestamp_ms, record.key, record.value, headers)
+
+
+def test_numbers_and_times_of_numpy_are_taken(make_log, spark) -> None:
+    log = make_log(2)
+    log.append(10, 0)
+    lake, zero = log.lakelog, np.int64(0)
+    asked = lake.dataframe("orders", {zero: np.int64(2)}, {zero: np.int64(5)}, partitions=[zero])
+    assert [row["offset"] for row in asked.orderBy("offset").collect()] == [2, 3, 4]
+    since = lake.log("orders").read(0).to_arrow()["timestamp"][7]
+    for time in (since, np.datetime64(since.value, "us")):
+        assert lake.dataframe("orders", time, partitions=zero).count() == 3
+    with pytest.raises(InvalidArgumentError, match="is no list of whole numbers"):
+        lake.dataframe("orders", partitions="0")
 
 
 def test_both_tiers_make_one_frame_that_filters_and_aggregates(make_log, spark) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from ...arguments import settle_numbers
 from ...config import INT32_MAX
 from ...errors import InvalidConfigError
 
@@ -32,11 +33,12 @@ class ShareGroupSettings(Struct, frozen=True, kw_only=True):
     # rejected; None: nowhere. Kafka: none.
 
     def __post_init__(self) -> None:
+        settle_numbers(self)
         for name in self.__struct_fields__:
             value = getattr(self, name)
             if name == "dead_letter_topic":
                 continue
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= INT32_MAX:
+            if type(value) is not int or not 1 <= value <= INT32_MAX:
                 raise InvalidConfigError(
                     f"{name}={value!r} is not legal: give a whole number, 1 or above",
                     name=name,

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from ...arguments import check_callback, check_timeout, checked_partition
 from ...errors import (
     InvalidArgumentError,
     InvalidRecordStateError,
@@ -28,11 +29,12 @@ from ...groups.share.share_values import (
 )
 from ...metrics import of_process as m
 from ...metrics.counts import COUNTS
+from ...offsets import check_offset
 from ...record import OffsetRange, Record, TopicPartition, to_records
 from ...topic import check_topic_name
 from ...tracing.switch import tracer
 from ..call_guard import CallGuard
-from ..consumer_config import check_count, check_timeout
+from ..consumer_config import check_count
 from ..deserializers import Deserializers
 from ..outage import Outage
 from ..subscription import SeenTopics, topic_names
@@ -171,7 +173,7 @@ class ShareConsumer:
 
     def _poll(self, timeout_ms: int, max_records: int | None) -> dict[TopicPartition, list[Record]]:
         limit = self.config.max_poll_records if max_records is None else max_records
-        check_count("max_records", limit)
+        limit = check_count("max_records", limit)
         deadline = time.monotonic() + check_timeout("timeout_ms", timeout_ms) / 1000
         if self._is_closed or not self._names:
             raise InvalidArgumentError("nothing is to be taken from; call subscribe() with topics")
@@ -233,6 +235,11 @@ class ShareConsumer:
             InvalidArgumentError: acknowledgement is implicit, or the consumer does not hold the
                 record: it was acknowledged already, or never given out.
         """
+        if not isinstance(record, Record):
+            raise InvalidArgumentError(
+                f"{record!r:.200} is no record of a poll; acknowledge_offset(topic, partition, "
+                "offset) takes its place"
+            )
         self.acknowledge_offset(record.topic, record.partition, record.offset, type_)
 
     def acknowledge_offset(
@@ -248,11 +255,12 @@ class ShareConsumer:
                 "this consumer accepts what it polled by itself; make it with "
                 "share_acknowledgement_mode='explicit' to acknowledge records one by one"
             )
-        topic_partition = TopicPartition(topic, partition)
-        found = self._partitions.get(topic_partition)
-        if found is None or not found.held.say(offset, AcknowledgeType(type_)):
+        asked, kind = checked_partition((topic, partition)), _kind(type_)
+        offset = check_offset(offset)
+        found = self._partitions.get(asked)
+        if found is None or not found.held.say(offset, kind):
             raise InvalidArgumentError(
-                f"offset {offset} of {topic_partition} is not held by this consumer: it was "
+                f"offset {offset} of {asked} is not held by this consumer: it was "
                 "acknowledged already, or was not among the records of a poll",
                 offset=offset,
             )
@@ -276,7 +284,12 @@ class ShareConsumer:
         self._commit()
 
     def set_acknowledgement_commit_callback(self, callback: OnAcknowledged | None) -> None:
-        """Have it called with what was sent, from within `poll`, `commit_sync` and `close`."""
+        """Have it called with what was sent, from within `poll`, `commit_sync` and `close`.
+
+        Raises:
+            InvalidArgumentError: it cannot be called.
+        """
+        check_callback(callback)
         self._callback = callback
 
     @property
@@ -591,3 +604,14 @@ def _unreadable(error: RecordDeserializationError) -> RecordDeserializationError
     return error.changed(
         message=f"{what}. It was released, and comes again until its deliveries are used up",
     )
+
+
+def _kind(given: AcknowledgeType) -> AcknowledgeType:
+    try:
+        return AcknowledgeType(given)
+    except ValueError:
+        raise InvalidArgumentError(
+            f"{given!r:.200} says nothing of a record: give AcknowledgeType.ACCEPT, RELEASE, "
+            "REJECT or RENEW",
+            value=given,
+        ) from None

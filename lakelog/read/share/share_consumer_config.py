@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from ...arguments import settle_numbers
 from ...config import check_names
 from ...errors import InvalidConfigError
 from ...groups.group_ids import check_group_id
@@ -58,6 +59,7 @@ class ShareConsumerConfig(Struct, frozen=True, kw_only=True):
     # How often it looks for new topics and partitions; ≥ 1. Kafka: 300,000.
 
     def __post_init__(self) -> None:
+        settle_numbers(self)
         check_group_id(self.group_id)
         if self.share_acknowledgement_mode not in MODES:
             raise InvalidConfigError(
