@@ -414,6 +414,7 @@ class TopicConfig:
 
     def replace(self, changes: Mapping[str, object | None]) -> TopicConfig:
         """A copy with settings of the topic changed; None puts one back to its default."""
+        check_settings(changes)
         for name in changes:
             setting(name)
         merged: dict[str, object | None] = {**dict(self.overrides), **changes}
@@ -750,6 +751,18 @@ def _contradiction(config: TopicConfig, name: str, other: str, relation: str) ->
         name=name,
         value=config.text(name),
     )
+
+
+def check_settings(settings: object) -> None:
+    """Refuses what is no mapping of settings' names.
+
+    Raises:
+        InvalidConfigError: that.
+    """
+    if not isinstance(settings, Mapping) or not all(isinstance(name, str) for name in settings):
+        raise InvalidConfigError(
+            f"{settings!r:.200} is no dict of settings, such as {{'retention.ms': -1}}"
+        )
 
 
 def check_names(config: type[Struct], kind: str, names: Iterable[str]) -> None:

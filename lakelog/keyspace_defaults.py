@@ -48,6 +48,7 @@ from .config import (
     SETTINGS,
     Setting,
     TopicConfig,
+    check_settings,
     number,
     parse,
     text_of,
@@ -237,6 +238,7 @@ class KeyspaceDefaults(Struct, frozen=True):
 
     def replace(self, changes: Mapping[str, object | None]) -> KeyspaceDefaults:
         """The next version, with settings changed; None takes one back."""
+        check_settings(changes)
         for name in changes:
             broker_setting(name)
         merged: dict[str, object | None] = {**dict(self.settings), **changes}

@@ -305,9 +305,20 @@ def test_a_topic_stands_for_its_name_and_what_is_none_is_refused(lake: Lakelog) 
         for wrong in (5, [5], b"t"):
             with pytest.raises(InvalidArgumentError):
                 call(wrong)  # type: ignore[operator]
-    for wrong in (5, [("retention.ms", 1)]):
-        with pytest.raises(InvalidConfigError, match="no dict of settings"):
-            lake.topics.alter("t", wrong)  # type: ignore[arg-type]
+    for wrong in (5, [("retention.ms", 1)], {5: 5}):
+        for settle in (
+            lambda given: lake.topics.create("u", 1, given),
+            lambda given: lake.topics.alter("t", given),
+            lambda given: lake.cleanup_plan("t", given),
+            lake.topics.set_defaults,
+            lambda given: lake.tenants.create("a", given),
+            lambda given: lake.tenants.create("a", None, given),
+        ):
+            with pytest.raises(InvalidConfigError, match="no dict of settings"):
+                settle(wrong)  # type: ignore[arg-type]
+    for call in (lake.sql, lambda given: lake.erase("t", given, dry_run=True)):
+        with pytest.raises(InvalidArgumentError):
+            call(5)  # type: ignore[operator]
 
 
 # -- durations ---------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ from ..config import (
     TopicConfig,
     check_change,
     check_keys_kept,
+    check_settings,
 )
 from ..data_keys import DataKeys
 from ..encryption.keyring import new_data_keys, with_new_key, wrapped_under
@@ -1106,11 +1107,7 @@ def check_not_ours(changes: Mapping[str, object | None]) -> None:
     Raises:
         InvalidConfigError: they are among the changes.
     """
-    if not isinstance(changes, Mapping):
-        raise InvalidConfigError(
-            f"{changes!r:.200} is no dict of settings, such as {{'retention.ms': -1}}",
-            value=changes,
-        )
+    check_settings(changes)
     if DATA_KEYS in changes:
         raise InvalidConfigError(
             f"{DATA_KEYS} cannot be set: lakelog writes it, once {ENCRYPTION_KEY} says where a key "

@@ -93,7 +93,7 @@ def query(
         LakelogError: what reading the topics raises, here or while reading.
     """
     duckdb = _duckdb()
-    if not statement.strip("; \n\t"):
+    if not isinstance(statement, str) or not statement.strip("; \n\t"):
         raise InvalidArgumentError("there is no statement: give one, such as select 1")
     tables = {
         name: _TopicTable(partial(tiers_of, name), topics[name])

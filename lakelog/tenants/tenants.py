@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from ..config import QUOTAS
+from ..config import QUOTAS, check_settings
 from ..errors import (
     InvalidConfigError,
     TenantExistsError,
@@ -77,6 +77,7 @@ class Tenants:
             ColdTierError, SparkUnavailableError: its place cannot be made; nothing was created.
         """
         check_tenant_name(name)
+        check_settings(defaults or {})
         settings = {**_quotas(quotas or {}), **(defaults or {})}
         if self._found(name) is not None:
             raise TenantExistsError(
@@ -241,6 +242,7 @@ def _quotas(given: Mapping[str, object | None]) -> dict[str, object | None]:
     Raises:
         InvalidConfigError: not a quota.
     """
+    check_settings(given)
     short = {name.removeprefix("lakelog.quota."): name for name in QUOTAS}
     found = {}
     for name, value in given.items():

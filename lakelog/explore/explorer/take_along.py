@@ -6,6 +6,7 @@ import base64
 import io
 import shlex
 from collections.abc import Iterable, Sequence
+from datetime import timezone
 from html import escape
 from pathlib import Path
 from typing import BinaryIO
@@ -18,6 +19,7 @@ from ...offsets import AtOffset
 from ...read.found import FOUND
 from ...read.where import is_all, write
 from ...record_lines import CSV_HEADING, csv_lines, json_lines
+from ...typed_time import clock_text
 from .member_columns import PREFIX
 from .rows import readable_size
 from .spark_condition import spark_condition
@@ -129,14 +131,19 @@ def _link(shown: Shown) -> str:
     if view.partition is not None:
         arguments += [str(view.partition), f"at={view.start_offset}"]
     elif shown.records.num_rows:
-        at = shown.records["timestamp"][0].as_py()
-        text = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        arguments.append(f"at={text!r}")
+        arguments.append(f"at={_time_text(shown.records['timestamp'][0].value // 1000)!r}")
     elif isinstance(shown.ask.where, AtOffset):
         arguments.append(f"at={shown.ask.where.offset}")
     if not is_all(view.match):
         arguments.append(f"where={write(view.match)!r}")
     return f"lake.explore({', '.join(arguments)})"
+
+
+def _time_text(time_ms: int) -> str:
+    """A time as `read_time` reads it; what is before 1970 comes first in any case."""
+    if time_ms < 0:
+        return "earliest"
+    return clock_text(time_ms, timezone.utc).replace(" ", "T")
 
 
 # -- files ---------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from ...errors import InvalidArgumentError, LakelogError, MissingExtraError
 from ...offsets import PositionLike, position
+from ...read.consumer_config import check_count
 from ...read.found import SearchLimit
 from ...read.topic_log import TopicLog
 from ...read.where import Always, parse
@@ -78,8 +79,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         main_thread: bool = False,
     ) -> None:
         begin, match = position(at), parse(where)
-        if isinstance(page_records, bool) or not isinstance(page_records, int) or page_records < 1:
-            raise InvalidArgumentError(f"page_records={page_records!r} is not a number ≥ 1")
+        page_records = check_count("page_records", page_records)
         ui = Controls()
         super().__init__(children=ui.rows())
         css_class = f"ll-{self.model_id}"  # this explorer's own

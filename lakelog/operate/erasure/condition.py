@@ -63,6 +63,8 @@ class RecordCondition:
                 )
             return cls(parsed)
         assert keys is not None
+        if not isinstance(keys, Iterable):
+            raise InvalidArgumentError(f"{keys!r} is no key: give texts or bytes")
         given = [keys] if isinstance(keys, (str, bytes)) else list(keys)
         wrong = [key for key in given if not isinstance(key, (str, bytes))]
         if wrong or not given:

@@ -68,6 +68,20 @@ def test_a_link_shows_the_page_again(shown, sales):
     again.close()
 
 
+@pytest.mark.parametrize("time_ms", [253_402_300_800_000, 1_700_000_000_123, -1])
+def test_a_link_begins_at_any_time_that_a_record_may_have(shop, time_ms):
+    shop.topic("far", partitions=2, **{"message.timestamp.after.max.ms": 2**62})
+    with shop.lakelog.producer() as producer:
+        for _ in range(2):
+            producer.send("far", b"x", partition=0, timestamp_ms=time_ms)
+    shown = shop.explore("far")
+    assert len(places(shown)) == 2
+    again = eval(shown.code("link"), {"lake": shop.lakelog})
+    again.wait()
+    assert places(again) == places(shown)
+    again.close()
+
+
 def test_a_form_is_one_of_those(shown):
     with pytest.raises(InvalidArgumentError, match="Spark SQL"):
         shown.code("perl")
