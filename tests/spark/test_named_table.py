@@ -47,10 +47,10 @@ class TestNamedTable(ColdTableContract):
     def _of_catalog(self, catalog: str) -> None:
         self.can_vacuum = catalog == SPARKS_OWN
 
-    def folder(self, table: NamedTable) -> Path:
-        """As the catalog says."""
+    def delete(self, table: NamedTable, path: str) -> None:
+        """See `ColdTableContract.delete`."""
         detail = table.spark.sql(f"DESCRIBE DETAIL {table.name}").collect()[0]
-        return Path(urlparse(detail.location).path)
+        Path(urlparse(detail.location).path, path).unlink()
 
     @pytest.fixture
     def topic(self) -> Topic:
