@@ -6,16 +6,15 @@ import json
 import shutil
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-import redis
 from dead_letters import reject_all
+from erased_traces import traces as found_traces
 
 from lakelog import Lakelog
 from lakelog.cli.main import main
@@ -88,38 +87,9 @@ def left(lake: Lakelog, partition: int = 0, topic: str = "orders") -> list[tuple
 
 
 def traces(tmp_path: Path, server: RedisServer, *secrets: bytes) -> list[str]:
-    """Where one of the secrets stands: files as they are and decoded, and every key's dump."""
-    found = []
-    for file in tmp_path.rglob("*"):
-        if not file.is_file() or file.suffix == ".sock":
-            continue
-        contents = [file.read_bytes()]
-        if file.suffix == ".parquet":
-            with suppress(pa.ArrowInvalid):  # it is a damaged one
-                columns = pq.read_table(file, partitioning=None).columns
-                contents += [repr(column.to_pylist()).encode() for column in columns]
-        if any(secret in content for secret in secrets for content in contents):
-            found.append(str(file.relative_to(tmp_path)))
+    """See `erased_traces`."""
     with server.client() as client:
-        for key in client.scan_iter():
-            whole = [client.dump(key) or b"", _shown(client, key)]
-            if any(secret in content for secret in secrets for content in whole):
-                found.append(f"key {key.decode()}")
-    return found
-
-
-def _shown(client: redis.Redis, key: bytes) -> bytes:
-    """What a key holds, without the compression that a dump has."""
-    kind = client.type(key)
-    reads: dict[bytes, Callable[[bytes], Any]] = {
-        b"stream": client.xrange,
-        b"hash": client.hgetall,
-        b"string": client.get,
-        b"set": client.smembers,
-        b"zset": lambda key: client.zrange(key, 0, -1),
-        b"list": lambda key: client.lrange(key, 0, -1),
-    }
-    return repr(reads[kind](key)).encode()
+        return found_traces(tmp_path, client, secrets, lambda _: False)
 
 
 def test_no_byte_stays_in_either_tier(lake, server, tmp_path):

@@ -981,8 +981,8 @@ class NamedTable(TimestampLookup[EitherView]):
                 f"{days:g} days ago (file.delete.delay.ms), and log entries after "
                 "delta.logRetentionDuration",
                 f"files of {self.name} that no version names, written by runs that others overtook "
-                "or that were killed: VACUUM deletes them once they were written longer than "
-                f"{days:g} days ago",
+                "or that were killed: a full VACUUM (without LITE, which cleanup's has) deletes "
+                f"them once they were written longer than {days:g} days ago",
             )
         )
 

@@ -1,8 +1,9 @@
 """Which files in a table's folders can never become part of it. Pure.
 
-A change writes its files first, then names them in its commit. A change that fails leaves files
-that no commit names. Other processes cannot know whether it failed or is still at work, so a file
-may go only when the commit that would name it can no longer succeed. The file's name says when:
+A change writes its files first, then names them in its commit. One that others overtake, or that
+fails, deletes its own, unless a commit may still name them; one that is killed leaves them. Other
+processes cannot know whether it is still at work, so they delete a file only when the commit that
+would name it can no longer succeed. The file's name says when:
 
 - ``archive-{start}-{end}-…``: its commit moves archived_end from `start` on, and archived_end only
   grows. So the file may go once archived_end lies above `start`.

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ...failpoints import failpoint
 from ..store.in_place import can_be_changed
 from ..store.storage import Storage
 from ..store.write_behind import WriteBehind
@@ -49,6 +50,7 @@ def write_file(
 
     def opened(first: pa.Table | None) -> tuple[SealedFile | SealingSink, Any]:
         chosen = options if first is None else key_options(first, key, options, filtered=filtered)
+        failpoint("cold.before_file")
         with storage.naming(path):
             in_place = storage.is_local and can_be_changed(path)
             out = storage.filesystem().open_output_stream(storage.arrow_path(path))
@@ -69,6 +71,7 @@ def write_file(
             del group
         if sink is None or writer is None:
             sink, writer = opened(None)
+        failpoint("cold.amid_file")
         writer.add_key_value_metadata({**metadata(), **SEALED})
     except BaseException:
         for one in (writer, sink):

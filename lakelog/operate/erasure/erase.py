@@ -441,8 +441,8 @@ def _shared_nodes(topic: Topic, shared: Iterable[int]) -> Iterator[str]:
     for number in shared:
         yield (
             f"memory of Redis that entries of {topic.partition(number)} share with later ones: "
-            "nobody is given them, and their bytes go once those are archived and trimmed too, or "
-            "with the next erasure"
+            "nobody is given them, and their bytes go once those are archived and trimmed too, as "
+            "the next erasure does (what stands for a gap at the log's end, once records follow it)"
         )
 
 
