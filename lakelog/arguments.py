@@ -45,7 +45,9 @@ def whole(value: object) -> int | None:
     """The whole number that a value is; None: it is none, as a float, a text and True are not."""
     if type(value) is int:
         return value
-    if isinstance(value, bool):
+    if isinstance(value, pa.Scalar):  # which older versions of Arrow do not let `index` read
+        return value.as_py() if pa.types.is_integer(value.type) else None
+    if isinstance(value, bool | np.bool_):
         return None
     try:
         return operator.index(value)  # type: ignore[arg-type]
@@ -90,9 +92,7 @@ def moment_ms(value: object) -> int | None:
 def moment_us(value: object) -> int | None:
     """As `moment_ms`, in microseconds."""
     if isinstance(value, pa.Scalar):
-        is_moment = isinstance(value, pa.TimestampScalar) and value.is_valid and value.type.tz
-        # Not `as_py`, which ends with the year 9999.
-        value = np.datetime64(value.value, value.type.unit) if is_moment else value.as_py()
+        value = _of_arrow(value)
     if isinstance(value, datetime):
         if value != value:
             _refuse_missing(value)
@@ -235,6 +235,20 @@ def numbers(name: str, given: object) -> list[Any]:
 
 def _is_pair(value: object) -> TypeGuard[tuple[str, object]]:
     return isinstance(value, tuple | list) and len(value) == 2 and isinstance(value[0], str)
+
+
+def _of_arrow(value: pa.Scalar) -> object:
+    """A scalar as Python's or NumPy's."""
+    if not isinstance(value, pa.TimestampScalar) or not value.is_valid:
+        return value.as_py()
+    at = np.datetime64(value.value, value.type.unit)  # `as_py` ends with the year 9999
+    if value.type.tz is None:
+        raise InvalidArgumentError(
+            f"{at} of Arrow has no time zone, so it names no moment; if it is UTC, say "
+            "pa.timestamp('us', tz='UTC')",
+            value=value,
+        )
+    return at
 
 
 def _numpy_us(value: np.datetime64 | np.timedelta64) -> int | None:

@@ -106,6 +106,8 @@ def test_what_is_finer_than_a_millisecond_is_rounded_up_in_any_year(
         datetime(2024, 3, 31),  # noqa: DTZ001
         pd.Timestamp("2024-03-31"),
         pa.scalar(datetime(2024, 3, 31)),  # noqa: DTZ001
+        pa.scalar(2**60, pa.timestamp("us")),
+        pa.scalar(None, pa.timestamp("us", "UTC")),
         pd.NaT,
         np.datetime64("NaT"),
         1.5,
