@@ -221,6 +221,13 @@ _DEFINITIONS = (
     number("retention.bytes", -1, -1, "the size above which old segments go; -1: no limit"),
     number("retention.ms", 7 * DAY_MS, -1, "the age after which old segments go; -1: no limit"),
     number("segment.bytes", GIB, MIB, "a segment rolls before it exceeds this", INT32_MAX),
+    number(
+        "segment.index.bytes",
+        10 * MIB,
+        4,
+        "no effect here: an index is a sorted set of Redis's, which grows as it is filled",
+        INT32_MAX,
+    ),
     number("segment.jitter.ms", 0, 0, "the most by which segment.ms is shortened"),
     number("segment.ms", 7 * DAY_MS, 1, "the record time after which a segment rolls"),
     Setting(
@@ -596,12 +603,33 @@ def setting(name: str) -> Setting:
     """
     found = SETTINGS.get(name)
     if found is None:
-        import difflib
-
-        near = difflib.get_close_matches(name, SETTINGS, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"legal: {', '.join(SETTINGS)}"
-        raise InvalidConfigError(f"there is no topic setting {name!r}; {hint}", name=name)
+        raise InvalidConfigError(f"there is no topic setting {name!r}; {_hint(name)}", name=name)
     return found
+
+
+#: How names of Kafka's brokers begin, and of what is set for all topics.
+_FOR_ALL_TOPICS = (
+    *("log.", "offsets.", "offset.", "group.", "message.max.bytes"),
+    *("lakelog.quota.", "lakelog.log."),
+)
+
+
+def _hint(name: str) -> str:
+    if name.startswith(_FOR_ALL_TOPICS):
+        return (
+            f"it is a name of what all topics go by: `lakelog topics defaults --config {name}=…`, "
+            "or set_defaults(), sets it, and `lakelog topics defaults --all` lists such names. "
+            "`lakelog topics describe TOPIC --all` lists those of one topic"
+        )
+    if "flush" in name.lower():
+        return f"did you mean {_FLUSH}?"
+    import difflib
+
+    near = difflib.get_close_matches(name, SETTINGS, n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(near)}?" if near else f"legal: {', '.join(SETTINGS)}"
+
+
+_FLUSH = "lakelog.flush.rows=1000 and lakelog.flush.interval.ms=60s"
 
 
 def parse(definition: Setting, text: str) -> Any:
@@ -620,7 +648,8 @@ def parse(definition: Setting, text: str) -> Any:
         given = repr(text) if is_shown else "… (which may be a key, and is not shown)"
         raise InvalidConfigError(
             f"{definition.name}={given} is not legal: it takes {definition.legal}"
-            f"{units_of(definition.name)}",
+            f"{units_of(definition.name)}"
+            + (f"; two settings: {_FLUSH}" if definition.name.startswith("lakelog.flush.") else ""),
             name=definition.name,
             value=text if is_shown else None,
         ) from None

@@ -53,6 +53,7 @@ from .record import OffsetRange, TopicPartition
 from .spark.auto_engine import AutoEngine
 from .spark.engine_by_name import choose_engine
 from .spark.place import ColdRoot, LogPlace, PathRoot
+from .text_table import counted
 from .topic import GROUPS_TABLE, Topic, topic_names
 from .tracing.switch import tracer
 
@@ -740,7 +741,8 @@ class Lakelog(ColdLog):
             errors[GROUPS_TABLE] = error
         if errors:
             raise RestoreFailedError(
-                f"{len(restored)} topics were restored, but not {by_topic(errors)}",
+                f"{counted(len(restored), 'topic')} {'was' if len(restored) == 1 else 'were'} "
+                f"restored, but not {by_topic(errors)}",
                 restored=tuple(restored),
                 errors=errors,
                 groups=restored.groups,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from .errors import InvalidArgumentError
+from .json_text import quoted, readable_json
 from .text_table import printable
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 #: Gives the lines of a `FOUND` table of a topic, each with its end.
 Lines = Callable[[str, "pa.Table"], str]
-
-_quoted = json.encoder.encode_basestring_ascii
 
 
 class _Columns(Struct, frozen=True):
@@ -182,7 +181,7 @@ def _raw(null: str) -> Callable[[bytes | None], str]:
 
 def json_lines(topic: str, table: pa.Table) -> str:
     """An object a line; bytes that are not UTF-8 come as ``…_base64``."""
-    name = _quoted(topic)
+    name = quoted(topic)
     return "".join(
         f'{{"topic": {name}, "partition": {partition}, "offset": {offset}, "timestamp_ms": '
         f'{time_ms}, {_member("key", key)}, {_member("value", value)}, "headers": '
@@ -209,13 +208,13 @@ def _member(name: str, data: bytes | None) -> str:
     if data is None:
         return f'"{name}": null'
     try:
-        return f'"{name}": {_quoted(data.decode())}'
+        return f'"{name}": {quoted(data.decode())}'
     except UnicodeDecodeError:
         return f'"{name}_base64": "{base64.b64encode(data).decode()}"'
 
 
 def _header_list(headers: Iterable[tuple[str, bytes | None]]) -> str:
-    return json.dumps([[name, _header(data)] for name, data in headers])
+    return readable_json([[name, _header(data)] for name, data in headers])
 
 
 def _named(name: str, value: bytes | None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from .arguments import whole
 from .config import TopicConfig
 from .errors import InvalidArgumentError, InvalidTopicError, UnknownTopicOrPartitionError
 from .record import TopicPartition
+from .text_table import counted
 
 MAX_NAME_LENGTH = 249  # Kafka's Topic.MAX_NAME_LENGTH
 #: The table of job runs, which lies where a topic of that name would have its table.
@@ -41,6 +42,17 @@ class Topic(Struct, frozen=True):
     deleted_ms: int | None = None  # when it was deleted; None: it was not
     purged_ms: int | None = None  # when its removal for good began; None: it can be brought back
     named_by_id: bool = False  # its table by name has its id in the name; see `table_name`
+
+    def __repr__(self) -> str:
+        """One line, with the settings of its own."""
+        said = [
+            repr(self.name),
+            counted(self.partitions, "partition"),
+        ]
+        said += [f"{name}={text}" for name, text in self.config.overrides]
+        if self.deleted_ms is not None:
+            said.append("deleted")
+        return f"<Topic {', '.join(said)}; id {self.topic_id}>"
 
     @property
     def kept_until_ms(self) -> int | None:

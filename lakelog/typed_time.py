@@ -22,8 +22,15 @@ _MONTHS = (
 )
 _DAYS = {"today": 0, "yesterday": -1, "tomorrow": 1}
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-#: What a bare number counts, by its digits: those of the years 1973 to 5138 in each unit.
-_COUNTED = ((11, "seconds", 1_000), (14, "milliseconds", 1), (17, "microseconds", 1e-3))
+#: What a number counts, by its digits: those of the years 1973 to 5138 in each unit. A shorter one
+#: is no time of our days in seconds either.
+_COUNTED = (
+    (8, "milliseconds", 1),
+    (11, "seconds", 1_000),
+    (14, "milliseconds", 1),
+    (17, "microseconds", 1e-3),
+)
+_SECONDS_DIGITS = range(9, 12)
 
 # Texts, which `re` compiles when a time is first read: many processes never read one.
 _ASCII = re.ASCII | re.IGNORECASE | re.VERBOSE
@@ -79,10 +86,13 @@ def read_time(text: str, zone: tzinfo | None, now: datetime) -> TypedTime:
     ``today``  ``yesterday 18:30``  ``12:00``             a time alone is today's
     ``… Z``  ``… +02:00``  ``… Europe/Berlin``            in that zone, else in `zone`
     ``now``  ``-10m``  ``10 minutes ago``                 from now
-    ``@1372939200000``                                    epoch milliseconds
-    ``1372939200``  ``1372939200000``                     epoch s, ms, µs or ns, by the digits
+    ``@1372939200000``  ``@1372939200``                   epoch ms, or s, by the digits
+    ``1372939200``  ``1372939200000``                     likewise, or epoch µs or ns
     ====================================================  =================================
 
+    A number of 9 to 11 digits counts seconds, wherever it is typed: as milliseconds it would lie in
+    the first three years. More than 14 digits after ``@`` are milliseconds all the same, for so
+    times after the year 9999 are printed.
     What is finer than a millisecond is rounded up, so that a search never finds an earlier record.
     Of a time that the clocks of a zone show twice the first counts.
 
@@ -114,7 +124,7 @@ def time_or_none(text: str, zone: tzinfo | None, now: datetime) -> TypedTime | N
     if found := re.fullmatch(_AGO, text, _ASCII):
         return _ago(found, text)
     if re.fullmatch(r"@\d+", text, re.ASCII):
-        return TypedTime(_checked(int(text[1:]), text))
+        return _after_at(text)
     if found := re.fullmatch(_MOMENT, text, _ASCII) or re.fullmatch(_TODAY, text, _ASCII):
         return _moment(found.groupdict(), text, zone, now)
     if re.fullmatch(r"\d+(?:\.\d+)?", text, re.ASCII):
@@ -243,6 +253,15 @@ def _counted(text: str) -> TypedTime:
     )
 
 
+def _after_at(text: str) -> TypedTime:
+    if len(text[1:].lstrip("0")) in _SECONDS_DIGITS:
+        at_ms = int(text[1:]) * 1_000
+        return TypedTime(
+            at_ms, said=f"{text} was taken as epoch seconds: {clock_text(at_ms, timezone.utc)}"
+        )
+    return TypedTime(_checked(int(text[1:]), text))
+
+
 def _checked(at_ms: int, text: str) -> int:
     if at_ms >= 2**63:
         raise InvalidArgumentError(
@@ -258,9 +277,11 @@ def _checked(at_ms: int, text: str) -> int:
 def _moment(
     parts: dict[str, str | None], text: str, zone: tzinfo | None, now: datetime
 ) -> TypedTime:
+    # What the calendar does not have is told first: no zone would mend it.
+    clock, finer = _clock(parts, text)
+    _day(parts, text, now.date())
     where = _zone(parts, text, zone)
     said: list[str] = []
-    clock, finer = _clock(parts, text)
     day = _day(parts, text, now.astimezone(where).date())
     at = datetime.combine(day, clock, where)
     try:
@@ -310,12 +331,12 @@ def _clock(parts: dict[str, str | None], text: str) -> tuple[time, timedelta]:
     hours = int(hour)
     if half is not None:
         if not 1 <= hours <= 12:
-            _not_of_the_calendar(text)
+            _not_of_the_calendar(text, "hours before am and pm go from 1 to 12")
         hours = hours % 12 + (12 if half in "pP" else 0)
     try:
         clock = time(hours, int(minute), int(second), int(fraction[:6]))
     except ValueError:
-        _not_of_the_calendar(text)
+        _not_of_the_calendar(text, "times go from 00:00:00 to 23:59:59")
     return clock, timedelta(microseconds=1 if int(fraction[6:]) else 0)
 
 
@@ -357,7 +378,17 @@ def _date(text: str, year: str | None, month: str | int | None, day: str | int |
     try:
         return date(int(year or 0), int(month or 0), int(day or 0))
     except ValueError:
-        _not_of_the_calendar(text)
+        numbers = int(year or 0), int(month or 0), int(day or 0)
+        _not_of_the_calendar(text, _missing_of(*numbers))
+
+
+def _missing_of(year: int, month: int, day: int) -> str:
+    """What the calendar does not have of that day."""
+    if year < 1:
+        return "there is no year 0"
+    if not 1 <= month <= 12:
+        return f"there is no month {month}"
+    return f"{_MONTHS[month - 1]} {year} has no day {day}"
 
 
 def _month(name: str, text: str) -> int:
@@ -368,7 +399,8 @@ def _month(name: str, text: str) -> int:
     raise InvalidArgumentError(f"{name!r} in {text!r} is not the name of a month", value=text)
 
 
-def _not_of_the_calendar(text: str) -> NoReturn:
+def _not_of_the_calendar(text: str, why: str | None = None) -> NoReturn:
+    more = f": {why}" if why else ""
     raise InvalidArgumentError(
-        f"{text!r} is not a date and time of the calendar", value=text
+        f"{text!r} is not a date and time of the calendar{more}", value=text
     ) from None

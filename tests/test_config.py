@@ -35,6 +35,7 @@ def test_defaults_are_kafkas_but_where_the_definition_says_so() -> None:
         "retention.bytes": "-1",
         "retention.ms": "604800000",
         "segment.bytes": "1073741824",
+        "segment.index.bytes": "10485760",
         "segment.jitter.ms": "0",
         "segment.ms": "604800000",
     }

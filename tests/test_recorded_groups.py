@@ -515,7 +515,7 @@ def test_the_command_line_tells_what_was_recorded_and_what_came_back(
     commit(lake, "nightly", 7)
     lake.archive()
     commit(lake, "nightly", 8)
-    assert run("groups", "record") == "recorded: 1 groups, 2 offsets\n"
+    assert run("groups", "record") == "recorded: 1 group, 2 offsets\n"
     assert run("groups", "record").startswith("nothing has changed")
     redis_client.flushall()
     found = json.loads(run("restore", "--output", "json"))

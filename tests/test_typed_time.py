@@ -61,6 +61,8 @@ NOW = datetime(2013, 7, 4, 22, 30, tzinfo=UTC)  # the 5th in Berlin
         ("Yesterday", "Europe/Berlin", NOON_MS - 14 * HOUR_MS),
         (f"@{NOON_MS}", "Asia/Tokyo", NOON_MS),
         ("@5", "UTC", 5),
+        ("5", "UTC", 5),
+        (f"@{NOON_MS // 1000}", "Asia/Tokyo", NOON_MS),
         (f"{NOON_MS // 1000}", "Asia/Tokyo", NOON_MS),
         (f"{NOON_MS // 1000}.2504", "UTC", NOON_MS + 251),
         (f"{NOON_MS}", "Asia/Tokyo", NOON_MS),
@@ -94,7 +96,10 @@ def test_distances_are_from_now_and_need_no_zone(text, ago):
     ("text", "said"),
     [
         ("2013-02-30 12:00", "calendar"),
-        ("2013-07-04 25:00", "calendar"),
+        ("2013-07-04 25:00", "calendar: times go from 00:00:00 to 23:59:59"),
+        ("2013-13-01", "calendar: there is no month 13"),
+        ("2013-00-01", "calendar: there is no month 0"),
+        ("2013-02-29", "calendar: February 2013 has no day 29"),
         ("13:00 pm", "calendar"),
         ("2013-07-04 12:00 +25:00", "calendar"),
         ("2013-07-04 12:00 Mars/Olympus", "'Mars/Olympus' is not a time zone"),
@@ -124,12 +129,26 @@ def test_a_time_without_a_zone_is_refused_where_none_is_given(text):
     assert isinstance(position(text, BERLIN), AtTimestamp)
 
 
+@pytest.mark.parametrize("text", ["2026-13-01", "2026-02-30 12:00"])
+def test_a_day_that_is_none_is_told_so_before_its_zone_is_missed(text: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="not a date and time of the calendar"):
+        position(text)
+
+
+def test_a_number_counts_the_same_wherever_a_time_is_typed() -> None:
+    for text in ("@1372939200", "@1372939200000"):
+        assert position(text) == AtTimestamp(NOON_MS)
+        assert timestamp_ms(text) == read_time(text, None, NOW).timestamp_ms == NOON_MS
+    assert timestamp_ms("1372939200") == NOON_MS
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("2013-07-04 12:00", None),
         ("-10m", None),
         ("@1372939200000", None),
+        ("@1372939200", "@1372939200 was taken as epoch seconds: 2013-07-04 12:00:00Z"),
         ("1372939200", "1372939200 was taken as epoch seconds: 2013-07-04 12:00:00Z"),
         ("1372939200000", "1372939200000 was taken as epoch milliseconds: 2013-07-04 12:00:00Z"),
         ("24/07/2013 12:00", "24/07/2013 12:00 was taken as 2013-07-24 12:00:00+02:00"),

@@ -12,6 +12,7 @@ from ..cold.registers import LogStart
 from ..cold.table import ColdSnapshot, Vacuumed
 from ..offsets import HotSegments
 from ..record import TopicPartition
+from ..text_table import counted
 from ..topic import Topic
 from .dirty import Cleanable, cleanable
 from .optimize import plan_optimize, size_bytes
@@ -32,9 +33,11 @@ class Planned(Struct, frozen=True):
 
     def __str__(self) -> str:
         where = "" if self.topic_partition is None else f"{self.topic_partition}: "
-        what = f"{self.files:,} files"
+        what = counted(self.files, "file")
         if self.segments is not None:
-            what = f"{self.segments:,} segments in {what}, {self.records:,} records"
+            what = f"{counted(self.segments, 'segment')} in {what}"
+            if self.records is not None:
+                what += f", {counted(self.records, 'record')}"
         if self.size_bytes is not None:
             what = f"{what}, {self.size_bytes:,} bytes"
         return f"{where}{self.step}: {self.action} {what}: {self.why}"

@@ -40,7 +40,7 @@ class LeftToCatalog(Struct, frozen=True):
             what = "of newest segments are not merged until these are closed"
         else:
             what = "could be deleted"
-        return f"{self.step} is left to the catalog: {self.files:,} files {what}"
+        return f"{self.step} is left to the catalog: {counted(self.files, 'file')} {what}"
 
 
 class Failure(Struct, frozen=True, eq=False):

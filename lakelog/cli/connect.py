@@ -144,8 +144,12 @@ def no_topics(log: ColdLog) -> str:
 
     try:
         lost = [topic.name for topic in log.restorable()] if isinstance(log, Lakelog) else []
+        kept = [topic.name for topic in log.deleted() if topic.purged_ms is None]
     except LakelogError:  # the cold root does not answer, which was not asked
-        lost = []
+        lost, kept = [], []
+    if kept and not lost:
+        names = f"{', '.join(kept[:5])}{', …' if len(kept) > 5 else ''}"
+        return f"no topics; `lakelog topics undelete` brings back what was deleted: {names}"
     if not lost:
         return "no topics yet"
     return (

@@ -184,6 +184,7 @@ def _said_of_files(erased: Erased, *, dry_run: bool) -> str:
 def _verified(path: str) -> Message:
     from ..errors import InvalidArgumentError
     from ..operate.erasure.certificate import check_certificate
+    from ..text_table import counted
 
     try:
         text = Path(path).read_bytes()
@@ -192,7 +193,7 @@ def _verified(path: str) -> Message:
     said = check_certificate(text)
     records = sum(one["records"] for one in said["partitions"].values())
     return Message(
-        f"{path} is as it was written: {records:,} records of topic {said['topic']} "
-        f"({said['topic_id']}) were erased by {said['who']}",
+        f"{path} is as it was written: {counted(records, 'record')} of topic {said['topic']} "
+        f"({said['topic_id']}) {'was' if records == 1 else 'were'} erased by {said['who']}",
         {"holds": True, "records": records, "topic": said["topic"], "digest": said["digest"]},
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..text_table import counted
 from .connect import open_log
 from .group_arguments import (
     add_action,
@@ -275,7 +276,7 @@ def _record(arguments: argparse.Namespace) -> Result:
         found = lake.record_groups()
     said = "recorded" if found.is_new else "nothing has changed since the last recording"
     return Message(
-        f"{said}: {found.groups:,} groups, {found.offsets:,} offsets",
+        f"{said}: {counted(found.groups, 'group')}, {counted(found.offsets, 'offset')}",
         {"groups": found.groups, "offsets": found.offsets, "is_new": found.is_new},
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .connect import open_log
 from .output import BytesProgress, Table
-from .settings import parse_settings
+from .settings import add_config_option, parse_settings
 
 if TYPE_CHECKING:
     from ..operate.transfer.importing import ImportedTopic
@@ -40,9 +40,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added.add_argument(
         "--as", dest="name", metavar="NAME", help="what the one topic is called here"
     )
-    added.add_argument(
-        "--config", action="append", default=[], metavar="NAME=VALUE", help="a setting; repeatable"
-    )
+    add_config_option(added)
     added.set_defaults(run=_run, makes_log=True, recorded="import")
 
 

@@ -49,6 +49,8 @@ class _CommandLine(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Two lines: what is wrong, and where all that is right can be read."""
+        hints = [f"\n{hint}" for name, hint in _NAMED_ELSEWHERE.items() if name in message.split()]
+        message += "".join(hints)
         self.exit(2, f"{self.prog}: {message}\n`{self.prog} --help` shows how it is used\n")
 
     #: Whether arguments may stand between options, `TEXT -c TOPIC`.
@@ -75,6 +77,15 @@ class _CommandLine(argparse.ArgumentParser):
                 self.is_intermixed = True
         return super().parse_known_args(joined, namespace)
 
+
+#: What options of other tools are here.
+_NAMED_ELSEWHERE = {
+    "--print-data-log": "records are printed by `lakelog segments dump TOPIC -p N --records`",
+    "--files": "the files of a partition are shown by `lakelog segments dump TOPIC -p N`",
+    "-n": "at most so many: --max N (`segments dump`: --limit N)",
+    "--limit": "at most so many: --max N",
+    "--max-messages": "at most so many: --max N",
+}
 
 #: To argparse, what follows them would be an option if it is -10m.
 _TAKES_POSITION = {"--from", "--to", "--before", "--time", "--until", "--shift-by"}

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..json_text import readable_json
 from ..text_table import printable, text_table
 
 
@@ -90,13 +91,23 @@ def show(result: Result, form: str) -> None:
             if isinstance(part, Lines):
                 _write(part.text)
             elif form == "json":
-                print(json.dumps(_plain(part), default=str), flush=True)
+                print(json_text(_plain(part)), flush=True)
             else:
                 _show_text(part)
     elif form == "json":
-        print(json.dumps(_plain(result), indent=2, default=str))
+        print(json_text(_plain(result), indent=2))
     else:
         _show_text(result)
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    r"""JSON as people read it, ``ж``; as ``\u0436`` where stdout could not take that."""
+    text = readable_json(value, indent)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(value, indent=indent, default=str)
+    return text
 
 
 def _write(text: str | bytes) -> None:

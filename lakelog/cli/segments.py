@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from ..text_table import counted
 from .connect import open_archived
 from .engines import engines_table, say_engines
 from .findings import findings_shown, wrapped
@@ -379,7 +380,7 @@ def _file_text(scan: FileScan) -> str:
         why = predicate(scan.flaw.message, getattr(scan.flaw, "path", ""))
         return "\n".join([*lines, wrapped(f"UNREADABLE: {why}")])
     lines.append(
-        f"  {scan.records:,} records in {file.size_bytes:,} bytes, "
+        f"  {counted(scan.records, 'record')} in {file.size_bytes:,} bytes, "
         f"{'sorted' if scan.ascending else 'NOT SORTED'}, covers offsets "
         f"{file.start_offset}..{file.end_offset - 1}"
     )

@@ -12,6 +12,7 @@ from datetime import datetime
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
+from ..json_text import readable_json
 from .connect import open_to_read
 from .output import FILE_FORMS, Table
 from .record_output import check_columns_output, columns_written, lines_written
@@ -194,7 +195,8 @@ def _cell(value: Any) -> Any:
 
 def _json_lines(batch: pa.RecordBatch) -> str:
     names = _names(batch.schema)
-    return "".join(f"{json.dumps(dict(zip(names, row, strict=True)))}\n" for row in _rows(batch))
+    objects = (dict(zip(names, row, strict=True)) for row in _rows(batch))
+    return "".join(f"{readable_json(one)}\n" for one in objects)
 
 
 def _csv_lines(batch: pa.RecordBatch) -> str:

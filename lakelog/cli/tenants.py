@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..text_table import counted
 from .connect import open_log
 from .output import Message, Page, Table, utc_text
-from .settings import parse_changes, parse_settings
+from .settings import add_config_option, parse_changes, parse_settings
 from .verbs import verbs_of
 
 if TYPE_CHECKING:
@@ -79,13 +79,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     create.add_argument(
         "--quota", action="append", default=[], metavar="NAME=VALUE", help="a quota; repeatable"
     )
-    create.add_argument(
-        "--config",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a default of its topics, as of `topics defaults`; repeatable",
-    )
+    add_config_option(create, "a default of its topics, as of `topics defaults`; repeatable")
     verb("list", _list, "list the tenants")
     verb("describe", _describe, "show a tenant's place, quotas and defaults")
     quota = verb("quota", _quota, "show or change what a tenant may use", _QUOTA)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..text_table import counted
 from .connect import no_topics, open_archived, open_log
 from .output import Failed, Message, Page, Table, describe, utc_text
-from .settings import parse_changes, parse_settings
+from .settings import add_config_option, parse_changes, parse_settings
 from .verbs import verbs_of
 
 if TYPE_CHECKING:
@@ -109,9 +109,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     create = verb("create", _create, "create a topic", _CREATE)
     create.add_argument("topic")
     create.add_argument("-p", "--partitions", type=int, default=1, help="default: 1")
-    create.add_argument(
-        "--config", action="append", default=[], metavar="NAME=VALUE", help="a setting; repeatable"
-    )
+    add_config_option(create)
     create.add_argument(
         "--if-not-exists", action="store_true", help="do nothing when it is there already"
     )
@@ -129,7 +127,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     describe.add_argument("--all", action="store_true", help="show defaults too")
     alter = verb("alter", _alter, "change settings or add partitions")
     alter.add_argument("topic")
-    alter.add_argument("--config", action="append", default=[], metavar="NAME=VALUE")
+    add_config_option(alter)
     alter.add_argument(
         "--unset", action="append", default=[], metavar="NAME", help="back to the default"
     )
@@ -162,7 +160,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     apply.add_argument("paths", nargs="+", metavar="PATH", help="YAML files, or folders of them")
     apply.add_argument("--dry-run", action="store_true", help="show the changes, make none")
     defaults = verb("defaults", _defaults, "show or change what all topics go by", _DEFAULTS)
-    defaults.add_argument("--config", action="append", default=[], metavar="NAME=VALUE")
+    add_config_option(defaults)
     defaults.add_argument(
         "--unset", action="append", default=[], metavar="NAME", help="back to the built-in default"
     )
@@ -312,8 +310,8 @@ def _infer(arguments: argparse.Namespace) -> Page:
     setting = shlex.quote(f"lakelog.value.columns={found.ddl}")
     command = f"lakelog {where}topics alter {shlex.quote(topic.name)} --config {setting}"
     lines = [
-        f"{found.sampled:,} values looked at: {objects:,} parse, {found.unparsed:,} do not, "
-        f"{found.null:,} are null"
+        f"{counted(found.sampled, 'value')} looked at: {objects:,} parse, "
+        f"{found.unparsed:,} do not, {found.null:,} are null"
     ]
     if found.ddl == topic.config.value_columns:
         command = ""

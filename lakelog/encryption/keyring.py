@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from ..data_keys import MAX_DATA_KEYS, RING_BYTES, DataKeys
 from ..errors import EncryptionKeyError, InvalidArgumentError
+from ..text_table import counted
 from .aes_gcm import KEY_BYTES, NONCE_BYTES, aes_gcm, invalid_tag
 
 
@@ -32,7 +33,7 @@ class Keyring:
         self._keys = dict(keys)
 
     def __repr__(self) -> str:
-        return f"Keyring({len(self._keys)} keys under {self.data_keys.reference!r})"
+        return f"Keyring({counted(len(self._keys), 'key')} under {self.data_keys.reference!r})"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a keyring holds keys, which must not leave the process")

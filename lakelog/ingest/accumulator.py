@@ -24,6 +24,7 @@ from ..errors import (
     LakelogError,
     ProducerClosedError,
 )
+from ..text_table import counted
 from ..topic import Topic
 from .delivery import Delivery
 from .partition_queue import Call, InFlight, PartitionQueue
@@ -331,13 +332,13 @@ def delivery_error(call: Call, why: str, cause: Exception | None) -> DeliveryErr
     is_unknown = call.may_be_written or call.is_sending
     if is_unknown:
         message = (
-            f"{count} records for {tp} may or may not be in the log: they were sent, but {why}. "
-            "Look at the end of the log before you send them again"
+            f"{counted(count, 'record')} for {tp} may or may not be in the log: sent, but {why}. "
+            "Look at the end of the log before you send again"
         )
     else:
         message = (
-            f"{count} records for {tp} were not delivered: {why}. They are surely not in the log; "
-            "send them again once the cause is mended"
+            f"{counted(count, 'record')} for {tp} {'was' if count == 1 else 'were'} not delivered: "
+            f"{why}. What was not is surely not in the log; send it again once the cause is mended"
         )
     if cause is not None:
         message += f". Last error: {cause}"
@@ -355,8 +356,9 @@ def abandoned_error(why: str, not_written: int, unknown: int) -> DeliveryError |
     if not not_written and not unknown:
         return None
     return DeliveryError(
-        f"{why}: {not_written} records are surely not in the log, {unknown} may or may not "
-        "be. Look at the end of the log before you send the latter again",
+        f"{why}: {counted(not_written, 'record')} {'is' if not_written == 1 else 'are'} surely not "
+        f"in the log, {unknown:,} may or may not be. Look at the end of the log "
+        "before you send the latter again",
         not_written=not_written,
         unknown=unknown,
         last_error=None,

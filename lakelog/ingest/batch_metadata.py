@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..record import RecordMetadata
+from ..text_table import counted
 
 
 class BatchMetadata(Sequence[RecordMetadata]):
@@ -47,4 +48,4 @@ class BatchMetadata(Sequence[RecordMetadata]):
 
     def __repr__(self) -> str:
         ends = f"{self[0]} … {self[-1]}" if len(self) else ""
-        return f"<BatchMetadata of {len(self)} records: {ends}>"
+        return f"<BatchMetadata of {counted(len(self), 'record')}: {ends}>"

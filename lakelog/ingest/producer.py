@@ -18,6 +18,7 @@ from ..clock import Clock, SystemClock
 from ..encryption.of_topic import sealing
 from ..errors import DeliveryPendingError, LakelogError, UnknownTopicOrPartitionError
 from ..hot import HotLog, TopicRegistry
+from ..text_table import counted
 from ..topic import topic_name
 from .accumulator import (
     HEADER_OVERHEAD_BYTES,
@@ -242,8 +243,8 @@ class Producer:
         if not self._accumulator.flush(_within_s(timeout_ms)):
             unsettled = self._accumulator.unsettled_records
             raise DeliveryPendingError(
-                f"{unsettled} records have no answer after {timeout_ms} ms; they are still being "
-                "delivered. Flush again, with more time",
+                f"{counted(unsettled, 'record')} {'has' if unsettled == 1 else 'have'} no answer "
+                f"after {timeout_ms} ms; delivery goes on. Flush again, with more time",
                 unsettled=unsettled,
             )
         self._raise_unseen()
@@ -285,8 +286,8 @@ class Producer:
             accumulator.refuse("this producer is gone")
         if count:
             warnings.warn(
-                f"a producer was forgotten with {count} records under way. They are still being "
-                "sent; call close() or use it as a context manager, to know what became of them",
+                f"a producer was forgotten with {counted(count, 'record')} under way. Sending goes "
+                "on; call close() or use it as a context manager, to know how it ended",
                 ResourceWarning,
                 stacklevel=2,
                 source=self,

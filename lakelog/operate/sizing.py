@@ -22,6 +22,7 @@ from ..errors import InvalidArgumentError
 from ..read.sample import DEFAULT_SAMPLE_RECORDS, sample
 from ..read.seek import first_timestamp_ms
 from ..read.topic_log import TopicLog
+from ..text_table import counted
 from .finding import HOT
 from .segments import segments
 
@@ -105,8 +106,8 @@ def topic_rate(log: TopicLog) -> TopicRate:
     seconds = (max(known) - min(known)) / 1000 if known else 0.0
     if seconds <= 0:
         raise InvalidArgumentError(
-            f"{log.topic.name} has {records} records of one time or none, so it has no rate; "
-            "give a TopicRate of what you expect"
+            f"{log.topic.name} has {counted(records, 'record')} of one time or none, "
+            "so it has no rate; give a TopicRate of what you expect"
         )
     hot = _bytes_a_record(
         [

@@ -21,6 +21,7 @@ from ..offsets import HotSegment, HotSegments, LogOffsets
 from ..read.hot_tier import HotTier, nothing_above
 from ..read.tiers import SegmentedLook, Tiers
 from ..record import TopicPartition
+from ..text_table import counted
 from ..topic import Topic
 from .headroom import bytes_per_second, headroom_hours
 from .metrics.cold_figures import ColdFigures, figures_of
@@ -97,6 +98,22 @@ class Status(Struct, frozen=True):
     troubles: tuple[Trouble, ...] = ()  # what live archivers fail at; topic "": Redis itself
     headroom_hours: Mapping[str, float] = field(default_factory=dict)  # see `headroom_hours`
     throttle_ms: Mapping[str, int] = field(default_factory=dict)  # see `throttled`
+
+    def __repr__(self) -> str:
+        """One line; `partitions` has what `lakelog status` shows."""
+        topics = len({one.topic_partition.topic for one in self.partitions})
+        unarchived = sum(one.unarchived or 0 for one in self.partitions)
+        said = [
+            f"{counted(len(self.partitions), 'partition')} of {counted(topics, 'topic')}",
+            f"{counted(unarchived, 'record')} not archived",
+        ]
+        told = (
+            (self.warnings, "warning"),
+            (self.failures, "failure"),
+            (self.troubles, "archiving trouble"),
+        )
+        said += [counted(len(found), noun) for found, noun in told if found]
+        return f"<Status: {', '.join(said)}>"
 
 
 def status(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from math import inf
@@ -19,6 +20,8 @@ from .cursor import Cursor
 from .group_offsets import GroupOffsets
 from .subscription import SeenTopics, Subscription
 from .topic_log import TopicLog
+
+logger = logging.getLogger(__name__)
 
 #: A member that reads looks at least this often whether its group shares out anew, or whether the
 #: others have come for whom it waits. It is woken for news.
@@ -61,6 +64,7 @@ class _Topics:
         self._max_age_s = max_age_ms / 1000
         self._due_s = -inf
         self.now: Mapping[str, Topic] = {}
+        self._missing: set[str] = set()  # that the log was told of
 
     @property
     def due_s(self) -> float:
@@ -76,6 +80,17 @@ class _Topics:
         self.now = {topic.name: topic for topic in self._seen.now()}
         self._due_s = time.monotonic() + self._max_age_s
         return True
+
+    def tell_missing(self, names: Iterable[str]) -> None:
+        """Warns, once each time it goes, of a topic that is subscribed to and not there."""
+        missing = {name for name in names if name not in self.now}
+        for name in sorted(missing - self._missing):
+            logger.warning(
+                "there is no topic %r; this consumer waits until it is created. Look whether its "
+                "name is spelt as meant",
+                name,
+            )
+        self._missing = missing
 
     def logs(self, names: Iterable[str], known: Mapping[str, TopicLog]) -> dict[str, TopicLog]:
         """The logs of those that are there; one that is known is not opened again."""
@@ -132,6 +147,7 @@ class FollowsAll:
         """See `Following.follow`."""
         if not self._topics.look():
             return
+        self._topics.tell_missing(self.subscription.names)
         names = [topic.name for topic in self.subscription.of_these(self._topics.now.values())]
         wanted = {
             TopicPartition(name, number): log
@@ -266,6 +282,7 @@ class FollowsGroup(Owner):
     def _look(self) -> None:
         """Asks for what a pattern finds now, and begins anew in topics that were made again."""
         names = self.subscription.names
+        self._topics.tell_missing(names)
         if self.subscription.pattern is not None:
             found = self.subscription.of_these(self._topics.now.values())
             names = frozenset(topic.name for topic in found)

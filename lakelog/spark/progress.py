@@ -21,6 +21,7 @@ from ..json_text import parse_json
 from ..read.seek import first_timestamp_ms
 from ..read.topic_log import TopicLog
 from ..record import TopicPartition
+from ..text_table import counted
 from .offsets_json import StreamOffset
 from .place import LogPlace
 
@@ -46,7 +47,8 @@ class Behind(Struct, frozen=True):
     milliseconds: int  # since the timestamp of the first of them; 0: there is none
 
     def __str__(self) -> str:
-        return f"{self.topic_partition}: {self.records:,} records, {self.milliseconds:,} ms behind"
+        records = counted(self.records, "record")
+        return f"{self.topic_partition}: {records}, {self.milliseconds:,} ms behind"
 
 
 def behind(lake: Logs, progress: Mapping[str, Any]) -> list[Behind]:

@@ -18,6 +18,7 @@ from ..hot.keys import Keys
 from ..hot.tenants import TenantRegister, forget_keyspace
 from ..spark.place import LogPlace
 from ..tenant_name import SHARED, check_tenant_name, tenant_keyspace
+from ..text_table import counted
 from .tenant import Tenant, TenantDefinition, TenantDeleted, TenantUsage
 
 if TYPE_CHECKING:
@@ -172,8 +173,8 @@ class Tenants:
             if there and not topics:
                 some = ", ".join(there[:5]) + (", …" if len(there) > 5 else "")
                 raise TenantNotEmptyError(
-                    f"tenant {name!r} has {len(there)} topics ({some}), and nothing was deleted. "
-                    "Delete them first, or with it: topics=True (--topics)",
+                    f"tenant {name!r} has {counted(len(there), 'topic')} ({some}), and nothing was "
+                    "deleted. Delete them first, or with it: topics=True (--topics)",
                     tenant=name,
                     topics=there,
                 )

@@ -112,7 +112,7 @@ def test_the_plan_says_what_a_run_does(cold_log):
     ]
     assert plan.steps[0].why == f"retention.ms={DAY_MS}"
     assert plan.steps[1].why == "dirty ratio 1.00 > min.cleanable.dirty.ratio=0"
-    assert "orders-0: retain: delete 1 segments in 1 files, 2 records" in str(plan)
+    assert "orders-0: retain: delete 1 segment in 1 file, 2 records" in str(plan)
 
 
 def test_the_plan_tells_what_vacuum_would_delete(cold_log):

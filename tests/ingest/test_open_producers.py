@@ -152,7 +152,7 @@ def test_a_log_that_is_closed_without_its_redis_says_what_was_not_sent(
     producer = log.producer(linger_ms=LINGER_MS)
     producer.send("t", "a")
     server.kill()
-    with pytest.raises(DeliveryError, match="left open, and its log is closed: 1 records") as lost:
+    with pytest.raises(DeliveryError, match="left open, and its log is closed: 1 record") as lost:
         log.close()
     assert lost.value.not_written + lost.value.unknown == 1
     log.close()
@@ -174,7 +174,7 @@ def test_leaving_a_log_by_an_error_hides_it_not_and_says_what_was_not_sent(
 
     with pytest.raises(KeyError, match="mine"):
         use()
-    assert "left open, and its log is closed: 1 records" in caplog.text
+    assert "left open, and its log is closed: 1 record" in caplog.text
 
 
 def test_a_record_refused_after_its_producer_was_forgotten_is_told(

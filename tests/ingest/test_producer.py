@@ -536,7 +536,7 @@ def test_a_forgotten_producer_warns_of_what_it_had_not_sent(tier):
     config = ProducerConfig(linger_ms=FOREVER_MS, delivery_timeout_ms=FOREVER_MS)
     producer = Producer(tier.hot, tier.topics, tier.hot.recover, config)
     result = producer.send("t", b"a")
-    with pytest.warns(ResourceWarning, match="1 records under way"):
+    with pytest.warns(ResourceWarning, match="1 record under way"):
         del producer
     assert result.result().offset == 0  # its thread sends what there is
 
@@ -605,7 +605,7 @@ def test_a_script_that_could_not_send_says_so_as_it_ends(make_redis, tmp_path):
     command = [sys.executable, "-c", _LOST_ITS_REDIS, server.url, str(tmp_path), str(server.pid)]
     done = subprocess.run(command, timeout=60, check=False, capture_output=True, text=True)
     assert "a producer was left open, and the process ends" in done.stderr
-    assert "1 records are surely not in the log" in done.stderr
+    assert "1 record is surely not in the log" in done.stderr
 
 
 def test_a_closed_producer_is_forgotten_in_silence(tier, make_producer):

@@ -817,7 +817,7 @@ def test_the_command_erases_writes_a_certificate_and_checks_it(lake, tmp_path, c
     assert KEY.decode() not in out
     assert len(left(lake)) == 2
     assert main(["erase", "--verify", str(file)]) == 0
-    assert "1 records of topic orders" in capsys.readouterr().out
+    assert "1 record of topic orders" in capsys.readouterr().out
     file.write_text(file.read_text().replace("orders", "ORDERS"))
     assert main(["erase", "--verify", str(file)]) == 1
     assert "was changed" in capsys.readouterr().err

@@ -6,6 +6,7 @@ from datetime import tzinfo
 from html import escape
 
 from ...record import Record, TimestampType
+from ...text_table import counted
 from .decode import AUTO, EMPTY, HEX, NULL, decode
 from .moment import clock_time
 from .rows import readable_size, size_bytes
@@ -93,7 +94,7 @@ def _headers_html(record: Record, full: bool) -> str:
         written = escape(decode(name.encode()).text)
         lines.append(f"<tr><th>{written}</th><td>{text}{cut if decoded.cut else ''}</td></tr>")
     more = len(record.headers) - len(shown)
-    count = f'<span class="ll-kind">{len(record.headers):,} headers</span>'
+    count = f'<span class="ll-kind">{counted(len(record.headers), "header")}</span>'
     if more:
         count += f' <span class="ll-cut">the first {len(shown):,} are shown</span>'
     table = f'<table class="ll-fields">{"".join(lines)}</table>'

@@ -130,7 +130,7 @@ def saved_html(
     if not rows:
         body = f'<tr><td colspan="{len(columns)}">no records</td></tr>'
     more = len(rows) - _MOST_ROWS
-    said = [f"… and {more:,} more rows"] if more > 0 else []
+    said = [f"… and {more:,} more {'row' if more == 1 else 'rows'}"] if more > 0 else []
     below = "".join(f"<div>{escape(line)}</div>" for line in [*said, *notes])
     return (
         f'<div class="ll-saved ll-saved-{css_class}">'

@@ -18,6 +18,7 @@ from ...offsets import AtTimestamp, Earliest, Latest
 from ...read.found import Progress
 from ...read.where import parse, write
 from ...record import Record
+from ...text_table import counted
 from ...typed_time import UTC, zone_named
 from ...value_ddl import parse_columns
 from ..picture.drawing import Mark, legend, picture_html, summary
@@ -403,8 +404,8 @@ class Screen:
             return
         self._progress_s = now_s
         text = (
-            f"{progress.read:,} records, {progress.bytes / 1e6:,.1f} MB read; "
-            f"{progress.matches:,} matches"
+            f"{counted(progress.read, 'record')}, {progress.bytes / 1e6:,.1f} MB read; "
+            f"{progress.matches:,} {'match' if progress.matches == 1 else 'matches'}"
         )
         if len(progress.offsets) == 1:
             (at,) = progress.offsets.values()

@@ -16,6 +16,7 @@ from ...read.search import Search
 from ...read.tiers import SegmentedLook
 from ...read.topic_log import TopicLog
 from ...read.where import Always, Bounds, is_all
+from ...text_table import counted
 from .key_history import history_note
 from .paging import PAGE_BYTES
 from .rows import readable_size
@@ -232,7 +233,7 @@ def _notes(ask: Ask, found: Found, page: Page, backward: bool) -> Iterator[str]:
     if ask.partition is not None:
         start, end = found.spans[ask.partition]
         text += f" in [{start:,}, {end:,})"
-    text += f"; {seen.read:,} records, {readable_size(seen.bytes)} read"
+    text += f"; {counted(seen.read, 'record')}, {readable_size(seen.bytes)} read"
     if seen.skipped:
         text += f", {seen.skipped:,} passed over by their index"
     further = "Back" if backward else "Forward"

@@ -19,6 +19,7 @@ from ...offsets import AtOffset
 from ...read.found import FOUND
 from ...read.where import is_all, write
 from ...record_lines import CSV_HEADING, csv_lines, json_lines
+from ...text_table import counted
 from ...typed_time import clock_text
 from .member_columns import PREFIX
 from .rows import readable_size
@@ -182,10 +183,11 @@ def download_html(shown: Shown, kind: str) -> str:
             f"explorer.export('{shown.view.topic}.{kind}') writes a file"
         )
     name = escape(f"{shown.view.topic}.{kind}")
+    held = f"{counted(shown.records.num_rows, 'row')}, {readable_size(len(data))}"
     return (
         f'<a download="{name}" href="data:application/octet-stream;base64,'
         f'{base64.b64encode(data).decode()}">{name}</a> '
-        f'<span class="ll-kind">{shown.records.num_rows:,} rows, {readable_size(len(data))}</span>'
+        f'<span class="ll-kind">{held}</span>'
     )
 
 

@@ -17,6 +17,7 @@ from ...read.found import SearchLimit
 from ...read.topic_log import TopicLog
 from ...read.where import Always, parse
 from ...record import Record
+from ...text_table import counted
 from .background import Job
 from .controls import Controls
 from .handlers import Handlers
@@ -324,7 +325,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         found = rows(shown, self._screen.zone(), self._screen.ui.format.value)
         view = shown.view
         if view.partition is None:
-            log = f"{view.topic}, {shown.partitions:,} partitions"
+            log = f"{view.topic}, {counted(shown.partitions, 'partition')}"
         else:
             held = shown.offsets[view.partition]
             log = f"{view.topic}-{view.partition} [{held.log_start}, {held.log_end})"

@@ -92,7 +92,7 @@ def summary(found: Histogram, zone: tzinfo, partition: int | None) -> str:
     total = f"{found.records:,.0f}"
     about = "" if found.exact.all() else "about "
     first, last = written(start, found.step_ms, zone), written(end, found.step_ms, zone)
-    text = f"{about}{total} records{of}, {first} – {last}"
+    text = f"{about}{total} {'record' if total == '1' else 'records'}{of}, {first} – {last}"
     text += f"; a bar is {duration(found.step_ms)}"
     if found.outside >= 1:
         text += f"; {found.outside:,.0f} before or after"

@@ -8,6 +8,7 @@ from ...cold.offset_ranges import Ranges
 from ...errors import LakelogError
 from ...hot.mending import Mend
 from ...record import TopicPartition
+from ...text_table import counted
 from ...topic import Topic
 from ..finding import Finding, Kind
 from ..hot_verification import HotVerification
@@ -141,7 +142,8 @@ def _mended(log: Checked, topic: Topic, topic_partition: TopicPartition) -> tupl
         if any(one.kind is Kind.TIME_INDEX for one in entries.findings.found):
             mends += index_mends(redis, topic, topic_partition)
         if not mends:
-            return True, f"{written:,} values were written anew, from the entries"
+            verb = "was" if written == 1 else "were"
+            return True, f"{counted(written, 'value')} {verb} written anew, from the entries"
         written += sum(redis.mending().apply(topic_partition, topic.topic_id, mends))
     return False, "it is appended to faster than it can be looked at; check again later"
 
