@@ -252,7 +252,7 @@ def test_a_tenant_goes_with_its_topics_once_nothing_of_them_is_kept(place, redis
             pass
         consumer.commit()
     own.archive()  # records the groups
-    with pytest.raises(TenantNotEmptyError, match="has 1 topics"):
+    with pytest.raises(TenantNotEmptyError, match="has 1 topic "):
         lake.tenants.delete("acme")
     done = lake.tenants.delete("acme", topics=True)
     assert not done.is_gone
