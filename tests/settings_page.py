@@ -7,7 +7,7 @@ from pathlib import Path
 from lakelog.config import DAY_MS, HOUR_MS, INT64_MAX, MINUTE_MS, SETTINGS, Setting
 from lakelog.keyspace_defaults import BROKER_SETTINGS, KeyspaceDefaults
 
-PAGE = Path(__file__).parent.parent / "lakelog" / "settings" / "README.md"
+PAGE = Path(__file__).parent.parent / "lakelog" / "all_settings" / "README.md"
 
 _HEAD = """\
 # All settings
