@@ -446,6 +446,7 @@ def test_the_first_readmes_commands_run_in_its_order_in_one_folder(
             capture_output=True,
             text=True,
             check=False,
+            timeout=300,
         )
         assert done.returncode == 0, line + done.stdout + done.stderr
 

@@ -28,6 +28,7 @@ from lakelog.operate.metrics.cold_looks import ColdLooks
 from lakelog.operate.segments import segments
 from lakelog.operate.status import PartitionWarning, status
 from lakelog.record import TopicPartition
+from lakelog.testing.eventually import eventually
 
 ANY_TIME = {"message.timestamp.after.max.ms": 2**63 - 1}
 T_0 = TopicPartition("t", 0)
@@ -299,8 +300,9 @@ def test_a_table_that_hangs_is_told_and_hides_no_other_and_is_asked_once(log, ap
         assert len(asked) == 1
     finally:
         gate.set()
-    seen = status(log.hot, topics, log._table, redis=log.hot, looks=looks)
-    assert len(seen.partitions) == 2
+    eventually(
+        lambda: len(status(log.hot, topics, log._table, redis=log.hot, looks=looks).partitions) == 2
+    )
 
 
 def test_tables_that_hang_give_their_places_to_others_up_to_a_limit(log, append, monkeypatch):
