@@ -8,7 +8,7 @@ from typing import Any
 
 from ..clock import Clock
 from ..errors import HotTierUnavailableError
-from ..hot.connection import Servers, call_script
+from ..hot.connection import Servers, call_script, was_closed
 from ..hot.keys import Keys
 
 
@@ -29,7 +29,13 @@ class GroupScripts:
         now_ms = "" if self._clock is None else self._clock.now_ms()
         keys = self._keys.group(group_id).all()
         name = f"groups/{script}"
-        answer: list[Any] = call_script(self._servers, name, keys, [now_ms, *arguments])
+        given = [now_ms, *arguments]
+        try:
+            answer: list[Any] = call_script(self._servers, name, keys, given)
+        except HotTierUnavailableError as error:
+            if script != "look" or not was_closed(error):
+                raise
+            answer = call_script(self._servers, name, keys, given)  # as any later look does
         return answer
 
     def call_or_make(

@@ -136,6 +136,7 @@ class RawConnection(Protocol):
     def send_command(self, *args: Any) -> None: ...
     def send_packed_command(self, command: Any) -> None: ...
     def read_response(self) -> Any: ...
+    def connect(self) -> None: ...
     def disconnect(self) -> None: ...
 
 
@@ -214,12 +215,28 @@ class Wire:
     def exchange(self, commands: Sequence[Command], *, entries_first: bool = False) -> list[Any]:
         """Sends all commands, then returns their replies, errors in place.
 
+        Those that only read are sent once more, on a new connection, where this one turns out to be
+        closed: a proxy may notice only then that the server behind it has gone.
+
         Args:
             entries_first: the first is an XRANGE whose entries may be large; see `read_entries`.
 
         Raises:
             HotTierUnavailableError: no answer; ``sent`` is True, some may have been executed.
         """
+        try:
+            return self._exchange(commands, entries_first=entries_first)
+        except HotTierUnavailableError as error:
+            if not was_closed(error) or any(command[0] not in _READS for command in commands):
+                raise
+            with suppress(RedisError, OSError):  # then the first error tells more
+                self._connection.connect()
+            if self.fileno() < 0:
+                raise
+            self._run = self._connection.lakelog_run  # type: ignore[attr-defined]
+        return self._exchange(commands, entries_first=entries_first)
+
+    def _exchange(self, commands: Sequence[Command], *, entries_first: bool) -> list[Any]:
         connection = self._connection
         replies: list[Any] = []
         try:
@@ -302,6 +319,22 @@ class Wire:
         """
         command = "EVALSHA_RO" if "no-writes" in SCRIPTS[name] else "EVALSHA"
         return (command, script_sha(name, self._run), len(keys), *keys, *args)
+
+
+#: Commands that change nothing, whether or not they were executed before.
+_READS = frozenset(
+    (
+        *("EVALSHA_RO", "EXISTS", "GET", "HEXISTS", "HGET", "HGETALL"),
+        *("HKEYS", "HLEN", "HMGET", "HRANDFIELD", "HSCAN", "INFO"),
+        *("MEMORY", "PING", "TIME", "TYPE", "XINFO", "XRANGE"),
+        *("XREVRANGE", "ZRANGE", "ZRANGEBYSCORE", "ZREVRANGEBYSCORE"),
+    )
+)
+
+
+def was_closed(error: HotTierUnavailableError) -> bool:
+    """Whether the connection ended before an answer came; not: none came in time."""
+    return isinstance(error.__cause__, (redis.ConnectionError, ConnectionError, EOFError))
 
 
 def _says_demoted(error: ResponseError) -> bool:
