@@ -50,6 +50,7 @@ from .read.subscription import SeenTopics
 from .read.topic_log import TopicLog
 from .read.unified_log import UnifiedLog
 from .record import OffsetRange, TopicPartition
+from .reservation import FEW_OFFSETS
 from .spark.auto_engine import AutoEngine
 from .spark.engine_by_name import choose_engine
 from .spark.place import ColdRoot, LogPlace, PathRoot
@@ -243,6 +244,7 @@ class Lakelog(ColdLog):
             place = opened.enter_context(closing(EmbeddedPlace(directory))).place
             chosen = choose_engine(engine, place.object_stores)
             lakelog = cls._answering(place, chosen, tenant=tenant)
+            lakelog.topics.first_offsets = FEW_OFFSETS  # its producers have the tables at hand
             lakelog._closing = opened.pop_all()
         return lakelog
 

@@ -264,11 +264,19 @@ class HotOffsets(Struct, frozen=True, gc=False):
             return archive_start
         return max(archive_start, self.log_end)
 
+    def wanted(self) -> reservation.Wanted:
+        """What to reserve beside what is reserved already."""
+        few = self.reserved_end is not None and self.reserved_end < reservation.FIRST_OFFSETS
+        least = max(self.log_end, self.reserved_end or 0)
+        return reservation.Wanted(least, self.appended if few else None)
+
     @property
     def needs_room(self) -> bool:
         """Whether an archiver should reserve offsets; see `lakelog.reservation`."""
         return self.tiered and (
-            self.reserved_end is None or self.reserved_end - self.log_end < reservation.least_room()
+            self.reserved_end is None
+            or self.reserved_end - self.log_end
+            < reservation.least_room(self.reserved_end, self.appended)
         )
 
 

@@ -34,6 +34,12 @@ long the log was idle or the server away. To reserve less would make the gaps na
 would wait for the cold tier, which may be away for hours. As many as the partition has archived
 records last about as long as its retention does at its usual rate.
 
+Where both tiers are one folder, every producer reaches the cold tier. There a partition begins with
+`FEW_OFFSETS` and reserves as many again as it has records, until it has reached `FIRST_OFFSETS`: a
+small log skips little. No commit says that it began so. Until the first one, ``reserved_end`` of
+its ``:state`` is what the partition was made with, and holds. To whoever has no ``:state`` (a
+restore), an absent register still means `FIRST_OFFSETS`, which lies above that.
+
 Where there is no cold tier (untiered topics), and for a partition that a lakelog without
 reservations wrote last, nothing outside of Redis bounds what was lost. The time since the last
 append that survived does, as long as no clock steps back; see ``recover.lua``.
@@ -48,9 +54,19 @@ from msgspec import Struct
 from .producer_calls import ProducerCall
 from .record import OffsetRange
 
+FEW_OFFSETS = 2**10
 FIRST_OFFSETS = 2**26  # 67 M; what a topic without an archiver can take in
 LEAST_OFFSETS = 2**26
 MOST_OFFSETS = 2**32  # more than a Redis has room for, even at ten bytes a record
+
+
+class Wanted(Struct, frozen=True):
+    """What the hot tier asks the cold tier to reserve for one partition."""
+
+    least: int  # the offset that the reservation starts at or above
+    #: How many to reserve at least, where the partition began with few; then ``least`` lies at or
+    #: above what it was made with. None: it began with `FIRST_OFFSETS`.
+    offsets: int | None = None
 
 
 class Reserved(Struct, frozen=True):
@@ -62,11 +78,23 @@ class Reserved(Struct, frozen=True):
     calls: Sequence[ProducerCall] = ()
 
 
-def reserved_offsets(archived_records: int) -> int:
-    """How many offsets to reserve for a partition of which cold holds so many records."""
+def reserved_offsets(archived_records: int, wanted: int | None = None) -> int:
+    """How many offsets to reserve for a partition of which cold holds so many records.
+
+    Args:
+        wanted: see `Wanted.offsets`.
+    """
+    if wanted is not None:
+        return min(max(FEW_OFFSETS, archived_records, wanted), MOST_OFFSETS)
     return max(LEAST_OFFSETS, min(archived_records, MOST_OFFSETS))
 
 
-def least_room() -> int:
-    """An archiver reserves anew when fewer offsets than this are left."""
+def least_room(reserved_end: int, records: int) -> int:
+    """An archiver reserves anew when fewer offsets than this are left.
+
+    Args:
+        records: that the partition ever got, as far as was counted.
+    """
+    if reserved_end < FIRST_OFFSETS:
+        return max(FEW_OFFSETS, records) // 2
     return LEAST_OFFSETS // 2

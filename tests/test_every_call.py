@@ -299,9 +299,6 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Lakelog.connect": lambda w: w.connect().close(),
     "Lakelog.archive": lambda w: w.lake.archive(patience=AT_ONCE),
     "Lakelog.archive one": lambda w: w.lake.archive("orders", patience=AT_ONCE),
-    "ColdLog.clean_continuously": lambda w: drained(
-        w.lake.clean_continuously("orders", max_duration=timedelta(seconds=0.1))
-    ),
     "Lakelog.archive_continuously": lambda w: drained(w.continuous()),
     "Lakelog.archived": lambda w: w.lake.archived.status(),
     "Lakelog.archiver": lambda w: w.lake.archiver("orders").run_once(),
@@ -436,8 +433,6 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "HotLog.max_timestamp": lambda w: w.hot.max_timestamp(TP),
     "HotLog.first_entries": lambda w: w.hot.first_entries({TP: 0}),
     "HotLog.first_steps": lambda w: w.hot.first_steps({TP: (0, 60)}, max_bytes=1 << 20),
-    "HotLog.nodes": lambda w: w.hot.nodes(TP),
-    "HotLog.end_of_first": lambda w: w.hot.end_of_first(TP, 1),
     "HotLog.server_names": lambda w: w.hot.server_names([TP]),
     "HotLog.memory_percent": lambda w: w.hot.memory_percent([TP]),
     "HotLog.server_name": lambda w: w.hot.server_name(TP),
@@ -737,7 +732,6 @@ QUIET = {
         "HotLog.keyspace",
         "HotLog.mending",
         "HotLog.pause",
-        "HotLog.rebuilding",
     ),
     *("HotLog.pause_each", "HotLog.resume_each", "HotLog.rebuilding"),
     *(
@@ -757,8 +751,7 @@ QUIET = {
     ),
     *("ContinuousArchive.close", "ContinuousArchive.troubles", "PathTable.path"),
     *("PathTable.is_local", "PathTable.where", "PathTable.scan_data_files", "PathTable.paths_with"),
-    *("PathTable.apply", "PathTable.map", "PathTable.missing"),  # archivers' and cleanups'
-    *("PathTable.newest_columns", "PathTable.warnings"),  # what alters a topic, and checks one
+    *("PathTable.apply", "PathTable.map"),  # archivers' and cleanups'
     *("PathTable.columns", "PathTable.create_with", "PathTable.described"),  # export's and import's
     "PathTable.last_calls",  # a recovery's
     *("LogExplorer.view", "LogExplorer.expression", "LogExplorer.to_pandas", "LogExplorer.wait"),

@@ -8,7 +8,7 @@ from .. import compute as pc
 from .. import reservation
 from ..errors import CommitConflictError
 from ..record import MAX_OFFSET, OffsetRange, TopicPartition
-from ..reservation import Reserved
+from ..reservation import Reserved, Wanted
 from ..topic import Topic
 from .change import Change
 from .registers import Register, ReservedEnd
@@ -17,11 +17,11 @@ from .table import ColdSnapshot, ColdTable
 _ATTEMPTS = 10  # others may reserve for the same partitions first
 
 
-def reserve(table: ColdTable, at_least: Mapping[int, int]) -> dict[int, OffsetRange]:
+def reserve(table: ColdTable, wanted: Mapping[int, Wanted]) -> dict[int, OffsetRange]:
     """Reserves fresh offsets for partitions, in one commit unless others interfere.
 
     Args:
-        at_least: by partition, an offset that its reservation starts at or above.
+        wanted: by partition.
 
     Returns:
         A range for each partition, above all earlier ones, that nobody else has or will get.
@@ -33,34 +33,34 @@ def reserve(table: ColdTable, at_least: Mapping[int, int]) -> dict[int, OffsetRa
     reserved: dict[int, OffsetRange] = {}
     for _ in range(_ATTEMPTS):
         snapshot = table.snapshot()
-        wanted = {
-            partition: _next(snapshot, partition, offset)
-            for partition, offset in at_least.items()
+        ranges = {
+            partition: _next(snapshot, partition, one)
+            for partition, one in wanted.items()
             if partition not in reserved
         }
-        registers: dict[Register, int] = {ReservedEnd(p): found.end for p, found in wanted.items()}
+        registers: dict[Register, int] = {ReservedEnd(p): found.end for p, found in ranges.items()}
         applied = table.apply(Change(registers=registers), snapshot)
-        reserved |= {p: found for p, found in wanted.items() if p not in applied.superseded}
-        if len(reserved) == len(at_least):
+        reserved |= {p: found for p, found in ranges.items() if p not in applied.superseded}
+        if len(reserved) == len(wanted):
             return reserved
     raise CommitConflictError(
-        f"offsets of partitions {sorted(at_least.keys() - reserved.keys())} could not be reserved: "
+        f"offsets of partitions {sorted(wanted.keys() - reserved.keys())} could not be reserved: "
         "others changed their registers each time. Nothing is lost; try again",
     )
 
 
 def reserving(
     topic: Topic, table: ColdTable, settle: Callable[[Topic, ColdTable], object]
-) -> Callable[[Mapping[TopicPartition, int]], dict[TopicPartition, Reserved]]:
+) -> Callable[[Mapping[TopicPartition, Wanted]], dict[TopicPartition, Reserved]]:
     """`reserve` in a topic's table, in the form that the hot tier calls.
 
     Args:
         settle: refuses if another table is the topic's: what is reserved in one, the other gives.
     """
 
-    def reserved(at_least: Mapping[TopicPartition, int]) -> dict[TopicPartition, Reserved]:
+    def reserved(wanted: Mapping[TopicPartition, Wanted]) -> dict[TopicPartition, Reserved]:
         settle(topic, table)
-        found = reserve(table, {tp.partition: offset for tp, offset in at_least.items()})
+        found = reserve(table, {tp.partition: one for tp, one in wanted.items()})
         calls = table.last_calls(found)  # only now: until the commit, more could be archived
         return {
             topic.partition(partition): Reserved(offsets, calls.get(partition, ()))
@@ -70,13 +70,15 @@ def reserving(
     return reserved
 
 
-def _next(snapshot: ColdSnapshot, partition: int, at_least: int) -> OffsetRange:
+def _next(snapshot: ColdSnapshot, partition: int, wanted: Wanted) -> OffsetRange:
+    made_with = reservation.FIRST_OFFSETS if wanted.offsets is None else wanted.least
     start = max(
-        snapshot.reserved_end(partition),
+        snapshot.registers.get(ReservedEnd(partition), 0) or made_with,
         snapshot.archived_end(partition),  # above it only if an older lakelog archived
         snapshot.log_start(partition),
-        at_least,
+        wanted.least,
     )
     rows = snapshot.files.rows_of_partition(partition)
     records = pc.sum(rows["records"]).as_py() or 0
-    return OffsetRange(start, min(start + reservation.reserved_offsets(records), MAX_OFFSET))
+    count = reservation.reserved_offsets(records, wanted.offsets)
+    return OffsetRange(start, min(start + count, MAX_OFFSET))

@@ -59,7 +59,8 @@ class ColdSnapshot(Struct, frozen=True, eq=False):
         return max(self.cleaned_end(partition), self.erased_end(partition))
 
     def reserved_end(self, partition: int) -> int:
-        return max(self.registers.get(ReservedEnd(partition), 0), reservation.FIRST_OFFSETS)
+        """At or above what is reserved; exact once the partition had a reservation of its own."""
+        return self.registers.get(ReservedEnd(partition), 0) or reservation.FIRST_OFFSETS
 
 
 class Applied(Struct, frozen=True, eq=False):

@@ -21,6 +21,7 @@ from ..errors import (
     LakelogError,
     NotEnoughReplicasAfterAppendError,
     OffsetOutOfRangeError,
+    RecoveryNeededError,
     TrimmedError,
 )
 from ..offsets import HotOffsets, HotSegments, check_offset
@@ -288,6 +289,8 @@ class HotLog:
             except LakelogError as error:
                 if isinstance(error, ElsewhereError) and error.is_denied:
                     server.transactions = False
+                if isinstance(error, RecoveryNeededError) and error.reserved_end is not None:
+                    self._recovery.refused(call.topic_partition, call.batch.record_count)
                 results.append(error)
         return results
 
@@ -913,8 +916,8 @@ class HotLog:
             UnknownTopicIdError: the topic was dropped.
         """
         seen = self.offsets([topic_partition], topic_id=topic_id)[topic_partition]
-        least = max(seen.log_end, seen.reserved_end or 0)
-        self._recovery.reserve_more(topic_partition, seen.reserved_end, least, reserve, topic_id)
+        wanted = seen.wanted()
+        self._recovery.reserve_more(topic_partition, seen.reserved_end, wanted, reserve, topic_id)
 
     def pause(self, topic_partitions: Iterable[TopicPartition]) -> None:
         """Refuses appends and marks the partitions clean, before a planned stop of the server.

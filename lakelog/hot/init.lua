@@ -2,7 +2,8 @@
 -- ARGV: topic_id, generation, config_version, settings, now_ms or '', run ids (comma separated),
 -- where the offsets end that a tiered partition may give out at first, where the log goes on and where
 -- it starts (0 and 0, but of a partition that is restored from its table, or that is untiered now), 1 if
--- this Redis may have lost it, gaps below where it goes on ('' if there are none).
+-- this Redis may have lost it, gaps below where it goes on ('' if there are none), where the offsets end
+-- of one that this Redis never had.
 -- KEYS: those of the partition, then those under which delete.lua kept them: they come back.
 -- Repeating it changes nothing.
 --
@@ -66,6 +67,6 @@ if ARGV[11] ~= '' then
   redis.call('HSET', state, 'quarantined', ARGV[11]) -- no entry says so
 end
 if parse_settings(ARGV[4]).tiered then
-  redis.call('HSET', state, 'reserved_end', ARGV[7])
+  redis.call('HSET', state, 'reserved_end', is_new and ARGV[12] or ARGV[7])
 end
 return { 'CREATED' }

@@ -1,13 +1,14 @@
 -- Settles a partition whose server may have lost its tail, or that has used up its reservation.
 -- ARGV: at_least, 1 if a clean stop may be adopted, now_ms or '', topic_id or '', where looking through
--- the producers goes on or '0', then one of
+-- the producers goes on or '0', what is reserved of a partition at first, records of a call that found too
+-- few offsets or 0, then one of
 --   ''                    there is no cold tier
---   'ask', room           there is one; answers what to reserve, if that is needed
+--   'ask', room           there is one; answers what to reserve, if fewer than that are left
 --   start, end, run id    what was reserved there, asked for under that run; then what was archived
 --                         last of each producer with checksums: id, value, id, value …
 -- Returns {'OK'} when nothing had to be done or it is done, {'UNSYNCED'} when the gap is in place
 -- but appends are still refused (see recovery.py), {'CLEAN'} when a clean stop can be adopted
--- instead, {'RESERVE', at least, run id}, {'UNKNOWN_TOPIC_OR_PARTITION'},
+-- instead, {'RESERVE', at least, run id, how many or ''}, {'UNKNOWN_TOPIC_OR_PARTITION'},
 -- {'UNKNOWN_TOPIC_ID', found}, {'PRODUCERS', where to go on}: a part of the producers was looked
 -- through, and all others who use the server get their turn before the next part.
 --
@@ -21,7 +22,8 @@
 -- appends of a second or two.
 
 local st = redis.call('HMGET', state, 'topic_id', 'run_id', 'log_end', 'local_log_start', 'segment',
-  'closed_bytes', 'gaps', 'clean', 'index', 'paused', 'reserved_end', 'settings', 'quarantined')
+  'closed_bytes', 'gaps', 'clean', 'index', 'paused', 'reserved_end', 'settings', 'quarantined',
+  'appended')
 if not st[1] then
   return { 'UNKNOWN_TOPIC_OR_PARTITION' }
 end
@@ -38,8 +40,9 @@ assert(log_end and closed_bytes and largest and (reserved_end or not st[11]) and
   'not lakelog\'s numbers')
 -- Who looked before the topic became untiered may offer to reserve.
 local is_tiered = parse_settings(st[12]).tiered
-local asks, start = is_tiered and ARGV[6] == 'ask', is_tiered and tonumber(ARGV[6])
+local asks, start = is_tiered and ARGV[8] == 'ask', is_tiered and tonumber(ARGV[8])
 local MAX_DECODED_BYTES = 9007199254740991 -- as good as none, until the topic is altered
+local FEW_OFFSETS = 1024 -- as in reservation.py
 local PRODUCERS_AT_ONCE = 500 -- a few milliseconds
 local UNSYNCED = '2' -- as `paused`: the gap is in place, but may not be on the disk
 local is_own = st[2] == RUN_ID
@@ -54,16 +57,29 @@ local function reserve(ending)
   redis.call('HSET', state, 'reserved_end', ending, 'settings', settings)
 end
 
+-- Where the partition began with few: as many as it has got, or as the call needs.
+local few
+if reserved_end and reserved_end < tonumber(ARGV[6]) then
+  few = tonumber(string.match(st[14] or '', '^%d+') or 0)
+end
+local refused = tonumber(ARGV[7])
+
+-- How many offsets are enough; see reservation.least_room.
+local function least_room()
+  return few and math.max(math.max(FEW_OFFSETS, few) / 2, refused) or tonumber(ARGV[9])
+end
+
 local half_adopted = is_own and st[10] and not st[8] -- see pause.lua
 if log_end >= known_end then
   if is_own and not half_adopted then
     if not asks and not start
-      or asks and reserved_end and reserved_end - log_end >= tonumber(ARGV[7]) then
+      or asks and reserved_end
+      and reserved_end - log_end >= least_room() then
       return { 'OK' }
     end
-    if start and not reserved_end and ARGV[8] == RUN_ID and log_end <= tonumber(ARGV[7])
+    if start and not reserved_end and ARGV[10] == RUN_ID and log_end <= tonumber(ARGV[9])
       or start and start == reserved_end then
-      reserve(ARGV[7])
+      reserve(ARGV[9])
       return { 'OK' }
     end
     if start and reserved_end and start < reserved_end then
@@ -72,7 +88,7 @@ if log_end >= known_end then
     if not reserved_end then
       -- It was untiered until now, or an older lakelog wrote it. All offsets that it has given out
       -- lie below the next reservation's end, so it can go on without a gap.
-      return { 'RESERVE', int(math.max(log_end, known_end)), RUN_ID }
+      return { 'RESERVE', int(math.max(log_end, known_end)), RUN_ID, '' }
     end
   end
   -- A server that took over may hold the mark of a stop after which its predecessor went on.
@@ -95,11 +111,11 @@ local function end_by_clock()
   return ending
 end
 
-if asks or start and (ARGV[8] ~= RUN_ID or start < math.max(log_end, known_end)) then
+if asks or start and (ARGV[10] ~= RUN_ID or start < math.max(log_end, known_end)) then
   -- Nothing outside of Redis bounds what was written without a reservation. (A reservation's own end
   -- counts only if the cold table was lost.)
   local least = math.max(log_end, known_end, reserved_end or end_by_clock())
-  return { 'RESERVE', int(least), RUN_ID }
+  return { 'RESERVE', int(least), RUN_ID, few and int(math.max(few, refused)) or '' }
 end
 if is_own and st[10] == UNSYNCED and ARGV[2] == '0' and log_end >= known_end then
   return { 'UNSYNCED' }
@@ -133,7 +149,7 @@ if not nothing_lost then
     return { 'PRODUCERS', page[1] .. seen_under }
   end
 end
-for i = 9, nothing_lost and 0 or #ARGV, 2 do
+for i = 11, nothing_lost and 0 or #ARGV, 2 do
   local base = tonumber(string.match(ARGV[i + 1], '^%d+|%d+ %d+ (%d+)'))
   if redis.call('HEXISTS', producers, ARGV[i]) == 0 or base >= log_end then
     redis.call('HSET', producers, ARGV[i], (string.gsub(ARGV[i + 1], '|', ' ' .. int(now) .. '|', 1)))
@@ -168,7 +184,7 @@ if open.bytes > 0 then
 end
 redis.call('HDEL', state, 'clean', 'paused', 'adopted_from', 'reserved_end', 'appending')
 if start then
-  reserve(ARGV[7])
+  reserve(ARGV[9])
 else
   redis.call('HSET', state, 'paused', UNSYNCED) -- half adopted, until it is on the disk
 end

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from .. import reservation
 from ..clock import Clock
 from ..errors import (
     HotTierUnavailableError,
@@ -30,7 +31,7 @@ from ..errors import (
     UnknownTopicOrPartitionError,
 )
 from ..record import TopicPartition
-from ..reservation import Reserved, least_room
+from ..reservation import Reserved, Wanted
 from .append import recovery_needed
 from .connection import Server, Servers, by_server, call_script
 from .fetch import check_topic_id, unknown_partition
@@ -38,8 +39,8 @@ from .keys import Keys
 from .lock import Lock
 from .producer_values import recover_arguments
 
-#: Reserves offsets, at or above one for each partition.
-Reserve = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, Reserved]]
+#: Reserves offsets for partitions.
+Reserve = Callable[[Mapping[TopicPartition, Wanted]], Mapping[TopicPartition, Reserved]]
 
 #: Partitions that take a step of a planned stop in one round trip.
 _TOGETHER = 256
@@ -52,6 +53,11 @@ class Recovery:
         self._servers = servers
         self._keys = keys
         self._clock = clock
+        self._refused: dict[TopicPartition, int] = {}
+
+    def refused(self, topic_partition: TopicPartition, records: int) -> None:
+        """Notes that a call found too few offsets, so that the next recovery makes room for it."""
+        self._refused[topic_partition] = records
 
     def recover(
         self,
@@ -62,7 +68,7 @@ class Recovery:
         waits: bool,
     ) -> None:
         """Makes partitions writable again; see `HotLog.recover_all`."""
-        ask = ("",) if reserve is None else ("ask", least_room())
+        ask = ("",) if reserve is None else ("ask", reservation.LEAST_OFFSETS // 2)
         asked = {
             tp: self._settle(tp, end, topic_id, *ask, waits=waits) for tp, end in at_least.items()
         }
@@ -70,8 +76,13 @@ class Recovery:
             # Only after each has named its run: the offsets are for that run alone.
             runs = {tp: answer for tp, answer in asked.items() if answer[0] == b"RESERVE"}
             if not runs:
-                return
-            reserved = reserve({tp: int(least) for tp, (_, least, _) in runs.items()})
+                break
+            reserved = reserve(
+                {
+                    tp: Wanted(int(least), int(offsets) if offsets else None)
+                    for tp, (_, least, _, offsets) in runs.items()
+                }
+            )
             asked = {
                 tp: self._settle(
                     tp,
@@ -82,19 +93,21 @@ class Recovery:
                     *recover_arguments(reserved[tp].calls),
                     waits=waits,
                 )
-                for tp, (_, _, run_id) in runs.items()
+                for tp, (_, _, run_id, _) in runs.items()
             }
+        for tp in at_least:
+            self._refused.pop(tp, None)
 
     def reserve_more(
         self,
         topic_partition: TopicPartition,
         reserved_end: int | None,
-        least: int,
+        wanted: Wanted,
         reserve: Reserve,
         topic_id: UUID,
     ) -> None:
         """Reserves more although enough is left; see `HotLog.reserve_more`."""
-        more = reserve({topic_partition: least})[topic_partition].offsets
+        more = reserve({topic_partition: wanted})[topic_partition].offsets
         if more.start == reserved_end:
             # Asked for without a run, so that it extends the reservation or does nothing.
             self._recover(topic_partition, 0, (str(topic_id), *more, ""), adopt=False)
@@ -223,7 +236,8 @@ class Recovery:
         topic_id, *more = given
         cursor: object = 0
         while True:  # as often as the producers take
-            arguments = [at_least, int(adopt), now, topic_id, cursor, *more]
+            few = reservation.FIRST_OFFSETS, self._refused.get(topic_partition, 0)
+            arguments = [at_least, int(adopt), now, topic_id, cursor, *few, *more]
             answer: list[Any] = call_script(self._servers, "recover", keys.all(), arguments)
             if answer[0] != b"PRODUCERS":
                 break

@@ -175,6 +175,9 @@ class TopicRegistry:
         self._keys = keys
         self._clock = clock
         self._copies = copies
+        #: What partitions made here may give out before the cold tier hears of it; see
+        #: `lakelog.reservation`.
+        self.first_offsets = reservation.FIRST_OFFSETS
 
     def __repr__(self) -> str:
         return f"TopicRegistry(keyspace={self._keys.keyspace!r})"
@@ -987,6 +990,7 @@ class TopicRegistry:
             0 if ends is None else ends.log_start,
             "1" if ends is None or ends.was_lost else "",
             "" if ends is None else ",".join(f"{one.start}-{one.end}" for one in ends.gaps),
+            self.first_offsets if ends is None else ends.reserved_end,
         ]
         both = (*keys.lasting(), *keys.kept(topic.topic_id))
         answer = call_script(self._servers, "init", both, arguments)

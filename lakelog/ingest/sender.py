@@ -327,6 +327,7 @@ class Sender:
         memory: MemoryUse | None = None
         written_bytes = 0
         mend: Verdict | None = None
+        cause: Exception | None = None
         for call, answer in answers:
             call.is_sending = False
             decision = verdict(
@@ -352,7 +353,7 @@ class Sender:
                     self._fail_topic(queue, answer)
                     return
                 case Verdict.RECOVER | Verdict.REPAIR:
-                    mend = decision
+                    mend, cause = decision, answer
                 case Verdict.REFUSED:
                     if isinstance(answer, RecordTooLargeError):
                         # Encoded by a larger limit than the present one: later ones are not.
@@ -361,7 +362,7 @@ class Sender:
                 case Verdict.UNKNOWN:
                     self._end(call, delivery_error(call, "their outcome stayed unknown", answer))
         if mend is Verdict.RECOVER:
-            self._begin_recovery(queue)
+            self._begin_recovery(queue, cause)
             return
         if mend is Verdict.REPAIR:
             must_wait |= self._mend(queue, self._repair_topic)
@@ -448,11 +449,13 @@ class Sender:
             queue.failures = max(queue.failures, 1)  # if it did not help, the next round pauses
         return not is_first_time
 
-    def _begin_recovery(self, queue: PartitionQueue) -> None:
+    def _begin_recovery(self, queue: PartitionQueue, cause: Exception | None) -> None:
         """Recovers a partition while others go on: it may wait for a store that does not answer."""
         from .recoveries import Recoveries
 
-        _log.warning("%s: recovering from offset %d", queue.topic_partition, queue.told_end)
+        is_used_up = getattr(cause, "reserved_end", None) is not None
+        level = logging.DEBUG if is_used_up else logging.WARNING
+        _log.log(level, "%s: recovering from offset %d", queue.topic_partition, queue.told_end)
         accumulator = self._accumulator
         self._recoveries = self._recoveries or Recoveries(self._recover)
 

@@ -14,7 +14,7 @@ from ..ingest.bulk import MAX_CALL_BYTES
 from ..ingest.partition_queue import MAX_CALL_ENTRIES
 from ..producer_calls import MAX_SEQUENCES, REMEMBERED_CALLS
 from ..record import MAX_OFFSET
-from ..reservation import FIRST_OFFSETS, MOST_OFFSETS
+from ..reservation import FEW_OFFSETS, FIRST_OFFSETS, MOST_OFFSETS
 from ..topic import MAX_NAME_LENGTH
 
 
@@ -70,7 +70,8 @@ def limits() -> tuple[Limit, ...]:
             "offsets that a lost tail skips",
             MOST_OFFSETS,
             "",
-            f"from {FIRST_OFFSETS:,} on, as many as the partition has archived",
+            f"as many as the partition has archived, {FIRST_OFFSETS:,} at least; in an embedded "
+            f"log as many as it has records, {FEW_OFFSETS:,} at least",
         ),
         Limit("nesting of a JSON value in typed columns", MAX_DEPTH, "", "the columns are null"),
         Limit("connections of a process to a server", MAX_CONNECTIONS, "", "callers wait"),

@@ -290,7 +290,8 @@ class TaskAppend:
         try:
             if isinstance(error, RecoveryNeededError):
                 progress = self._progress[tp]
-                logger.warning("%s: recovering from offset %d", tp, progress.told_end)
+                level = logging.WARNING if error.reserved_end is None else logging.DEBUG
+                logger.log(level, "%s: recovering from offset %d", tp, progress.told_end)
                 self._recover(topic, tp, progress.told_end)
             elif isinstance(error, UnknownTopicOrPartitionError):
                 self._repair(topic)

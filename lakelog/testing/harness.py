@@ -74,8 +74,8 @@ TOPIC = "orders"
 PARTITIONS = 2
 
 #: How many offsets a partition has reserved at a time: so few that appends soon pass them, or as
-#: many as in real use.
-RESERVED_OFFSETS = (100, reservation.LEAST_OFFSETS)
+#: many as in real use. Or where it begins with few, as it does in one folder.
+RESERVED_OFFSETS = (100, reservation.LEAST_OFFSETS, BEGINS_WITH := 16)
 #: A server whose append-only file is larger than this is replaced by a new one, since a restart
 #: reads all of it.
 MAX_APPEND_ONLY_BYTES = 8 * MIB
@@ -208,10 +208,13 @@ class LogHarness(RuleBasedStateMachine):
     )
     def create_topic(self, data: st.DataObject, config: dict[str, object], reserved: int) -> None:
         self.writer_kind = data.draw(st.sampled_from(self.WRITERS), "writer")
-        for name in ("FIRST_OFFSETS", "LEAST_OFFSETS"):
+        grows = reserved == BEGINS_WITH
+        for name in ("FEW_OFFSETS",) if grows else ("FIRST_OFFSETS", "LEAST_OFFSETS"):
             self._patches.enter_context(mock.patch.object(reservation, name, reserved))
         self.hot = HotLog.connect(self.server.url, clock=self.clock)
-        self.topic = self.hot.topics().create(TOPIC, PARTITIONS, config)
+        topics = self.hot.topics()
+        topics.first_offsets = reserved
+        self.topic = topics.create(TOPIC, PARTITIONS, config)
         self._begin()
 
     # -- what always holds -------------------------------------------------------------------------

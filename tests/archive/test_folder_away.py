@@ -27,6 +27,7 @@ from lakelog.hot.archived_into import ArchivedInto
 from lakelog.hot.keys import Keys
 from lakelog.operate.finding import Kind
 from lakelog.operate.segments import segments
+from lakelog.reservation import Wanted
 
 SETTINGS = {"retention.ms": -1, "local.retention.ms": -1}
 
@@ -352,11 +353,11 @@ def test_a_table_is_known_before_anything_is_reserved_in_it(
     lake = connect()
     topic = lake.topics.create("sales", 1)
     table = lake.place.table(topic)
-    reserve(table, {0: 0})
+    reserve(table, {0: Wanted(0)})
     assert lake.hot.archived_into().said(topic) == ArchivedInto(table.table_id() or "", table.where)
     with Lakelog.connect(redis_url, tmp_path / "two", engine="inline") as other:
         with pytest.raises(ArchivedElsewhereError, match="cold/sales"):
-            reserve(other.place.table(topic), {0: 0})
+            reserve(other.place.table(topic), {0: Wanted(0)})
         with pytest.raises(ArchivedElsewhereError, match="cold/sales"):
             other.archive("sales")
     assert not (tmp_path / "two" / "sales").exists()
@@ -373,7 +374,7 @@ def test_of_two_that_make_a_table_at_once_one_is_refused(
 
         def make() -> None:
             with register.making(topic, own):
-                reserve(another, {0: 0})
+                reserve(another, {0: Wanted(0)})
                 DeltaLog(Storage(str(root)), topic).create(table_properties(topic))
 
         with pytest.raises(ArchivedElsewhereError, match="two/sales"):

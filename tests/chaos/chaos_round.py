@@ -14,6 +14,7 @@ from lakelog.cold.reserve import reserve
 from lakelog.errors import LakelogError
 from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.lakelog import Lakelog
+from lakelog.reservation import Wanted
 
 from . import keeping, schedule
 from .catalogs import Catalog, catalog
@@ -214,7 +215,7 @@ def _make_table(log: Lakelog, name: str) -> None:
     """
     table = log.log(name).table
     if table is not None:
-        reserve(table, {0: 0})
+        reserve(table, {0: Wanted(0)})
 
 
 def _await_everybody(place: Place, processes: Processes, within_s: float) -> None:

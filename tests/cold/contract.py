@@ -39,7 +39,7 @@ from lakelog.record import (
     TopicPartition,
     to_records,
 )
-from lakelog.reservation import FIRST_OFFSETS
+from lakelog.reservation import FEW_OFFSETS, FIRST_OFFSETS, LEAST_OFFSETS, Wanted
 from lakelog.topic import Topic
 
 ROWS = MadeUpRows()
@@ -217,7 +217,7 @@ class ColdTableContract:
             change = archive(topic, table.snapshot(), end, segment=segment, calls=[sent(7, 2)])
             table.apply(change, table.snapshot())
         reserve = reserving(topic, table, lambda *own: None)
-        reserved = reserve({topic.partition(0): 0, topic.partition(1): 0})
+        reserved = reserve({topic.partition(0): Wanted(0), topic.partition(1): Wanted(0)})
         assert {tp.partition: one.calls for tp, one in reserved.items()} == {
             0: (sent(7, 2),),
             1: (),
@@ -232,14 +232,24 @@ class ColdTableContract:
 
     # -- reserving -------------------------------------------------------------------------------
 
+    def test_what_began_with_few_offsets_reserves_as_many_again(self, table, make_table, topic):
+        first = reserve(table, {0: Wanted(1_000, offsets=7)})[0]
+        assert first == OffsetRange(1_000, 1_000 + FEW_OFFSETS)
+        second = reserve(make_table(), {0: Wanted(3, offsets=5_000)})[0]
+        assert second == OffsetRange(first.end, first.end + 5_000)
+        table.apply(archive(topic, table.snapshot(), 9_000), table.snapshot())
+        third = reserve(make_table(), {0: Wanted(3, offsets=5)})[0]
+        assert third == OffsetRange(9_000, 18_000)
+        assert reserve(table, {0: Wanted(0)})[0] == OffsetRange(18_000, 18_000 + LEAST_OFFSETS)
+
     def test_no_two_reserve_the_same_offsets(self, table, make_table, topic: Topic):
         """Beside an archiver, by a table that is new, and by one that looked long ago."""
         other = make_table()
         other.snapshot()
-        first = reserve(table, {0: 0, 1: 5})
+        first = reserve(table, {0: Wanted(0), 1: Wanted(5)})
         table.apply(archive(topic, table.snapshot(), 10), table.snapshot())
-        second = reserve(other, {0: 0})
-        third = reserve(make_table(), {0: second[0].end + 7})
+        second = reserve(other, {0: Wanted(0)})
+        third = reserve(make_table(), {0: Wanted(second[0].end + 7)})
 
         assert first == dict.fromkeys([0, 1], OffsetRange(FIRST_OFFSETS, 2 * FIRST_OFFSETS))
         assert second == {0: OffsetRange(2 * FIRST_OFFSETS, 3 * FIRST_OFFSETS)}
@@ -256,10 +266,10 @@ class ColdTableContract:
         def another() -> None:
             if not met:
                 met.append(None)
-                met.append(reserve(make_table(), {0: 0})[0])
+                met.append(reserve(make_table(), {0: Wanted(0)})[0])
 
         with failpoints.armed("cold.before_commit", another):
-            mine = reserve(table, {0: 0})[0]
+            mine = reserve(table, {0: Wanted(0)})[0]
         ranges = sorted([mine, met[1]])
         assert ranges[0].start == FIRST_OFFSETS
         assert ranges[0].end == ranges[1].start

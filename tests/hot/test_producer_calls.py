@@ -23,7 +23,7 @@ from lakelog.producer_calls import (
     last_calls,
 )
 from lakelog.record import OffsetRange, TopicPartition
-from lakelog.reservation import Reserved
+from lakelog.reservation import Reserved, Wanted
 
 NOW_MS = 1_700_000_000_000
 
@@ -76,10 +76,10 @@ def recover(bench, *calls: ProducerCall) -> None:
     """Another run of the server, which a cold tier that archived these calls recovers."""
     bench.client.hset(bench.keys()[1], "run_id", "f" * 40)
 
-    def reserve(at_least: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, Reserved]:
+    def reserve(wanted: Mapping[TopicPartition, Wanted]) -> Mapping[TopicPartition, Reserved]:
         return {
-            tp: Reserved(OffsetRange(end + 1000, end + 10**6), calls)
-            for tp, end in at_least.items()
+            tp: Reserved(OffsetRange(one.least + 1000, one.least + 10**6), calls)
+            for tp, one in wanted.items()
         }
 
     bench.hot.recover(bench.tp(), 0, reserve)
@@ -218,9 +218,9 @@ def test_a_recovery_that_loses_nothing_changes_no_producer(tiered, sink) -> None
     before = tiered.client.hgetall(tiered.keys()[4])
     ends = tiered.offsets()
 
-    def reserve(at_least: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, Reserved]:
+    def reserve(wanted: Mapping[TopicPartition, Wanted]) -> Mapping[TopicPartition, Reserved]:
         more = OffsetRange(ends.reserved_end, ends.reserved_end + 10**6)
-        return dict.fromkeys(at_least, Reserved(more, [sink.call(9, 100)]))
+        return dict.fromkeys(wanted, Reserved(more, [sink.call(9, 100)]))
 
     tiered.hot.reserve_more(tiered.tp(), reserve, tiered.topic.topic_id)
     assert tiered.client.hgetall(tiered.keys()[4]) == before

@@ -213,7 +213,7 @@ def test_where_a_search_of_producers_goes_on_counts_in_its_run_alone(bench):
     producers = bench.keys()[4]
     bench.client.hset(producers, mapping=dict.fromkeys(range(300), "5 1|0 0 0 -1"))
     another_run(bench)
-    arguments = [0, 0, NOW_MS, "", "99 an-earlier-run 1", ""]
+    arguments = [0, 0, NOW_MS, "", "99 an-earlier-run 1", 0, 0, ""]
     call_script(bench.hot.connections, "recover", bench.keys(), arguments)
     assert bench.client.hlen(producers) == 0
 
@@ -616,8 +616,8 @@ def test_an_entry_may_be_where_the_gap_has_its_own(make_bench):
     bench.client.xadd(bench.keys()[0], {"__ts": "1"}, id=f"{last}-{last}")
     another_run(bench)
 
-    def reserve(at_least):
-        return {tp: Reserved(OffsetRange(end, end + 100)) for tp, end in at_least.items()}
+    def reserve(wanted):
+        return {tp: Reserved(OffsetRange(e.least, e.least + 100)) for tp, e in wanted.items()}
 
     assert bench.hot.recover(bench.tp(), 0, reserve).log_end == last + 1
     assert bench.append(NOW_MS).base_offset == last + 1
@@ -640,10 +640,8 @@ def test_a_reservation_keeps_out_an_older_lakelog_that_knows_none(make_bench):
     bench.client.hdel(bench.keys()[1], "reserved_end")
     another_run(bench)
 
-    def reserve(at_least):
-        return {
-            tp: Reserved(OffsetRange(offset, offset + 2**20)) for tp, offset in at_least.items()
-        }
+    def reserve(wanted):
+        return {tp: Reserved(OffsetRange(e.least, e.least + 2**20)) for tp, e in wanted.items()}
 
     bench.hot.recover(bench.tp(), 0, reserve)
     assert bench.state("settings").split()[:14] == settings[:14]

@@ -21,7 +21,7 @@ from lakelog.hot.recovery import Recovery
 from lakelog.ingest.producer import Producer
 from lakelog.read.unified_log import UnifiedLog
 from lakelog.record import OffsetRange, TopicPartition
-from lakelog.reservation import FIRST_OFFSETS, LEAST_OFFSETS, Reserved
+from lakelog.reservation import FIRST_OFFSETS, LEAST_OFFSETS, Reserved, Wanted
 from lakelog.testing.servers import RedisServer
 
 HOUR_MS = 3_600_000
@@ -115,7 +115,7 @@ def test_a_recovery_that_died_after_its_commit_wastes_what_it_reserved(lossy):
     log = it.log()
 
     def die(*_: object) -> NoReturn:
-        reserve(log.table, {0: 0})
+        reserve(log.table, {0: Wanted(0)})
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -131,8 +131,8 @@ def test_a_recovery_that_slept_through_another_restart_starts_anew(lossy):
     sleeper, given = it.log(), []
     reserve = reserving(sleeper.topic, sleeper.table, sleeper.hot.archived_into().settle)
 
-    def oversleep(at_least: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, Reserved]:
-        reserved = reserve(at_least)
+    def oversleep(wanted: Mapping[TopicPartition, Wanted]) -> Mapping[TopicPartition, Reserved]:
+        reserved = reserve(wanted)
         if not given:
             given.append(reserved[sleeper.topic.partition(0)].offsets.start)
             given.append(it.produce())
@@ -208,7 +208,7 @@ def test_an_archiver_reserves_before_it_is_too_late(few, lossy):
 def test_the_log_jumps_over_what_somebody_else_reserved(few, lossy):
     """Such as an old primary, on the far side of a split."""
     it = lossy()
-    other = reserve(it.log().table, {0: 0})[0]
+    other = reserve(it.log().table, {0: Wanted(0)})[0]
     given = [it.produce() for _ in range(few)]
     assert given == [*range(1, few), other.end]
     assert it.log().offsets()[0].gaps == (OffsetRange(few, other.end),)

@@ -48,7 +48,7 @@ from ...groups.recorded_offset import RecordedOffset
 from ...hot.hot_log import HotLog
 from ...hot.registry import TIERED, Ends, TopicRegistry, check_not_ours, with_data_keys
 from ...record import MAX_OFFSET, OffsetRange, TopicPartition
-from ...reservation import Reserved
+from ...reservation import Reserved, Wanted
 from ...topic import Topic, check_new_topic_name
 from ..restore import RestoredTopic, brought_back, table_ends
 from .checking import check_footers, check_sizes, checked_index
@@ -342,13 +342,13 @@ class Importer:
             }
             later = reserving(topic, begun.table, self._hot.archived_into().settle)
 
-            def reserve(at_least: Mapping[TopicPartition, int]) -> dict[TopicPartition, Reserved]:
+            def reserve(wanted: Mapping[TopicPartition, Wanted]) -> dict[TopicPartition, Reserved]:
                 first = {
                     tp: unused.pop(tp.partition)
-                    for tp, least in at_least.items()
-                    if tp.partition in unused and unused[tp.partition].start >= least
+                    for tp, one in wanted.items()
+                    if tp.partition in unused and unused[tp.partition].start >= one.least
                 }
-                others = {tp: least for tp, least in at_least.items() if tp not in first}
+                others = {tp: one for tp, one in wanted.items() if tp not in first}
                 calls = begun.exported.calls
                 return {
                     **{tp: Reserved(r, calls.get(tp.partition, ())) for tp, r in first.items()},
