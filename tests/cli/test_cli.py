@@ -103,8 +103,8 @@ def test_the_demo_goes_on_after_redis_is_lost(capsys: pytest.CaptureFixture[str]
     assert [check["check"] for check in shown["checks"] if not check["holds"]] == []
     assert "lose Redis, and restore" in [step["step"] for step in shown["steps"]]
     assert sum(one["records"] for one in shown["partitions"]) == 4000
-    starts = [one["hot"] for one in shown["partitions"]]
-    assert all("67,10" in hot or "67,11" in hot for hot in starts)
+    for one in shown["partitions"]:  # it skips what may have been given out
+        assert int(one["hot"].strip("[)").split(", ")[1].replace(",", "")) > one["records"]
 
 
 def test_a_shell_completes_commands_and_options(tmp_path: Path) -> None:
