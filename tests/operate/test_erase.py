@@ -23,6 +23,7 @@ from lakelog.errors import (
     EraseFailedError,
     HotTierUnavailableError,
     InvalidArgumentError,
+    MissingFileError,
     UnknownTopicOrPartitionError,
 )
 from lakelog.failpoints import armed
@@ -227,6 +228,46 @@ def test_what_lies_in_quarantine_is_told_or_given_up(lake, server, tmp_path):
     assert "given up by an erasure" in held.held()[1].reason
     assert held.held()[3].held_at == ""
     assert main(_where(lake, "segments", "list", "orders", "--verify")) == 0
+
+
+def test_what_an_erasure_gives_up_meanwhile_is_not_put_back(lake, server, tmp_path):
+    """Who puts it back has read it, and writes its file after all files were looked through."""
+    lake.topics.create("orders", 1, {"retention.ms": -1, "local.retention.ms": 0})
+    produce(lake, b"a", KEY, b"b")
+    lake.archive("orders")
+    produce(lake, b"c")
+    lake.archive("orders")
+    file = sorted((tmp_path / "cold").rglob("archive-*.parquet"))[0]
+    content = file.read_bytes()
+    file.write_bytes(content[:-4] + b"PAR0")
+    held = lake.quarantine("orders", 0)
+    moved = held.add_file(file.name)
+    (aside,) = (tmp_path / "cold").rglob(f"_quarantine/**/{file.name}")
+    aside.write_bytes(content)
+    reached, may_go_on = threading.Event(), threading.Event()
+    errors: list[Exception] = []
+
+    def wait() -> None:
+        if threading.current_thread() is thread:
+            reached.set()
+            assert may_go_on.wait(60)
+
+    def release() -> None:
+        try:
+            held.release_file(moved.path)
+        except MissingFileError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=release)
+    with armed("cold.before_file", wait):
+        thread.start()
+        assert reached.wait(60)
+        lake.erase("orders", KEY, quarantine=True)
+        may_go_on.set()
+        thread.join()
+
+    assert "was given up meanwhile" in str(errors)
+    eventually(lambda: not traces(tmp_path, server, KEY, VALUE))
 
 
 def test_dead_letters_are_told_and_go_by_the_condition_that_is_told(lake, server, tmp_path):

@@ -346,13 +346,14 @@ class PathTable(TimestampLookup[SegmentReader]):
         standing: frozenset[int],
     ) -> Applied | NotLanded:
         """As `PathCommit.attempt`. What somebody deleted, a newer version may have superseded."""
-        tried.append(current.version)
         try:
-            return commit.attempt(current, standing)
+            commit.check_files(standing)
         except MissingFileError as error:
             if self.is_local or self.snapshot().version == current.version:
                 raise
             return NotLanded(error, True, "")
+        tried.append(current.version)
+        return commit.attempt(current, standing)
 
     @contextmanager
     def _prepared(self) -> Iterator[None]:
