@@ -291,7 +291,7 @@ def test_cleanup_removes_what_is_kept_no_longer(
     assert lake.cleanup(steps=["retain"]) == []
     plans = {plan.topic: plan for plan in lake.cleanup_plan()}
     assert sorted(plans) == ["alone", "orders"]
-    assert "purge: delete 1 files" in str(plans["orders"])
+    assert "purge: delete 1 file" in str(plans["orders"])
     reports = lake.cleanup()
     assert sorted(report.topic for report in reports) == ["alone", "orders"]
     assert all(report and report.purged for report in reports)

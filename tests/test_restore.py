@@ -191,7 +191,7 @@ def test_half_a_root_is_restored_as_far_as_it_tells(
     (audit,) = (tmp_path / "cold" / "audit").iterdir()
     for log_file in (audit / "_delta_log").iterdir():
         log_file.write_text("{}")
-    with pytest.raises(RestoreFailedError, match=r"1 topics were restored, but not audit: ") as one:
+    with pytest.raises(RestoreFailedError, match=r"1 topic was restored, but not audit: ") as one:
         lake.restore()
     assert [found.topic.name for found in one.value.restored] == ["orders"]
     assert values(lake, "orders") == ARCHIVED

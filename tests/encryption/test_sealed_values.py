@@ -176,7 +176,7 @@ def test_other_texts_are_no_data_keys(text):
 
 
 def test_a_keyring_shows_and_sends_no_key():
-    assert repr(RING) == "Keyring(1 keys under 'env:KEY')"
+    assert repr(RING) == "Keyring(1 key under 'env:KEY')"
     with pytest.raises(TypeError, match="must not leave the process"):
         pickle.dumps(RING)
     assert isinstance(RING, Keyring)
