@@ -33,6 +33,7 @@ VALUES = {
     "json_text",
     "local_path",
     "lots",
+    "offset_ranges",
     "keyspace_defaults",
     "notebook",
     "once_a_process",

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct, field
 
+from ..offset_ranges import Ranges, doubled_in, holes_in
 from ..record import OffsetRange
 from .extent import Extent
-from .offset_ranges import Ranges, doubled_in, holes_in
 
 
 class Spacing(Struct, frozen=True):

@@ -12,6 +12,7 @@ from ..errors import (
     CorruptRecordError,
     ForeignEntryError,
 )
+from ..offset_ranges import merged, unexplained
 from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
 from .connection import Servers, call_script
@@ -89,9 +90,10 @@ def bookkeeping(
         end = last_end
     lacking = [
         OffsetRange(low, high)
-        for one in _without(
-            [OffsetRange(start, end if open_base is None else max(start, open_base))],
-            [*closed, *gaps, *holes],
+        for one in unexplained(
+            start,
+            end if open_base is None else max(start, open_base),
+            merged([*closed, *gaps, *holes]),
         )
         for low, high in _cut(one, archived_end)
     ]
@@ -105,20 +107,6 @@ def bookkeeping(
 def _cut(whole: OffsetRange, at: int) -> list[tuple[int, int]]:
     edges = [whole.start, *([at] if whole.start < at < whole.end else []), whole.end]
     return list(pairwise(edges))
-
-
-def _without(whole: list[OffsetRange], taken: Iterable[OffsetRange]) -> list[OffsetRange]:
-    for one in taken:
-        whole = [
-            part
-            for left in whole
-            for part in (
-                OffsetRange(left.start, max(left.start, min(left.end, one.start))),
-                OffsetRange(min(left.end, max(left.start, one.end)), left.end),
-            )
-            if part.start < part.end
-        ]
-    return whole
 
 
 class Rebuilding:

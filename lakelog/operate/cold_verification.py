@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from ..cold.contradictions import check_partition
 from ..cold.extent import Extent
-from ..cold.offset_ranges import Ranges, merged, unexplained
 from ..cold.scan import FileScan, RowGroupScan, ScanTask
 from ..cold.segment import UNKNOWN_TIMESTAMP_MS, SegmentFile, declared_gaps, is_ours
 from ..cold.table import ColdSnapshot, ColdTable
 from ..errors import ContradictionError, CorruptRecordError, LakelogError, MissingFileError
+from ..offset_ranges import Ranges, merged, unexplained
 from ..record import MAX_OFFSET, NO_TIMESTAMP_MS, OffsetRange, TopicPartition
 from .finding import COLD, Findings, Kind, Progress, is_no_answer, predicate
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..cold.offset_ranges import Ranges, merged, unexplained
 from ..errors import ForeignEntryError
 from ..hot.declared import command, parse_gaps
 from ..hot.hot_log import HotLog
@@ -25,6 +24,7 @@ from ..hot.mending import (
     ProducerCount,
     SegmentStatistics,
 )
+from ..offset_ranges import Ranges, merged, unexplained
 from ..offsets import HotSegment
 from ..record import NO_TIMESTAMP_MS, OffsetRange
 from ..topic import Topic

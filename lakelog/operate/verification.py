@@ -15,7 +15,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .. import compute as pc
-from ..cold.offset_ranges import Ranges, merged, unexplained
 from ..cold.table import ColdSnapshot
 from ..engines.choice import Choice, Work
 from ..engines.chosen import Choices, part_of
@@ -30,6 +29,7 @@ from ..errors import (
 )
 from ..hot.hot_log import HotLog
 from ..hot.inspection import HotLook
+from ..offset_ranges import Ranges, merged, unexplained
 from ..read.tiers import check_is_there
 from ..read.topic_log import TopicLog
 from ..read.unified_log import UnifiedLog

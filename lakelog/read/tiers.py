@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from .. import compute as pc
 from ..cold.committing import deleted_topic
-from ..cold.offset_ranges import merged
 from ..cold.table import NO_TABLE, ColdRows, ColdSnapshot, ColdTable
 from ..errors import HotTierUnavailableError, OffsetOutOfRangeError, RecoveryNeededError
 from ..hot.archived_into import check_own
+from ..offset_ranges import merged
 from ..offsets import HotOffsets, HotSegments, LogOffsets
 from ..record import OffsetRange, TopicPartition
 from ..topic import Topic

@@ -14,8 +14,8 @@ from itertools import starmap
 import pyarrow as pa
 
 from .. import compute as pc
-from ..cold.offset_ranges import merged
 from ..cold.segment import SegmentIndex
+from ..offset_ranges import merged
 from ..read.tiers import Look
 from ..record import OffsetRange
 

@@ -15,7 +15,6 @@ from msgspec import Struct, field
 
 from ...cold.change import Rewrite
 from ...cold.leftovers import ORPHAN, QUARANTINED, Discarded, Leftover
-from ...cold.offset_ranges import merged
 from ...cold.offset_set import OffsetSet
 from ...cold.segment import SegmentFile
 from ...cold.table import ColdSnapshot, ColdTable
@@ -26,6 +25,7 @@ from ...errors import (
     MissingFileError,
 )
 from ...failpoints import failpoint
+from ...offset_ranges import merged
 from ...record import OffsetRange
 from ...topic import Topic
 from ..compaction import partition_of

@@ -18,9 +18,9 @@ from msgspec.structs import replace
 from ... import compute as pc
 from ...back_off import patiently
 from ...errors import ContradictionError, CorruptRecordError, MissingFileError
+from ...offset_ranges import merged
 from ...record import MAX_OFFSET, OffsetAndTimestamp, OffsetRange
 from ..extent import Extent
-from ..offset_ranges import merged
 from ..ordered_rows import Spacing
 from ..parquet.file_scan import scan_file
 from ..parquet.segment_reader import SegmentReader

@@ -18,8 +18,8 @@ from msgspec import Struct
 from ... import compute as pc
 from ...engines.spark_worker import spare_imports
 from ...errors import CorruptRecordError, MissingFileError
+from ...offset_ranges import Ranges
 from ...record import MAX_OFFSET, NO_TIMESTAMP_MS, OffsetRange
-from ..offset_ranges import Ranges
 from ..ordered_rows import OrderedRows, Spacing
 from ..scan import FileScan, ScanTask
 from ..segment import UNKNOWN_TIMESTAMP_MS, SegmentFile

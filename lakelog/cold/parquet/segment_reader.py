@@ -19,8 +19,8 @@ from ... import compute as pc
 from ...back_off import Tries, patiently
 from ...config import KIB, MIB
 from ...errors import ColdTierError
+from ...offset_ranges import merged
 from ...record import RECORDS, OffsetAndTimestamp, OffsetRange
-from ..offset_ranges import merged
 from ..projection import projection, shaped
 from ..row_sizes import cut_rows, items_of, row_bytes
 from ..schema import FILE_SCHEMA

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from ...cold.offset_ranges import Ranges
 from ...errors import LakelogError
 from ...hot.mending import Mend
+from ...offset_ranges import Ranges
 from ...record import TopicPartition
 from ...text_table import counted
 from ...topic import Topic

@@ -17,7 +17,6 @@ from ...archive.plan import FlushLimit, plan
 from ...cold.by_path.path_table import PathTable
 from ...cold.by_path.segment_writer import WrittenFile, write_segment_file
 from ...cold.change import RowsOf
-from ...cold.offset_ranges import merged
 from ...cold.registers import ArchivedEnd, CleanedEnd, ErasedEnd, LogStart, Register, ReservedEnd
 from ...cold.schema import value_columns
 from ...cold.store.storage import Storage
@@ -30,6 +29,7 @@ from ...errors import (
 )
 from ...failpoints import failpoint
 from ...groups.recorded_offset import RecordedOffset
+from ...offset_ranges import merged
 from ...offsets import HotSegments
 from ...producer_calls import REMEMBERED_CALLS, ProducerCall
 from ...record import OffsetRange, TopicPartition

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from msgspec import Struct
 
-from ..record import OffsetRange
+from .record import OffsetRange
 
 #: How many ranges of a kind are listed for one file; the others are only counted.
 MAX_RANGES = 100
