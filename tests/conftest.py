@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 import ssl
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -35,6 +36,11 @@ if TYPE_CHECKING:
 #: Tests start hundreds of processes, and each would compile lakelog anew.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+#: What runs in the background (`nohup`, a runner of CI) ignores Ctrl-C, and so would all processes
+#: that it starts: those whose interruption is tested would never end.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _COMMON: dict[str, Any] = {
     "deadline": None,  # a shared machine: time says nothing about the code

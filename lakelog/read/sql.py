@@ -25,7 +25,8 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -58,7 +59,8 @@ TABLE = pa.schema(
 
 T = TypeVar("T")
 
-#: DuckDB forgets an interrupt that comes between two statements.
+#: DuckDB forgets an interrupt that comes between two statements, and Python does not look at one
+#: that comes just before it waits for a lock until that wait ends.
 _INTERRUPTED_AGAIN_S = 0.05
 
 #: What asks DuckDB which tables there are.
@@ -156,6 +158,9 @@ def _interruptible(connection: Any, call: Callable[[], T]) -> T:
     thread = threading.Thread(target=run, name="lakelog-sql", daemon=True)
     try:
         thread.start()
+        while not done.done():
+            with suppress(FutureTimeoutError):
+                done.exception(_INTERRUPTED_AGAIN_S)
         return done.result()
     except BaseException:
         while not done.cancel() and thread.is_alive():

@@ -20,13 +20,19 @@ def missing(tiers) -> list[str]:
     return [path for path in tiers.delta().file_uris() if not Path(path).exists()]
 
 
-@pytest.mark.parametrize("step", ["archive.after_commit", "archive.before_trim"])
-def test_a_file_that_goes_with_its_commit_is_written_again_before_the_trim(make_tiers, step):
+def appended(make_tiers):
+    """Tiers of two partitions: one was archived up to 50, and goes on to 150; the other has 7."""
     tiers = make_tiers(partitions=2, local_retention_ms=0)
     tiers.append(50)
     tiers.archiver().run_once()
     tiers.append(100)
     tiers.append(7, partition=1)
+    return tiers
+
+
+@pytest.mark.parametrize("step", ["archive.after_commit", "archive.before_trim"])
+def test_a_file_that_goes_with_its_commit_is_written_again_before_the_trim(make_tiers, step):
+    tiers = appended(make_tiers)
     known = set(tiers.parquet_files())
 
     def vacuum() -> None:
@@ -62,11 +68,7 @@ def test_a_file_that_was_lost_long_ago_is_written_again_when_its_records_are_due
 
 
 def test_what_is_deleted_again_and_again_stays_in_redis_and_the_error_says_so(make_tiers):
-    tiers = make_tiers(partitions=2, local_retention_ms=0)
-    tiers.append(50)
-    tiers.archiver().run_once()
-    tiers.append(100)
-    tiers.append(7, partition=1)
+    tiers = appended(make_tiers)
     known = set(tiers.parquet_files())
 
     def vacuum() -> None:

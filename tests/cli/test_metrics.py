@@ -138,7 +138,7 @@ def test_the_exporter_tells_what_cleanups_of_other_processes_counted(
     log.archive()
     command = [sys.executable, "-m", "lakelog", *where, "cleanup", "run"]
     for _ in range(2):
-        subprocess.run(command, check=True, capture_output=True)
+        subprocess.run(command, check=True, capture_output=True, timeout=300)
     _, url = listening(*where)
     with urllib.request.urlopen(url) as answer:
         exposed = answer.read().decode()

@@ -286,7 +286,7 @@ def test_a_table_that_hangs_is_told_and_hides_no_other_and_is_asked_once(log, ap
     def table_of(topic: Any) -> Any:
         if topic.name == "a":
             asked.append(topic)
-            gate.wait()
+            gate.wait(300)
         return log._table(topic)
 
     looks = ColdLooks(table_of)
@@ -314,7 +314,7 @@ def test_tables_that_hang_give_their_places_to_others_up_to_a_limit(log, append,
 
     def table_of(topic: Any) -> Any:
         if topic.name in hanging:
-            gate.wait()
+            gate.wait(300)
         return log._table(topic)
 
     try:
@@ -343,11 +343,11 @@ def test_a_look_that_began_before_redis_was_asked_is_no_answer(log, append):
         def snapshot(self) -> Any:
             seen, gate = log._table(topic).snapshot(), next(tables)
             reached.release()
-            gate.wait()
+            gate.wait(300)
             return seen
 
     looks, answers = ColdLooks(lambda _: Held()), []
-    first = threading.Thread(target=lambda: looks.look([topic]))
+    first = threading.Thread(target=lambda: looks.look([topic]), daemon=True)
     first.start()
     assert reached.acquire(timeout=60)
     append(0)
@@ -355,13 +355,15 @@ def test_a_look_that_began_before_redis_was_asked_is_no_answer(log, append):
     later = threading.Thread(
         target=lambda: answers.append(
             status(log.hot, [topic], log._table, redis=log.hot, looks=looks)
-        )
+        ),
+        daemon=True,
     )
     later.start()
     for gate in gates:
         gate.set()
-    first.join()
-    later.join()
+    for thread in (first, later):
+        thread.join(300)
+        assert not thread.is_alive()
     (part,) = answers[0].partitions
     assert (part.offsets.archived_end, answers[0].warnings) == (2, ())
 
