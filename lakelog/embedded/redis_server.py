@@ -43,12 +43,14 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from ..back_off import POLL, Tries, wait_until
-from ..errors import EmbeddedRedisError, LakelogError
+from ..errors import EmbeddedRedisError, HotTierUnavailableError, LakelogError
 from ..local_path import local_path
 from .disk import takes_nothing
 from .private_folder import PrivateFolder
 from .redis_program import PIP_COMMAND, RedisProgram, redis_programs
 from .redis_settings import redis_conf
+
+logger = logging.getLogger(__name__)
 
 # How long a server may stay silent. A server that loads its data is not silent: it answers LOADING,
 # and is waited for as long as that takes.
@@ -336,6 +338,8 @@ class EmbeddedRedis:
         try:
             if self._before_stop is not None:
                 self._before_stop(_url(self._state))
+        except HotTierUnavailableError as error:  # somebody has killed it
+            logger.warning("%s was not stopped in order: %s", self.directory, error.message)
         finally:
             with _client(self._state) as client:
                 self._end(client)

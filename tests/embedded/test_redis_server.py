@@ -20,7 +20,7 @@ import redis
 from lakelog.embedded import redis_server
 from lakelog.embedded.redis_program import redis_programs
 from lakelog.embedded.redis_server import EmbeddedRedis
-from lakelog.errors import EmbeddedRedisError
+from lakelog.errors import EmbeddedRedisError, HotTierUnavailableError
 
 # A user in another process: says where the server is, then stops when told to.
 OTHER_USER = """
@@ -462,3 +462,17 @@ def test_a_state_that_somebody_else_wrote_is_as_good_as_none(directory, text):
     (directory / "server.json").write_text(text)
     with EmbeddedRedis(directory) as server:
         assert redis.Redis.from_url(server.url).ping()
+
+
+def test_a_server_that_is_killed_as_it_is_stopped_has_stopped(directory, caplog):
+    def kill(_: str) -> None:
+        os.kill(pid, signal.SIGKILL)
+        raise HotTierUnavailableError("cannot reach Redis")
+
+    server = EmbeddedRedis(directory, before_stop=kill)
+    server.start()
+    pid = server.pid
+    server.stop()
+    assert "was not stopped in order: cannot reach Redis" in caplog.text
+    with EmbeddedRedis(directory) as again:
+        assert again.pid != pid
