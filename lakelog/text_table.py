@@ -2,17 +2,19 @@
 
 Every text table comes from here, so that all look alike. rich says how wide a text is. Its own
 `Table` would give the same lines in 40 times the time: it measures each cell again at each of its
-layers. Nothing is fitted to a terminal: a script reads the same table from a pipe, and a path or an
-offset can be copied whole.
+layers. No value is cut or wrapped: a script reads the same table from a pipe, and a path or an
+offset can be copied whole. Where a terminal is narrower than a table, whole columns go below.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 _GAP = "  "  # between columns
+_NAMES = ("group", "topic", "partition")  # what a row is of, where a table begins with it
 
 #: C0 and C1 control characters, and those that change the direction of text or break a line.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -24,6 +26,7 @@ def text_table(
     *,
     right: Collection[str] = (),
     spaced: bool = True,
+    cells_wide: int | None = None,
 ) -> str:
     """Rows as lines of equal columns, under headings and a rule.
 
@@ -32,6 +35,8 @@ def text_table(
         columns: what is shown, in order; default: the first row's keys.
         right: columns that end at one line besides those of numbers: numbers that are text already.
         spaced: headings are the columns' names with spaces for underscores; else as they are.
+        cells_wide: columns that do not fit in so much follow below, again behind those that say
+            what a row is of; None: in one line, however long.
 
     Returns:
         Lines without an end of the last, and without blanks at their ends.
@@ -48,7 +53,26 @@ def text_table(
                 ends_level=ends_level,
             )
         )
-    return "\n".join(_GAP.join(cells).rstrip(" ") for cells in zip(*padded, strict=True))
+    told = sum(1 for _ in takewhile(_NAMES.__contains__, names)) or 1
+    parts = [padded] if cells_wide is None else _fitted(padded, told, cells_wide)
+    return "\n\n".join(
+        "\n".join(_GAP.join(cells).rstrip(" ") for cells in zip(*part, strict=True))
+        for part in parts
+    )
+
+
+def _fitted(columns: Sequence[list[str]], told: int, cells_wide: int) -> list[list[list[str]]]:
+    """The columns in parts that fit, each behind the first so many."""
+    wide = [len(rule) + len(_GAP) for _, rule, *_ in columns]
+    parts: list[list[list[str]]] = []
+    left = 0
+    for column, its_wide in zip(columns[told:], wide[told:], strict=True):
+        if not parts or its_wide > left:
+            parts.append([*columns[:told]])
+            left = cells_wide + len(_GAP) - sum(wide[:told])
+        parts[-1].append(column)
+        left -= its_wide
+    return parts or [[*columns]]
 
 
 def _column(heading: str, cells: Iterable[str], *, ends_level: bool) -> list[str]:

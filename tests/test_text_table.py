@@ -148,3 +148,17 @@ def test_no_setting_of_a_terminal_colours_or_folds_it(variable: str) -> None:
 def test_nothing_shown_is_obeyed_by_a_terminal(text: str) -> None:
     assert not re.search("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]", shown(text))
     assert printable(printable(text)) == printable(text)
+
+
+def test_columns_that_do_not_fit_a_terminal_follow_below_whole():
+    row = {"topic": "orders", "partition": 0, "state": "ok", "log_end": 12_345_678, "lag_ms": None}
+    whole = text_table([row])
+    assert text_table([row], cells_wide=len(whole.splitlines()[0])) == whole
+    narrow = text_table([row], cells_wide=32)
+    assert narrow.split("\n\n") == [
+        text_table([row], ["topic", "partition", "state"]),
+        text_table([row], ["topic", "partition", "log_end"]),
+        text_table([row], ["topic", "partition", "lag_ms"]),
+    ]
+    assert max(map(len, narrow.splitlines())) <= 32
+    assert text_table([{"n": 1}], cells_wide=1) == text_table([{"n": 1}])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -171,7 +172,9 @@ def _show_text(result: Any) -> None:
         if not result.rows:
             print(result.empty)
             return
-        print(text_table(result.rows, result.columns, spaced=result.spaced), flush=True)
+        wide = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        text = text_table(result.rows, result.columns, spaced=result.spaced, cells_wide=wide)
+        print(text, flush=True)
     else:
         print(_lines(str(result)), flush=True)
 
