@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,6 +15,7 @@ from lakelog import Lakelog
 from lakelog.cleanup.report import CleanupReport
 from lakelog.cli.main import main
 from lakelog.errors import CleanupFailedError, UnknownTopicOrPartitionError
+from lakelog.testing.command_line import running
 from lakelog.testing.eventually import eventually
 from lakelog.testing.servers import RedisServer
 
@@ -133,21 +131,6 @@ def test_a_continuous_archiver_cleans_up_as_well_where_it_is_told_to(lake: Lakel
     assert not archiving.is_alive()
 
 
-@contextmanager
-def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lakelog", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-
-
 @pytest.mark.parametrize(
     "command",
     [["cleanup", "run", "--continuous"], ["archive", "--continuous", "--cleanup"]],
@@ -181,7 +164,12 @@ def test_one_that_starts_while_redis_is_away_begins_once_it_is_there(
     where = ["--redis", server.url, "--cold", str(tmp_path / "cold"), "--engine", "inline"]
     with running(*where, "cleanup", "run", "--continuous") as process:
         assert process.stderr is not None
-        assert any("again" in line for line in process.stderr)
+        told = []
+        for line in process.stderr:
+            told.append(line)
+            if "again" in line:
+                break
+        assert "again" in "".join(told[-1:]), told
         server.start()
         eventually(lambda: log_start(lake) == end)
         process.send_signal(signal.SIGINT)

@@ -237,11 +237,16 @@ def test_a_pipe_and_a_file_get_the_same_bytes_in_every_locale(
     }  # fmt: skip
     for form, expected in forms.items():
         command = [sys.executable, "-m", "lakelog", *binary, *form]
-        piped = subprocess.run(command, capture_output=True, env={**os.environ, **locale})
+        piped = subprocess.run(
+            command, capture_output=True, timeout=300, env={**os.environ, **locale}
+        )
         assert (piped.returncode, piped.stdout, piped.stderr) == (0, expected, b"")
         file = tmp_path / "out"
         said = subprocess.run(
-            [*command, "-o", str(file)], capture_output=True, env={**os.environ, **locale}
+            [*command, "-o", str(file)],
+            capture_output=True,
+            timeout=300,
+            env={**os.environ, **locale},
         )
         assert (said.returncode, file.read_bytes()) == (0, expected)
 
@@ -260,7 +265,7 @@ def test_csv_for_programs_is_utf_8_in_every_locale(
     ):
         command = [sys.executable, "-m", "lakelog", *where, *asked]
         environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-        done = subprocess.run(command, capture_output=True, env=environment)
+        done = subprocess.run(command, capture_output=True, timeout=300, env=environment)
         assert "Jämtland, 😀".encode() in done.stdout, done
 
 

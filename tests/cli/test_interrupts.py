@@ -6,11 +6,9 @@ import json
 import os
 import signal
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import IO
 
 import pytest
 import redis
@@ -18,6 +16,7 @@ import redis
 from lakelog import Lakelog
 from lakelog.cli.produce import CHUNK_RECORDS
 from lakelog.operate.verification import verify
+from lakelog.testing.command_line import running
 from lakelog.testing.eventually import eventually
 from lakelog.testing.servers import RedisServer
 
@@ -27,24 +26,6 @@ def place(redis_url: str, tmp_path: Path) -> list[str]:
     with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as lake:
         lake.topics.create("t")
     return ["--redis", redis_url, "--cold", str(tmp_path / "cold"), "--engine", "inline"]
-
-
-@contextmanager
-def running(
-    *arguments: str, stdin: IO[str] | int = subprocess.PIPE
-) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lakelog", *arguments],
-        stdin=stdin,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
 
 
 def log_end(redis_url: str) -> int:

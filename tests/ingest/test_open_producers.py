@@ -56,7 +56,7 @@ _ENDS = {
             log = opened()
             producer = sent(log, "kept")
             os.kill(os.getpid(), signal.SIGINT)
-            threading.Event().wait()
+            threading.Event().wait(60)
         main()
     """,
     "another thread's function returns": """

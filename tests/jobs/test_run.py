@@ -340,7 +340,7 @@ def test_a_table_that_hangs_in_a_look_keeps_no_row_of_another_back_and_fails_no_
 
     def table_of(topic: Topic) -> Any:
         if topic.name == "hangs":
-            gate.wait()
+            gate.wait(300)
         return log._table(topic)
 
     log.log_look.tables = ColdLooks(table_of)
@@ -435,7 +435,7 @@ def test_redis_away_at_the_end_for_less_than_too_long_is_told(
             except LakelogError as error:
                 failed.append(error)
 
-        thread = threading.Thread(target=go)
+        thread = threading.Thread(target=go, daemon=True)
         thread.start()
         try:
             server.kill()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from lakelog import Lakelog
 from lakelog.failpoints import Pause, armed, exit_process
+from lakelog.testing.eventually import LIVENESS_S
 
 if TYPE_CHECKING:
     from multiprocessing.context import ForkServerProcess
@@ -59,7 +60,7 @@ class Beside:
     def end(self) -> list[str]:
         """Have it go on, and wait for its end; what an erasure says that it did not reach."""
         (self._folder / "go").touch()
-        self._process.join()
+        self._process.join(LIVENESS_S)
         said = self._folder / "said.json"
         assert self._process.exitcode in (0, 137)
         return json.loads(said.read_text()) if said.exists() else []

@@ -258,13 +258,13 @@ def test_what_an_erasure_gives_up_meanwhile_is_not_put_back(lake, server, tmp_pa
         except MissingFileError as error:
             errors.append(error)
 
-    thread = threading.Thread(target=release)
+    thread = threading.Thread(target=release, daemon=True)
     with armed("cold.before_file", wait):
         thread.start()
         assert reached.wait(60)
         lake.erase("orders", KEY, quarantine=True)
         may_go_on.set()
-        thread.join()
+        thread.join(300)
 
     assert "was given up meanwhile" in str(errors)
     eventually(lambda: not traces(tmp_path, server, KEY, VALUE))
@@ -448,9 +448,9 @@ def test_who_is_overtaken_by_an_erasure_deletes_what_it_wrote(lake, server, tmp_
     def overtaken() -> None:
         if threading.current_thread() is not thread and not may_go_on.is_set():
             may_go_on.set()
-            thread.join()
+            thread.join(300)
 
-    thread = threading.Thread(target=run)
+    thread = threading.Thread(target=run, daemon=True)
     step = "erase.after_plan" if other == "erase" else "cleanup.after_plan"
     with armed(step, wait), armed("cold.before_delete", overtaken):
         thread.start()
@@ -653,13 +653,13 @@ def test_beside_a_producer_and_an_archiver_all_that_was_there_is_erased(lake):
             lake.archive("orders")
             lake.cleanup("orders")
 
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=work, daemon=True)
     thread.start()
     try:
         lake.erase("orders", KEY)
     finally:
         stop.set()
-        thread.join()
+        thread.join(300)
 
     found = left(lake)
     assert [one[1] for one in found if one[1] == KEY] == []
