@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidArgumentError, LakelogError
-from .connect import open_to_read
+from .connect import no_topics, open_to_read
 from .output import Failed, Message, Table, describe
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _asked(
         if topic.name not in hidden
     }
     if not any(found.values()):
-        names = ", ".join(topic.name for topic in topics[:_NAMES]) or "no topics yet"
+        names = ", ".join(topic.name for topic in topics[:_NAMES]) or no_topics(log)
         more = ", …" if len(topics) > _NAMES else ""
         raise InvalidArgumentError(
             f"no topic-partition is asked for: the log holds {names}{more}; loosen the filters"

@@ -18,7 +18,7 @@ from ..topic import Topic
 from .assigned_partitions import AssignedPartitions
 from .cursor import Cursor
 from .group_offsets import GroupOffsets
-from .subscription import SeenTopics, Subscription
+from .subscription import SeenTopics, Subscription, tell_missing
 from .topic_log import TopicLog
 
 logger = logging.getLogger(__name__)
@@ -83,14 +83,7 @@ class _Topics:
 
     def tell_missing(self, names: Iterable[str]) -> None:
         """Warns, once each time it goes, of a topic that is subscribed to and not there."""
-        missing = {name for name in names if name not in self.now}
-        for name in sorted(missing - self._missing):
-            logger.warning(
-                "there is no topic %r; this consumer waits until it is created. Look whether its "
-                "name is spelt as meant",
-                name,
-            )
-        self._missing = missing
+        self._missing = tell_missing(names, self.now, self._missing)
 
     def logs(self, names: Iterable[str], known: Mapping[str, TopicLog]) -> dict[str, TopicLog]:
         """The logs of those that are there; one that is known is not opened again."""

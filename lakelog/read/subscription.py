@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Sequence, Set
 from typing import Any
 
 from msgspec import Struct
@@ -11,6 +12,8 @@ from msgspec import Struct
 from ..errors import InvalidArgumentError
 from ..record import TopicPartition
 from ..topic import Topic, check_topic_name
+
+logger = logging.getLogger(__name__)
 
 
 class ConsumerRebalanceListener:
@@ -167,3 +170,19 @@ def _compiled(pattern: object) -> re.Pattern[str] | None:
         raise InvalidArgumentError(
             f"pattern={pattern!r} is no regular expression: {error}"
         ) from None
+
+
+def tell_missing(names: Iterable[str], there: Container[str], told: Set[str]) -> set[str]:
+    """Warns of topics that are subscribed to and not there, but for those that it told of before.
+
+    Returns:
+        The missing ones.
+    """
+    missing = {name for name in names if name not in there}
+    for name in sorted(missing - told):
+        logger.warning(
+            "there is no topic %r; this consumer waits until it is created. Look whether its "
+            "name is spelt as meant",
+            name,
+        )
+    return missing

@@ -11,6 +11,7 @@ import pytest
 
 from lakelog import Lakelog
 from lakelog.cli import main as cli
+from lakelog.errors import InvalidArgumentError
 
 Run = Callable[..., tuple[str, str]]
 
@@ -121,9 +122,10 @@ def test_a_log_whose_topics_are_deleted_says_what_brings_them_back(
         )
         assert repr(lake.status()) == ("<Status: 2 partitions of 1 topic, 0 records not archived>")
         lake.topics.delete("orders")
-        for command in ("status", "topics list"):
-            assert cli.main(["--dir", str(tmp_path / "log"), *command.split()]) == 0
-            assert "undelete` brings back what was deleted: orders" in capsys.readouterr().out
+        for command in ("status", "topics list", "offsets"):
+            assert cli.main(["--dir", str(tmp_path / "log"), *command.split()]) in (0, 1)
+            said = capsys.readouterr()
+            assert "undelete` brings back what was deleted: orders" in said.out + said.err
 
 
 def test_a_consumer_of_a_topic_that_is_not_there_says_so_once(
@@ -132,4 +134,16 @@ def test_a_consumer_of_a_topic_that_is_not_there_says_so_once(
     with closing(Lakelog.embedded(embedded)) as lake, lake.consumer("odrers") as consumer:
         assert consumer.poll() == {}
         assert consumer.poll() == {}
+    assert caplog.text.count("there is no topic 'odrers'") == 1
+
+
+def test_so_does_a_share_consumer_and_a_closed_one_says_that_it_is(
+    embedded: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with closing(Lakelog.embedded(embedded)) as lake:
+        consumer = lake.share_consumer("odrers", group_id="workers")
+        assert consumer.poll(0) == consumer.poll(0) == {}
+        consumer.close()
+        with pytest.raises(InvalidArgumentError, match="was closed"):
+            consumer.poll(0)
     assert caplog.text.count("there is no topic 'odrers'") == 1

@@ -40,7 +40,7 @@ PositionsOf = Callable[[Topic], Mapping[str, Mapping[int, int]]]
 #: Between two pictures of a tail that is followed.
 _PICTURE_S = 2.0
 
-NO_TOPICS = "there are no topics yet"
+NO_TOPICS = "there are no topics; lake.deleted() lists those that may be brought back"
 
 
 class Questions:

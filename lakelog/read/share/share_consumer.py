@@ -37,7 +37,7 @@ from ..call_guard import CallGuard
 from ..consumer_config import check_count
 from ..deserializers import Deserializers
 from ..outage import Outage
-from ..subscription import SeenTopics, topic_names
+from ..subscription import SeenTopics, tell_missing, topic_names
 from ..topic_log import TopicLog
 from .dead_letters import DeadLetters
 from .share_consumer_config import ShareConsumerConfig
@@ -98,6 +98,7 @@ class ShareConsumer:
         self._deserializers = Deserializers(config.key_deserializer, config.value_deserializer)
         self._names: frozenset[str] = frozenset()
         self._partitions: dict[TopicPartition, TakenPartition] = {}  # in the order of their turns
+        self._missing: set[str] = set()  # of these topics
         self._look_s = 0.0  # when to look again for topics; monotonic
         self._failure: LakelogError | None = None  # to be raised by the next poll
         self._callback: OnAcknowledged | None = None
@@ -175,7 +176,9 @@ class ShareConsumer:
         limit = self.config.max_poll_records if max_records is None else max_records
         limit = check_count("max_records", limit)
         deadline = time.monotonic() + check_timeout("timeout_ms", timeout_ms) / 1000
-        if self._is_closed or not self._names:
+        if self._is_closed:
+            raise InvalidArgumentError("this share consumer was closed; make another one")
+        if not self._names:
             raise InvalidArgumentError("nothing is to be taken from; call subscribe() with topics")
         if self.config.is_explicit:
             self._check_all_said()
@@ -557,6 +560,7 @@ class ShareConsumer:
         if time.monotonic() < self._look_s:
             return
         topics = {topic.name: topic for topic in self._seen_topics.now()}
+        self._missing = tell_missing(self._names, topics, self._missing)
         wanted: dict[TopicPartition, TakenPartition] = {}
         for name in sorted(self._names & topics.keys()):
             log: TopicLog | None = None

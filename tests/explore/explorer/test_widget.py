@@ -185,10 +185,10 @@ def test_deleted_records_leave_an_empty_partition(orders):
 
 def test_without_a_topic_the_first_is_shown_and_without_topics_that_is_said(shop):
     empty = shop.explore(None)
-    assert "there are no topics yet" in Hands(empty).html("notes")
+    assert "there are no topics; lake.deleted()" in Hands(empty).html("notes")
     with pytest.raises(InvalidArgumentError, match="no topic"):
         empty.data()
-    assert repr(empty) == "LogExplorer: there are no topics yet"
+    assert repr(empty).startswith("LogExplorer: there are no topics; lake.deleted()")
     Hands(empty).click("earliest")
     assert "create one" in Hands(empty).html("error")
     shop.topic("b")
