@@ -68,7 +68,8 @@ class Recovery:
         waits: bool,
     ) -> None:
         """Makes partitions writable again; see `HotLog.recover_all`."""
-        ask = ("",) if reserve is None else ("ask", reservation.LEAST_OFFSETS // 2)
+        room = reservation.least_room(reservation.FIRST_OFFSETS, 0)
+        ask = ("",) if reserve is None else ("ask", room)
         asked = {
             tp: self._settle(tp, end, topic_id, *ask, waits=waits) for tp, end in at_least.items()
         }
