@@ -1,4 +1,4 @@
-"""An archiver or a producer as a process of its own, for tests that kill it or run several.
+"""An archiver or a producer as a process of its own, for tests that run several.
 
 ``archive_process.py URL ROOT TOPIC once | continuously | produce RECORDS``
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import uuid
@@ -24,7 +23,6 @@ from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.store.storage import Storage
 from lakelog.config import Compression, EntryFormat
 from lakelog.engines.engine import Engine, InlineEngine
-from lakelog.failpoints import ENVIRONMENT_VARIABLE
 from lakelog.hot.hot_log import HotLog, HotSource
 from lakelog.offsets import HotSegments
 from lakelog.record import TopicPartition, produced_batch
@@ -138,14 +136,9 @@ PROCESS = Path(__file__).with_name("archive_process.py")
 
 @dataclass(frozen=True)
 class Processes:
-    """Archives in processes of their own, which may be killed."""
+    """Archives in processes of their own."""
 
-    def start(
-        self, tiers: Tiers, *arguments: str, failpoint: str | None = None
-    ) -> subprocess.Popen:
-        environment = {**os.environ}
-        if failpoint is not None:
-            environment[ENVIRONMENT_VARIABLE] = f"{failpoint}=exit"
+    def start(self, tiers: Tiers, *arguments: str) -> subprocess.Popen:
         return subprocess.Popen(
             [
                 sys.executable,
@@ -155,7 +148,6 @@ class Processes:
                 tiers.topic.name,
                 *arguments,
             ],
-            env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -1,6 +1,6 @@
-"""A cleanup or an archiver of made-up records as a process, for tests that kill it or run several.
+"""A cleanup or an archiver of made-up records as a process, for tests that run several.
 
-``cleanup_process.py DIRECTORY once | clean SECONDS | archive SEGMENTS``, where DIRECTORY holds
+``cleanup_process.py DIRECTORY clean SECONDS | archive SEGMENTS``, where DIRECTORY holds
 ``topic.pickle``: the topic and the cold root.
 """
 
@@ -87,8 +87,6 @@ def main(directory: str, mode: str, *arguments: str) -> None:
         for _ in range(int(arguments[0])):
             for partition in range(topic.partitions):
                 archive(table, topic, partition)
-    elif mode == "once":
-        print(Cleanup(topic, table).run())
     else:
         end_s = time.monotonic() + float(arguments[0])
         while time.monotonic() < end_s:

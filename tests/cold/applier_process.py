@@ -1,4 +1,4 @@
-"""A process of its own that archives made-up records, for crashes and races.
+"""A process of its own that archives made-up records, for races.
 
 ``applier_process.py ROOT TOPIC_ID PARTITION END STEP``: partition by partition up to END in steps.
 """

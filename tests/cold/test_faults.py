@@ -1,8 +1,7 @@
-"""Others commit, processes die, replies are lost: each record is in the table once."""
+"""Others commit, replies are lost: each record is in the table once."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -36,16 +35,11 @@ PROGRAM = Path(__file__).with_name("applier_process.py")
 
 @pytest.fixture
 def start_applier(root: Path, topic: Any) -> Callable[..., subprocess.Popen[bytes]]:
-    """``start_applier(partition, end, step, failpoint=None)``."""
+    """``start_applier(partition, end, step)``."""
 
-    def start(partition: int, end: int, step: int, failpoint: str | None = None) -> Any:
-        armed = {} if failpoint is None else {"LAKELOG_FAILPOINTS": f"{failpoint}=exit"}
-        arguments = [str(root), str(topic.topic_id), str(partition), str(end), str(step)]
-        return subprocess.Popen(
-            [sys.executable, str(PROGRAM), *arguments],
-            env={**os.environ, **armed},
-            stderr=subprocess.PIPE,
-        )
+    def start(*numbers: int) -> subprocess.Popen[bytes]:
+        arguments = [str(root), str(topic.topic_id), *map(str, numbers)]
+        return subprocess.Popen([sys.executable, str(PROGRAM), *arguments], stderr=subprocess.PIPE)
 
     return start
 
@@ -66,60 +60,7 @@ def parquet_files(root: Path) -> list[Path]:
     return sorted(path for path in root.rglob("*.parquet") if "_delta_log" not in path.parts)
 
 
-# -- crashes -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("step", "committed"),
-    [("cold.after_files", False), ("cold.before_commit", False), ("cold.after_commit", True)],
-)
-def test_a_process_killed_at_any_step_leaves_nothing_that_the_next_does_not_settle(
-    table, topic, root, start_applier, step, committed
-):
-    process = start_applier(0, 100, 100, step)
-    process.communicate(timeout=60)
-    assert process.returncode == failpoints.KILLED
-
-    snapshot = table.snapshot()
-    assert snapshot.archived_end(0) == (100 if committed else 0)
-    assert table.orphans() == Orphans()  # what is left could still be what somebody commits
-
-    snapshot = table.apply(archive(topic, snapshot, 150), snapshot).snapshot
-    assert offsets(table, snapshot) == list(range(150))
-    removed = table.remove_orphans().old
-    assert len(removed) == (0 if committed else 1)
-    assert table.remove_orphans() == Orphans()
-    assert len(parquet_files(root)) == len(snapshot.files)
-
-
-@pytest.mark.parametrize(
-    ("step", "committed"),
-    [("cold.after_files", False), ("cold.before_commit", False), ("cold.after_commit", True)],
-)
-def test_a_rewrite_killed_at_any_step_is_settled_by_the_next(
-    table, topic, root, archived, step, committed
-):
-    process = subprocess.run(
-        [sys.executable, str(PROGRAM.with_name("rewriter_process.py")), root, str(topic.topic_id)],
-        env={**os.environ, "LAKELOG_FAILPOINTS": f"{step}=exit"},
-        check=False,
-        timeout=60,
-    )
-    assert process.returncode == failpoints.KILLED
-    snapshot = table.snapshot()
-    assert len(snapshot.files) == (1 if committed else 2)
-    assert len(parquet_files(root)) == 3
-    assert table.orphans() == Orphans()  # what is left could still be what somebody commits
-
-    snapshot = table.apply(rewrite(snapshot), snapshot).snapshot
-    removed = table.remove_orphans().old
-
-    assert len(removed) == (0 if committed else 1)
-    assert offsets(table, snapshot) == list(range(1000))
-    assert {path.name for path in parquet_files(root)} == {
-        *(Path(file.path).name for file in snapshot.files),
-        *(Path(path).name for path in table._log.tombstones()),
-    }
+# -- what others left ----------------------------------------------------------------------------
 
 
 def test_a_process_killed_while_it_makes_the_table_is_no_obstacle(table, topic, root):

@@ -1,4 +1,4 @@
-"""Whoever stands still, at any step and for as long as it likes, costs the log nothing."""
+"""Whoever stands still for long or is killed, at any step, costs the log nothing."""
 
 from __future__ import annotations
 
@@ -19,11 +19,15 @@ from lakelog.failpoints import Pause
 from lakelog.hot.hot_log import HotLog
 
 PROGRAM = Path(__file__).with_name("paused.py")
+ARCHIVE, CLEANUP, COMMIT = (
+    [name for name in failpoints.NAMES if name.startswith(stage)]
+    for stage in ("archive.", "cleanup.", "cold.")
+)
 STEPS = [
-    (party, name)
-    for party in ("archive", "cleanup")
-    for name in failpoints.NAMES
-    if name.startswith((f"{party}.", "cold."))
+    *(("archive", step) for step in (*ARCHIVE, *COMMIT)),
+    *(("cleanup", step) for step in CLEANUP),
+    # The same steps as in an archiver's commit.
+    *(pytest.param("cleanup", step, marks=pytest.mark.slow) for step in COMMIT),
 ]
 OLD_LOOK, OLD_POLICY = PAUSE_MUTANTS
 
@@ -59,29 +63,35 @@ def lived(party: Party) -> Producing:
     return producing
 
 
-@pytest.mark.parametrize(
-    ("mode", "step"),
-    [
-        # An archiver's commit has the same steps as a cleanup's.
-        pytest.param(
-            mode, step, marks=pytest.mark.slow if (mode, step[:5]) == ("cleanup", "cold.") else []
-        )
-        for mode, step in STEPS
-    ],
-)
-def test_who_is_paused_at_any_step_while_all_others_go_on_costs_nothing(
-    make_party, redis_url, tmp_path, mode, step
+def begun(party: Party, mode: str, step: str, action: str) -> subprocess.Popen[str]:
+    """Another process at the same work, to which this happens at that step."""
+    return subprocess.Popen(
+        [sys.executable, str(PROGRAM), party.url, party.root, "orders", mode],
+        env={**os.environ, failpoints.ENVIRONMENT_VARIABLE: f"{step}={action}"},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def settled(make_party: Callable[..., Party], party: Party, producing: Producing) -> None:
+    """All that was given is there, all goes on, and nothing is left over."""
+    for reader in (party, make_party()):
+        producing.check(reader)
+    go_on(make_party(), producing)
+    there = {path.name for path in Path(party.table.path).glob("partition=*/*/*.parquet")}
+    active = {Path(file.path).name for file in make_party().table.snapshot().files}
+    assert there == active
+
+
+@pytest.mark.parametrize(("mode", "step"), STEPS)
+def test_who_is_held_up_at_any_step_while_all_others_go_on_costs_nothing(
+    make_party, tmp_path, mode, step
 ):
     party = make_party()
     producing = lived(party)
     pause = Pause(tmp_path / "pause")
     pause.folder.mkdir()
-    process = subprocess.Popen(
-        [sys.executable, str(PROGRAM), redis_url, party.root, "orders", mode],
-        env={**os.environ, failpoints.ENVIRONMENT_VARIABLE: f"{step}=pause:{pause.folder}"},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = begun(party, mode, step, f"pause:{pause.folder}")
     assert pause.wait_reached(lambda: process.poll() is not None), process.stderr.read()
 
     go_on(party, producing)
@@ -89,12 +99,32 @@ def test_who_is_paused_at_any_step_while_all_others_go_on_costs_nothing(
     _, errors = process.communicate(timeout=60)
 
     assert process.returncode == 0, errors
-    for reader in (party, make_party()):
-        producing.check(reader)
-    go_on(make_party(), producing)
-    there = {path.name for path in Path(party.table.path).glob("partition=*/*/*.parquet")}
-    active = {Path(file.path).name for file in make_party().table.snapshot().files}
-    assert there == active  # and nothing is left over
+    settled(make_party, party, producing)
+
+
+@pytest.mark.parametrize(("mode", "step"), STEPS)
+def test_who_is_killed_at_any_step_costs_nothing(make_party, mode, step):
+    party = make_party()
+    producing = lived(party)
+    process = begun(party, mode, step, "exit")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == failpoints.KILLED, errors
+    producing.check(make_party())
+    go_on(party, producing)
+    settled(make_party, party, producing)
+
+
+@pytest.mark.parametrize("step", [*ARCHIVE, *COMMIT])
+def test_who_is_killed_in_a_logs_first_run_costs_nothing(make_party, step):
+    party = make_party()
+    producing = Producing(party)
+    producing.append(60)
+    process = begun(party, "archive", step, "exit")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == failpoints.KILLED, errors
+    producing.check(make_party())
+    go_on(party, producing)
+    settled(make_party, party, producing)
 
 
 def archived_and_optimized_meanwhile(make_party: Callable[..., Party]) -> None:
