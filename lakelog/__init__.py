@@ -16,16 +16,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .lazy_names import lazy_names
+from .base.lazy_names import lazy_names
+from .version import __version__ as __version__
 
 if TYPE_CHECKING:
     from .cold_log import ColdLog
-    from .config import TopicConfig
     from .errors import LakelogError
     from .groups.share.share_values import AcknowledgeType
     from .ingest.producer import Producer
     from .lakelog import Lakelog
-    from .offsets import (
+    from .read.consumer import Consumer
+    from .read.share.share_consumer import ShareConsumer
+    from .read.subscription import ConsumerRebalanceListener
+    from .read.topic_log import TopicLog
+    from .read.unified_log import UnifiedLog
+    from .values.config import TopicConfig
+    from .values.offsets import (
         Ago,
         AtOffset,
         AtTimestamp,
@@ -37,12 +43,7 @@ if TYPE_CHECKING:
         LogOffsets,
         MaxTimestamp,
     )
-    from .read.consumer import Consumer
-    from .read.share.share_consumer import ShareConsumer
-    from .read.subscription import ConsumerRebalanceListener
-    from .read.topic_log import TopicLog
-    from .read.unified_log import UnifiedLog
-    from .record import (
+    from .values.record import (
         PRODUCED,
         RECORDS,
         OffsetAndMetadata,
@@ -50,43 +51,41 @@ if TYPE_CHECKING:
         Record,
         RecordMetadata,
         TimestampType,
-        TopicPartition,
     )
-    from .topic import Topic
-
-__version__ = "0.1.0"
+    from .values.topic import Topic
+    from .values.topic_partition import TopicPartition
 
 #: Where each public name lives. They are imported when first used: `import lakelog` stays quick.
 _HOMES = {
     "AcknowledgeType": ".groups.share.share_values",
-    "Ago": ".offsets",
-    "AtOffset": ".offsets",
-    "AtTimestamp": ".offsets",
+    "Ago": ".values.offsets",
+    "AtOffset": ".values.offsets",
+    "AtTimestamp": ".values.offsets",
     "ColdLog": ".cold_log",
     "Consumer": ".read.consumer",
     "ConsumerRebalanceListener": ".read.subscription",
-    "Earliest": ".offsets",
-    "EarliestLocal": ".offsets",
-    "EarliestPendingUpload": ".offsets",
+    "Earliest": ".values.offsets",
+    "EarliestLocal": ".values.offsets",
+    "EarliestPendingUpload": ".values.offsets",
     "Lakelog": ".lakelog",
     "LakelogError": ".errors",
-    "Latest": ".offsets",
-    "LatestTiered": ".offsets",
-    "LogOffsets": ".offsets",
-    "MaxTimestamp": ".offsets",
-    "OffsetAndMetadata": ".record",
-    "OffsetAndTimestamp": ".record",
-    "PRODUCED": ".record",
+    "Latest": ".values.offsets",
+    "LatestTiered": ".values.offsets",
+    "LogOffsets": ".values.offsets",
+    "MaxTimestamp": ".values.offsets",
+    "OffsetAndMetadata": ".values.record",
+    "OffsetAndTimestamp": ".values.record",
+    "PRODUCED": ".values.record",
     "Producer": ".ingest.producer",
-    "RECORDS": ".record",
-    "Record": ".record",
-    "RecordMetadata": ".record",
+    "RECORDS": ".values.record",
+    "Record": ".values.record",
+    "RecordMetadata": ".values.record",
     "ShareConsumer": ".read.share.share_consumer",
-    "TimestampType": ".record",
-    "Topic": ".topic",
-    "TopicConfig": ".config",
+    "TimestampType": ".values.record",
+    "Topic": ".values.topic",
+    "TopicConfig": ".values.config",
     "TopicLog": ".read.topic_log",
-    "TopicPartition": ".record",
+    "TopicPartition": ".values.topic_partition",
     "UnifiedLog": ".read.unified_log",
 }
 

@@ -16,23 +16,23 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from .arguments import optional_duration
+from .base.clock import Clock, SystemClock
 from .cleanup.steps import STEPS
-from .clock import Clock, SystemClock
 from .cold.change import nothing_hot
 from .cold.table import ColdSnapshot, ColdTable
-from .config import DATA_KEYS, TopicConfig
 from .engines.engine import Engine
 from .errors import DeliveryError, EraseFailedError, InvalidArgumentError
 from .groups.coordinator import GroupCoordinator
-from .offsets import PositionLike
 from .operate.finding import TIERS
+from .place import LogPlace, PathRoot
 from .read.hot_tier import HotTier, NothingHot
 from .read.subscription import SeenTopics
 from .read.topic_log import TopicLog
-from .spark.place import LogPlace, PathRoot
-from .topic import Topic, topic_names
 from .tracing.switch import tracer
+from .values.arguments import optional_duration
+from .values.config import DATA_KEYS, TopicConfig
+from .values.offsets import PositionLike
+from .values.topic import Topic, topic_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -359,7 +359,7 @@ class ColdLog:
             UnknownTopicOrPartitionError: no such topic. A topic that is there and cannot be looked
                 at raises nothing: it has a row ``lakelog_topic_failed``.
         """
-        from .metrics.counts import COUNTS
+        from .base.metrics.counts import COUNTS
         from .operate.metrics.table import metrics_table
 
         return metrics_table(COUNTS.beside(self.log_look.look(self._topics(topics))))
@@ -408,10 +408,10 @@ class ColdLog:
             ArchivedElsewhereError: a topic's table is away, or another one is the topic's.
             ColdTierError: a table cannot be read, or the export cannot be written.
         """
-        from . import __version__
         from .operate.transfer.exporting import export
         from .operate.transfer.known_exports import KnownExports
         from .operate.transfer.place import fitting_options, open_writer
+        from .version import __version__
 
         found = self._topics(topics)
         root = self._place.cold
@@ -629,10 +629,10 @@ class ColdLog:
             EraseFailedError: something could not be done; the rest was, and is in its `report`.
             CommitConflictError: others rewrote the same files each time; doing it again goes on.
         """
-        from . import __version__
         from .operate.erasure.condition import RecordCondition
         from .operate.erasure.erase import erase, plan_erase, untiered
         from .operate.erasure.exports import STAYS
+        from .version import __version__
 
         condition = RecordCondition.of(keys, where)
         found = self._topic(topic)

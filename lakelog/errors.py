@@ -17,17 +17,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self, dataclass_transform
 
-    from .archive.report import ArchiveReport
-    from .archive.trouble import Trouble
-    from .cleanup.report import CleanupReport, Failure
-    from .codec.entry import EntryId
-    from .hot.append import AppendResult
-    from .hot.declared_topics import TopicChange
-    from .ingest.batch_outcome import BatchOutcome
-    from .operate.erasure.report import Erased
-    from .operate.recorded_groups.recorder import RestoredGroup
-    from .operate.restore import RestoredTopic
-    from .record import OffsetRange, TopicPartition
+    from .values.topic_partition import OffsetRange, TopicPartition
 
 
 if not TYPE_CHECKING:
@@ -66,7 +56,7 @@ class LakelogError(_WithFields):
     retriable: ClassVar[bool] = False
 
     message: str = _field(kw_only=False)
-    batch: BatchOutcome | None = None
+    batch: Any = None  # a `BatchOutcome`
 
     if not TYPE_CHECKING:  # which knows each class's own from its fields
 
@@ -117,7 +107,7 @@ class InvalidArgumentError(LakelogError, ValueError):
 
     topic: str | None = None
     path: str | None = None
-    entry_id: EntryId | str | None = None
+    entry_id: Any = None  # an `EntryId`, or its text
     offset: int | None = None  # of a range, its start
     end_offset: int | None = None
     name: str | None = None  # of the parameter or setting
@@ -153,7 +143,7 @@ class NewerVersionError(LakelogError):
 
     topic: str | None = None
     topic_partition: TopicPartition | None = None
-    entry_id: EntryId | str | None = None
+    entry_id: Any = None  # an `EntryId`, or its text
     path: str | None = None
 
 
@@ -215,9 +205,9 @@ class TenantNotEmptyError(LakelogError):
 class RestoreFailedError(LakelogError):
     """Some topics could not be restored, the rest was. Fields: that, and the errors by topic."""
 
-    restored: Sequence[RestoredTopic]
+    restored: Sequence[Any]  # `RestoredTopic`s
     errors: Mapping[str, LakelogError]
-    groups: Sequence[RestoredGroup] = ()  # what came back of groups
+    groups: Sequence[Any] = ()  # `RestoredGroup`s: what came back of groups
 
 
 class UnknownTopicIdError(LakelogError):
@@ -248,7 +238,7 @@ class ConcurrentChangeError(LakelogError):
 
     retriable = True
 
-    entry_id: EntryId | str | None = None
+    entry_id: Any = None  # an `EntryId`, or its text
     holder: str | None = None  # of a lock: the process that has it
     until_ms: int | None = None  # when it ends if its holder has died
 
@@ -258,7 +248,7 @@ class PolicyViolationError(LakelogError):
 
     topic: str | None = None
     path: str | None = None
-    entry_id: EntryId | str | None = None
+    entry_id: Any = None  # an `EntryId`, or its text
 
 
 class ApplyFailedError(LakelogError):
@@ -268,7 +258,7 @@ class ApplyFailedError(LakelogError):
     is wrong, by the place in it.
     """
 
-    changes: Sequence[TopicChange]
+    changes: Sequence[Any]  # `TopicChange`s
     errors: Mapping[str, LakelogError]
 
 
@@ -444,7 +434,7 @@ class NotEnoughReplicasError(LakelogError):
 class NotEnoughReplicasAfterAppendError(LakelogError):
     """Written, but fewer replicas than asked for confirmed it: whether it survives is unknown."""
 
-    result: AppendResult
+    result: Any  # an `AppendResult`
     replicas: int
 
 
@@ -513,7 +503,7 @@ class CorruptRecordError(LakelogError):
     """
 
     topic_partition: TopicPartition | None = None
-    entry_id: EntryId | str | None = None
+    entry_id: Any = None  # an `EntryId`, or its text
     path: str | None = None
     offset: int | None = None  # where records are missing, the first of them
     end_offset: int | None = None
@@ -765,7 +755,7 @@ class ArchiveFailedError(LakelogError):
     errors by topic, several where several of its partitions are damaged.
     """
 
-    reports: Sequence[ArchiveReport]
+    reports: Sequence[Any]  # `ArchiveReport`s
     errors: Mapping[str, Sequence[LakelogError]]
 
 
@@ -775,28 +765,28 @@ class ArchiveUnfinishedError(LakelogError):
     Fields: troubles, one a topic; abandoned: some call did not return in time and was left alone.
     """
 
-    troubles: Sequence[Trouble]
+    troubles: Sequence[Any]  # `Trouble`s
     abandoned: bool
 
 
 class ArchiveStalledError(LakelogError):
     """A topic made no progress for longer than the job allows. Field: troubles, one a topic."""
 
-    troubles: Sequence[Trouble]
+    troubles: Sequence[Any]  # `Trouble`s
 
 
 class CleanupFailedError(LakelogError):
     """Some of a cleanup could not be done, the rest was. Field: reports, one a topic."""
 
-    reports: Sequence[CleanupReport]
-    failures: Sequence[Failure]
+    reports: Sequence[Any]  # `CleanupReport`s
+    failures: Sequence[Any]  # `Failure`s
 
 
 class EraseFailedError(LakelogError):
     """Some of what was to be erased could not be, the rest was. Field: report."""
 
     topic: str
-    report: Erased
+    report: Any  # an `Erased`
 
 
 class EmbeddedRedisError(LakelogError, RuntimeError):

@@ -16,15 +16,12 @@ from uuid import UUID
 from msgspec.structs import replace
 
 from .archive.kept_archivers import KeptArchivers
-from .arguments import checked_duration, optional_duration
-from .back_off import PATIENCE_S
-from .catalog_names import NamesInCatalog
+from .base.back_off import PATIENCE_S
+from .base.clock import Clock
+from .base.text_table import counted
 from .cleanup.steps import STEPS
-from .clock import Clock
 from .cold.table import NO_TABLE, ColdTable
 from .cold_log import ColdLog
-from .cold_mirror import ColdMirror, may_have_table
-from .config import QUOTA_COLD_BYTES
 from .engines.engine import TASKS_AT_ONCE, Engine, InlineEngine
 from .errors import (
     ArchivedElsewhereError,
@@ -37,26 +34,29 @@ from .errors import (
     UnknownTopicOrPartitionError,
     by_topic,
 )
-from .group_keeper import GroupKeeper
 from .groups.admin import GroupAdmin
 from .groups.coordinator import GroupCoordinator
 from .groups.group_records import GroupRecords
 from .groups.share.admin import ShareGroupAdmin
 from .hot import HotLog, TopicRegistry
-from .offsets import HotSegments, Latest
 from .operate.acl.role import EVERY
 from .operate.finding import TIERS
+from .operate.recorded_groups.group_keeper import GroupKeeper
+from .place import ColdRoot, LogPlace, PathRoot
+from .place.catalog_names import NamesInCatalog
+from .place.cold_mirror import ColdMirror, may_have_table
 from .read.subscription import SeenTopics
 from .read.topic_log import TopicLog
 from .read.unified_log import UnifiedLog
-from .record import OffsetRange, TopicPartition
-from .reservation import FEW_OFFSETS
 from .spark.auto_engine import AutoEngine
 from .spark.engine_by_name import choose_engine
-from .spark.place import ColdRoot, LogPlace, PathRoot
-from .text_table import counted
-from .topic import GROUPS_TABLE, Topic, topic_names
 from .tracing.switch import tracer
+from .values.arguments import checked_duration, optional_duration
+from .values.config import QUOTA_COLD_BYTES
+from .values.offsets import HotSegments, Latest
+from .values.reservation import FEW_OFFSETS
+from .values.topic import GROUPS_TABLE, Topic, topic_names
+from .values.topic_partition import OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
     from .archive.archiver import Archiver, Until
@@ -86,9 +86,9 @@ if TYPE_CHECKING:
     from .operate.transfer.exporting import Progress
     from .operate.transfer.exporting import Source as ExportSource
     from .operate.transfer.importing import ImportedTopic
+    from .place.tenants.tenant import QuotaUsage
+    from .place.tenants.tenants import Tenants
     from .read.share.share_consumer import ShareConsumer
-    from .tenants.tenant import QuotaUsage
-    from .tenants.tenants import Tenants
 
 
 logger = logging.getLogger(__name__)
@@ -238,7 +238,7 @@ class Lakelog(ColdLog):
             InvalidArgumentError: there can be no such directory.
             UnknownTenantError: there is no such tenant; see `connect`.
         """
-        from .spark.place.embedded import EmbeddedPlace
+        from .place.embedded import EmbeddedPlace
 
         with ExitStack() as opened:
             place = opened.enter_context(closing(EmbeddedPlace(directory))).place
@@ -910,7 +910,7 @@ class Lakelog(ColdLog):
         Raises:
             HotTierUnavailableError, HotTierAccessError: Redis does not answer, or refuses us.
         """
-        from .tenants.usage import quota_usage
+        from .place.tenants.usage import quota_usage
 
         return quota_usage(self.hot, self.topics, self._table)
 
@@ -961,7 +961,7 @@ class Lakelog(ColdLog):
     # -- how -----------------------------------------------------------------------------------
 
     def _tenants_of(self, place: LogPlace) -> Tenants:
-        from .tenants.tenants import Tenants
+        from .place.tenants.tenants import Tenants
 
         def opened(name: str) -> Lakelog:
             return Lakelog(place.of_tenant(name), self._engine, clock=self._given_clock)

@@ -20,15 +20,15 @@ from hypothesis import HealthCheck, settings
 from msgspec.structs import replace
 
 from lakelog.cold.store.storage import Storage
-from lakelog.embedded.redis_program import RedisProgram, redis_programs
 from lakelog.errors import LakelogError
 from lakelog.hot.append import MEMORY, Acks, AppendCall, AppendResult
+from lakelog.hot.embedded.redis_program import RedisProgram, redis_programs
 from lakelog.hot.hot_log import HotLog
 from lakelog.hot.keys import Keys
-from lakelog.record import TopicPartition
 from lakelog.testing.object_store import FaultyFront, S3Server, s3_options
 from lakelog.testing.servers import RedisClusterServers, RedisServer, TlsFront
 from lakelog.testing.unity_catalog import SPARKS_OWN, UnityCatalogServer
+from lakelog.values.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lakelog.config import DAY_MS, HOUR_MS, INT64_MAX, MINUTE_MS, SETTINGS, Setting
-from lakelog.keyspace_defaults import BROKER_SETTINGS, KeyspaceDefaults
+from lakelog.values.config import DAY_MS, HOUR_MS, INT64_MAX, MINUTE_MS, SETTINGS, Setting
+from lakelog.values.keyspace_defaults import BROKER_SETTINGS, KeyspaceDefaults
 
-PAGE = Path(__file__).parent.parent / "lakelog" / "all_settings" / "README.md"
+PAGE = Path(__file__).parent.parent / "lakelog" / "values" / "README.md"
 
 _HEAD = """\
 # All settings

@@ -15,7 +15,8 @@ import pytest
 from lakelog import Lakelog
 from lakelog.errors import InvalidArgumentError, InvalidConfigError, InvalidTimestampError
 from lakelog.groups.reset import ByDuration, FromFile, ShiftBy, ToDatetime, ToOffset
-from lakelog.record import OffsetAndMetadata, TopicPartition
+from lakelog.values.record import OffsetAndMetadata
+from lakelog.values.topic_partition import TopicPartition
 
 DAY_MS = 86_400_000
 DAY = date(2024, 3, 31)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.arrow_columns import bits, no_rows, numbers, repeated, texts
+from lakelog.base.arrow_columns import bits, no_rows, numbers, repeated, texts
 
 COLUMNS = (
     st.tuples(st.just(texts), st.just(pa.string()), st.lists(st.text(max_size=5)))
@@ -70,8 +70,8 @@ def test_an_index_and_metrics_are_made_without_pandas() -> None:
         "from lakelog.cold.segment import SegmentIndex, file_name\n"
         "from lakelog.cold import contradictions\n"
         "from lakelog.cold.registers import ArchivedEnd\n"
-        "from lakelog.metrics.metric import Measured\n"
-        "from lakelog.metrics.of_log import LOG_END, UP\n"
+        "from lakelog.base.metrics.metric import Measured\n"
+        "from lakelog.base.metrics.of_log import LOG_END, UP\n"
         "from lakelog.operate.metrics.table import metrics_table\n"
         "path = 'partition=0/segment=0/' + file_name('archive', 0, 2, '0' * 32)\n"
         "file = AddedFile(path, '0', '0', 1, 1, None)\n"

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog import back_off
-from lakelog.back_off import (
+from lakelog.base import back_off
+from lakelog.base.back_off import (
     ASK_AGAIN,
     LONGEST_QUIET_S,
     BackOff,

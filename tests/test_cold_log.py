@@ -18,9 +18,9 @@ from lakelog.errors import (
     OffsetOutOfRangeError,
     UnknownTopicOrPartitionError,
 )
-from lakelog.offsets import AtTimestamp
-from lakelog.spark.place import PathRoot
+from lakelog.place import PathRoot
 from lakelog.testing.servers import RedisServer
+from lakelog.values.offsets import AtTimestamp
 
 EPOCH_MS = 1_700_000_000_000
 

@@ -6,8 +6,8 @@ import pickle
 
 import pytest
 
-from lakelog.config import DAY_MS, MIB, SETTINGS, TopicConfig
 from lakelog.errors import InvalidConfigError
+from lakelog.values.config import DAY_MS, MIB, SETTINGS, TopicConfig
 
 # -- alone ---------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ import pytest
 import redis
 
 from lakelog import Lakelog
+from lakelog.base.failpoints import armed
 from lakelog.cold.by_path import purging
 from lakelog.cold.by_path.purging import MARK, MARK_LASTS_MS
 from lakelog.cold.change import Change
@@ -30,10 +31,9 @@ from lakelog.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from lakelog.failpoints import armed
-from lakelog.record import TopicPartition
 from lakelog.testing.later_clock import LaterClock
-from lakelog.topic import Topic
+from lakelog.values.topic import Topic
+from lakelog.values.topic_partition import TopicPartition
 
 KEPT = [b"v%d" % n for n in range(45)]
 DAY_MS = 86_400_000

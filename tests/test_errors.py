@@ -28,7 +28,7 @@ from lakelog.errors import (
     UnknownTopicOrPartitionError,
 )
 from lakelog.ingest.batch_outcome import BatchOutcome
-from lakelog.record import TopicPartition
+from lakelog.values.topic_partition import TopicPartition
 
 ROOT = Path(lakelog.__file__).parent
 CLASSES = [
@@ -113,7 +113,7 @@ def test_a_type_checker_refuses_what_is_no_field(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
         "from lakelog.errors import *\n"
-        "from lakelog.record import TopicPartition\n"
+        "from lakelog.values.topic_partition import TopicPartition\n"
         "def read(error: OffsetOutOfRangeError) -> int | None:\n"
         "    return error.log_start\n"
         "def typo(error: OffsetOutOfRangeError) -> int | None:\n"

@@ -34,11 +34,12 @@ from msgspec.structs import replace
 import lakelog.explore.charts
 import lakelog.jobs
 import lakelog.operate
-from lakelog import ColdLog, Lakelog, TopicLog, TopicPartition, UnifiedLog, back_off
+from lakelog import ColdLog, Lakelog, TopicLog, TopicPartition, UnifiedLog
 from lakelog.archive import continuous
 from lakelog.archive.archiver import Archiver
 from lakelog.archive.continuous import ContinuousArchive
-from lakelog.back_off import BackOff
+from lakelog.base import back_off
+from lakelog.base.back_off import BackOff
 from lakelog.cleanup.cleanup import Cleanup
 from lakelog.cli.main import parser
 from lakelog.cli.output import Failed
@@ -49,7 +50,6 @@ from lakelog.cold.committing import CommitBackOff
 from lakelog.cold.scan import ScanTask
 from lakelog.cold.store import object_store
 from lakelog.cold_log import ArchivedTopics
-from lakelog.config import Compression, EntryFormat
 from lakelog.errors import (
     InvalidArgumentError,
     LakelogError,
@@ -105,15 +105,17 @@ from lakelog.operate.sizing import topic_rate
 from lakelog.operate.status import status
 from lakelog.operate.throttled import high_water_marks
 from lakelog.operate.verification import verify
+from lakelog.place.tenants import Tenants
 from lakelog.read.consumer import Consumer
 from lakelog.read.range_read import RangeRead
 from lakelog.read.search import Search
 from lakelog.read.share.share_consumer import ShareConsumer
 from lakelog.read.where import parse
-from lakelog.record import OffsetAndMetadata, OffsetRange, produced_batch
-from lakelog.tenants import Tenants
 from lakelog.testing.object_store import Fault, FaultyFront, s3_options
 from lakelog.testing.servers import RedisClusterServers, RedisServer
+from lakelog.values.config import Compression, EntryFormat
+from lakelog.values.record import OffsetAndMetadata, produced_batch
+from lakelog.values.topic_partition import OffsetRange
 
 TP = TopicPartition("orders", 0)
 FIRST_MS = 1_700_000_000_000

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import lakelog
-from lakelog import failpoints
+from lakelog.base import failpoints
 from lakelog.errors import InvalidArgumentError
 
 
@@ -48,7 +48,7 @@ def test_a_name_that_no_code_has_cannot_be_armed():
 
 def test_whoever_is_paused_goes_on_when_told_or_when_the_test_is_gone(tmp_path):
     script = (
-        "from lakelog.failpoints import failpoint\n"
+        "from lakelog.base.failpoints import failpoint\n"
         "for _ in range(2): failpoint('archive.before_trim'); print('went on', flush=True)"
     )
     for end in (failpoints.Pause.release, lambda pause: shutil.rmtree(pause.folder)):
@@ -80,7 +80,7 @@ def test_who_never_comes_is_not_waited_for(tmp_path):
     [("", 0), ("archive.before_trim=exit", failpoints.KILLED), ("x=exit", 1), ("x=pause:", 1)],
 )
 def test_the_environment_arms_a_whole_process(armed, code):
-    script = "from lakelog.failpoints import failpoint; failpoint('archive.before_trim')"
+    script = "from lakelog.base.failpoints import failpoint; failpoint('archive.before_trim')"
     finished = subprocess.run(
         [sys.executable, "-c", script],
         env={**os.environ, failpoints.ENVIRONMENT_VARIABLE: armed},

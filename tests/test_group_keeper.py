@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from lakelog import Lakelog, TopicPartition
-from lakelog.clock import ManualClock
-from lakelog.config import DAY_MS, MINUTE_MS
+from lakelog.base.clock import ManualClock
 from lakelog.errors import (
     GroupMaxSizeReachedError,
     HotTierUnavailableError,
@@ -25,10 +24,11 @@ from lakelog.groups.protocol import Subscription
 from lakelog.groups.settings import GroupSettings
 from lakelog.jobs import JobRun, status_history
 from lakelog.jobs.trouble_rows import recent_troubles
-from lakelog.keyspace_defaults import KeyspaceDefaults
-from lakelog.record import OffsetAndMetadata
 from lakelog.testing.eventually import eventually
 from lakelog.testing.servers import RedisServer
+from lakelog.values.config import DAY_MS, MINUTE_MS
+from lakelog.values.keyspace_defaults import KeyspaceDefaults
+from lakelog.values.record import OffsetAndMetadata
 
 PLACE = TopicPartition("orders", 0)
 REQUEST = JoinRequest((("range", Subscription(("orders",)).encode()),))

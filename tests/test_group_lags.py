@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from lakelog import Lakelog, TopicPartition
-from lakelog.clock import ManualClock
+from lakelog.base.clock import ManualClock
 from lakelog.errors import UnknownTopicOrPartitionError
 from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.groups.description import GroupState
 from lakelog.groups.recorded_offset import GroupType
 from lakelog.operate import group_lag as module
 from lakelog.operate.group_lag import GroupLag
-from lakelog.record import OffsetAndMetadata
+from lakelog.values.record import OffsetAndMetadata
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 START_MS = 1_700_000_000_000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lakelog.config import DAY_MS, HOUR_MS, KEYSPACE_SETTINGS, MIB, SETTINGS, TopicConfig
 from lakelog.errors import InvalidConfigError
-from lakelog.keyspace_defaults import BROKER_SETTINGS, SYNONYMS, KeyspaceDefaults
+from lakelog.values.config import DAY_MS, HOUR_MS, KEYSPACE_SETTINGS, MIB, SETTINGS, TopicConfig
+from lakelog.values.keyspace_defaults import BROKER_SETTINGS, SYNONYMS, KeyspaceDefaults
 
 
 @pytest.mark.parametrize(

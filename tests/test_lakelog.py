@@ -17,8 +17,9 @@ from deltalake import DeltaTable
 from lakelog import Lakelog
 from lakelog.archive import continuous
 from lakelog.archive.archiver import Archiver
+from lakelog.base.clock import ManualClock
+from lakelog.base.failpoints import armed
 from lakelog.cleanup.cleanup import Cleanup
-from lakelog.clock import ManualClock
 from lakelog.cold.by_path.listing import tables
 from lakelog.cold.store.storage import Storage
 from lakelog.engines.engine import TASKS_AT_ONCE
@@ -35,7 +36,6 @@ from lakelog.errors import (
     InvalidTopicError,
     UnknownTopicOrPartitionError,
 )
-from lakelog.failpoints import armed
 from lakelog.testing.eventually import eventually
 
 T = TypeVar("T")

@@ -21,7 +21,7 @@ from lakelog.errors import (
 from lakelog.hot import AppendCall
 from lakelog.hot.append import check_call
 from lakelog.ingest.producer_config import ProducerConfig
-from lakelog.limits.limits import limits, rows
+from lakelog.operate.limits.limits import limits, rows
 
 README = Path(lakelog.__file__).parent / "limits" / "README.md"
 MOST = {one.what: one.most for one in limits()}

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from lakelog import Lakelog
+from lakelog.base.local_path import local_path
 from lakelog.errors import EmbeddedRedisError, InvalidArgumentError
-from lakelog.local_path import local_path
 from lakelog.operate.diagnosis import diagnose
 
 NO_PATHS = ["a\0b", "~nobody-of-this-name/log", "\udcff"]

@@ -12,15 +12,15 @@ from deltalake import DeltaTable
 
 from lakelog import Lakelog
 from lakelog.codec.crc import crc32c_of_parts
-from lakelog.config import TopicConfig
 from lakelog.errors import (
     ArchiveFailedError,
     CleanupFailedError,
     LakelogError,
     NewerVersionError,
 )
-from lakelog.format_version import FORMAT_VERSION, check_format
-from lakelog.record import TopicPartition
+from lakelog.values.config import TopicConfig
+from lakelog.values.format_version import FORMAT_VERSION, check_format
+from lakelog.values.topic_partition import TopicPartition
 
 NEXT = str(FORMAT_VERSION + 1)
 FUTURE_FIELDS = [b"__ts", b"5", b"__trace", b"x", b"value", b"v"]

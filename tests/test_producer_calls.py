@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.producer_calls import (
+from lakelog.values.producer_calls import (
     CUT,
     MAX_SEQUENCES,
     REMEMBERED_CALLS,

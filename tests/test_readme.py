@@ -277,7 +277,7 @@ def test_erasing_leaves_gaps_and_a_certificate(
 
 def test_metrics_are_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    run_section("lakelog/metrics/README.md", "Metrics in Python")
+    run_section("lakelog/base/metrics/README.md", "Metrics in Python")
 
 
 def test_the_spans_shown_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,12 +289,12 @@ def test_values_are_encrypted_as_it_shows(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NEW_KEY", "")  # both are put back afterwards
     monkeypatch.setenv("ORDERS_KEY", "")
-    run_section("lakelog/encryption/README.md", "Encrypting a topic")
+    run_section("lakelog/codec/encryption/README.md", "Encrypting a topic")
 
 
 def test_a_tenant_is_bounded_as_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    run_section("lakelog/tenants/README.md", "Tenants in Python")
+    run_section("lakelog/place/tenants/README.md", "Tenants in Python")
 
 
 def test_a_topic_moves_as_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,15 +11,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lakelog.record import (
+from lakelog.values.record import (
     RECORDS,
     RECORDS_AT_ONCE,
     Record,
     RecordRows,
     TimestampType,
-    TopicPartition,
     to_records,
 )
+from lakelog.values.topic_partition import TopicPartition
 
 ORDERS_1 = TopicPartition("orders", 1)
 data = st.none() | st.binary(max_size=3)

@@ -13,23 +13,24 @@ import pytest
 import redis
 from deltalake import DeltaTable, write_deltalake
 
-from lakelog import Lakelog, TopicPartition, group_keeper
+from lakelog import Lakelog, TopicPartition
+from lakelog.base.clock import ManualClock
+from lakelog.base.failpoints import armed
 from lakelog.cli.main import main
-from lakelog.clock import ManualClock
-from lakelog.config import DAY_MS
 from lakelog.errors import ForeignTableError, InvalidArgumentError, RestoreFailedError
-from lakelog.failpoints import armed
 from lakelog.groups.answers import JoinRequest, Leaving
 from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.groups.description import GroupState
 from lakelog.groups.recorded_offset import GroupType
 from lakelog.groups.settings import GroupSettings
 from lakelog.hot.keys import Keys
+from lakelog.operate.recorded_groups import group_keeper
 from lakelog.operate.restore import restore
 from lakelog.read.consumer import Consumer
-from lakelog.record import OffsetAndMetadata
 from lakelog.testing.eventually import eventually
 from lakelog.testing.servers import RedisClusterServers
+from lakelog.values.config import DAY_MS
+from lakelog.values.record import OffsetAndMetadata
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 

@@ -28,9 +28,9 @@ from lakelog.errors import (
     UnknownProducerError,
     UnknownTopicOrPartitionError,
 )
-from lakelog.format_version import FORMAT_VERSION
-from lakelog.record import TopicPartition
 from lakelog.testing.servers import RedisServer
+from lakelog.values.format_version import FORMAT_VERSION
+from lakelog.values.topic_partition import TopicPartition
 
 NAMES = ("audit", "orders")
 
@@ -298,8 +298,8 @@ def test_a_call_that_was_sent_before_the_loss_is_not_appended_again(
 ) -> None:
     """FLUSHALL is no new run of the server, which would show by its id."""
     from lakelog.codec import ProducedBatch, encode
-    from lakelog.config import Compression, EntryFormat
-    from lakelog.record import produced_batch
+    from lakelog.values.config import Compression, EntryFormat
+    from lakelog.values.record import produced_batch
 
     rows = produced_batch([(5, b"k", b"once", [])])
     entries = encode(rows, EntryFormat.FIELDS, Compression.NONE)

@@ -14,8 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from databricks.sdk import WorkspaceClient
 
+from lakelog.base.secret_reference import check_secret_reference, resolve_secret
 from lakelog.errors import InvalidArgumentError, MissingExtraError
-from lakelog.secret_reference import check_secret_reference, resolve_secret
 
 SECRET = "s3cr3t-wörd"
 

@@ -18,11 +18,11 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from lakelog import Lakelog, TopicPartition, tracing
 from lakelog.cli.main import main
-from lakelog.config import ENCRYPTION_KEY
-from lakelog.encryption.of_topic import opening
+from lakelog.codec.encryption.of_topic import opening
 from lakelog.errors import LakelogError
 from lakelog.testing.object_store import S3Server, s3_options
 from lakelog.testing.servers import RedisServer, free_port
+from lakelog.values.config import ENCRYPTION_KEY
 
 PASSWORD, KEY = "correct-horse-battery", "staple/Secret+Key40"
 #: What wraps the keys that values are encrypted with.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lakelog.config import SETTINGS
-from lakelog.keyspace_defaults import BROKER_SETTINGS
+from lakelog.values.config import SETTINGS
+from lakelog.values.keyspace_defaults import BROKER_SETTINGS
 
 from .settings_page import PAGE, page
 

@@ -18,7 +18,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from lakelog.text_table import printable, shown, text_table
+from lakelog.base.text_table import printable, shown, text_table
 
 #: One cell wide each, so that columns can be told by position.
 plain = st.text(st.characters(codec="ascii", exclude_categories=["Cc", "Zs"]), max_size=12)
@@ -133,7 +133,9 @@ def test_a_line_is_never_folded_or_cut() -> None:
 
 @pytest.mark.parametrize("variable", ["FORCE_COLOR", "TTY_COMPATIBLE", "NO_COLOR"])
 def test_no_setting_of_a_terminal_colours_or_folds_it(variable: str) -> None:
-    program = "from lakelog.text_table import text_table; print(text_table([{'a b': 'x' * 300}]))"
+    program = (
+        "from lakelog.base.text_table import text_table; print(text_table([{'a b': 'x' * 300}]))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, variable: "1", "COLUMNS": "20", "PYTHONIOENCODING": "utf-8"},

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from lakelog import Lakelog
+from lakelog.base.failpoints import armed
 from lakelog.errors import (
     InvalidArgumentError,
     InvalidConfigError,
@@ -20,11 +21,10 @@ from lakelog.errors import (
     TopicPurgedError,
     UnknownTopicOrPartitionError,
 )
-from lakelog.failpoints import armed
 from lakelog.read.consumer import Consumer
-from lakelog.record import TopicPartition
 from lakelog.testing.model import Difference
 from lakelog.testing.readers import Readers
+from lakelog.values.topic_partition import TopicPartition
 
 ON: dict[str, Any] = {"remote.storage.enable": True}
 OFF: dict[str, Any] = {"remote.storage.enable": False, "remote.log.delete.on.disable": True}

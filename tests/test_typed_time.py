@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lakelog.errors import InvalidArgumentError, LakelogError
 from lakelog.ingest.given_values import as_timestamp_ms
-from lakelog.offsets import (
+from lakelog.values.offsets import (
     Ago,
     AtOffset,
     AtTimestamp,
@@ -20,7 +20,7 @@ from lakelog.offsets import (
     timestamp_ms,
     understood,
 )
-from lakelog.typed_time import clock_text, parse_kafka_time, read_time, zone_named
+from lakelog.values.typed_time import clock_text, parse_kafka_time, read_time, zone_named
 
 UTC = timezone.utc
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelog import TopicConfig
+from lakelog.base.unit_text import duration_ms, size_bytes
 from lakelog.errors import InvalidConfigError
-from lakelog.keyspace_defaults import KeyspaceDefaults
-from lakelog.unit_text import duration_ms, size_bytes
+from lakelog.values.keyspace_defaults import KeyspaceDefaults
 
 MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 BYTES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelog.errors import InvalidConfigError
-from lakelog.value_ddl import (
+from lakelog.values.value_ddl import (
     MAX_DEPTH,
     PRIMITIVES,
     Array,

@@ -11,6 +11,9 @@ from datetime import timedelta
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..base.failpoints import failpoint
+from ..base.metrics import of_process as m
+from ..base.metrics.counts import COUNTS
 from ..cold.by_path.orphans import SETTLING_MS
 from ..cold.change import Change, HotRange
 from ..cold.reserve import reserving
@@ -28,12 +31,10 @@ from ..errors import (
     TrimmedError,
     UnknownTopicIdError,
 )
-from ..failpoints import failpoint
 from ..hot.archived_into import ArchivedInto, Standing
 from ..hot.hot_log import HotLog
-from ..metrics import of_process as m
-from ..metrics.counts import COUNTS
-from ..offsets import (
+from ..tracing.switch import archiving
+from ..values.offsets import (
     Ago,
     AtOffset,
     AtTimestamp,
@@ -43,10 +44,9 @@ from ..offsets import (
     PositionLike,
     position,
 )
-from ..producer_calls import REMEMBERED_CALLS
-from ..record import OffsetRange, TopicPartition
-from ..topic import Topic
-from ..tracing.switch import archiving
+from ..values.producer_calls import REMEMBERED_CALLS
+from ..values.topic import Topic
+from ..values.topic_partition import OffsetRange, TopicPartition
 from .held import trimmable
 from .local_retention import next_trim_ms, trim_points
 from .plan import FlushLimit, plan

@@ -11,7 +11,7 @@ from ..cold.table import ColdTable
 from ..errors import LakelogError
 from ..hot.hot_log import HotLog
 from ..hot.registry import TopicRegistry
-from ..topic import Topic
+from ..values.topic import Topic
 from .archiver import Archiver, HotAnswer, Until, calls_needed
 from .first_answers import first_answers
 from .kept_archivers import KeptArchivers

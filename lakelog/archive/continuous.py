@@ -26,7 +26,7 @@ from ..engines.at_exit import watch
 from ..engines.workers import Workers
 from ..errors import ArchiveUnfinishedError, LakelogError
 from ..hot.hot_log import HotLog
-from ..topic import Topic
+from ..values.topic import Topic
 from .archiver import Archiver, Flushed
 from .keeper import Keeper
 from .report import ArchiveReport

@@ -9,15 +9,16 @@ from typing import NoReturn
 import pyarrow as pa
 from msgspec import Struct
 
-from .. import compute as pc
+from ..base import compute as pc
+from ..base.failpoints import failpoint
 from ..cold.change import HotRange
-from ..config import KIB
 from ..engines.places import Places
 from ..engines.workers import Workers
 from ..errors import ContradictionError
-from ..failpoints import failpoint
 from ..hot.hot_log import HotLog, HotSource
-from ..record import Fetched, OffsetRange
+from ..values.config import KIB
+from ..values.record import Fetched
+from ..values.topic_partition import OffsetRange
 
 #: A step below this is worked through sooner than a thread could have read the next one.
 _READ_AHEAD_BYTES = 256 * KIB

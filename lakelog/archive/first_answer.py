@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from math import inf
 from typing import TypeVar
 
-from ..back_off import Tries
+from ..base.back_off import Tries
 from ..errors import HotTierUnavailableError
 from .keeper import TELL_INTERVAL_S
 from .trouble import Trouble, why

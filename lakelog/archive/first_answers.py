@@ -13,7 +13,7 @@ from uuid import UUID
 from ..cold.table import ColdSnapshot
 from ..errors import LakelogError
 from ..hot.hot_log import HotLog
-from ..topic import Topic
+from ..values.topic import Topic
 from .archiver import HotAnswer
 
 #: So many of a partition's oldest segments are told; where all of them go, the archiver asks for

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from ..cold.change import Change, HotRange, Rewrite
 from ..cold.registers import ErasedEnd
 from ..errors import LakelogError, MissingFileError
-from ..record import OffsetRange
-from ..topic import Topic
+from ..values.topic import Topic
+from ..values.topic_partition import OffsetRange
 
 if TYPE_CHECKING:
     from ..cold.segment import SegmentFile

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from uuid import uuid4
 
 from ..hot.hot_log import HotLog
-from ..topic import Topic
+from ..values.topic import Topic
 from .trouble import Trouble, why
 
 logger = logging.getLogger(__name__)

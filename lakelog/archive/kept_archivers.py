@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from ..topic import Topic
+from ..values.topic import Topic
 
 if TYPE_CHECKING:
     from .archiver import Archiver

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from ..cold.table import ColdSnapshot
-from ..config import TopicConfig
-from ..offsets import HotSegment, HotSegments
-from ..topic import Topic
+from ..values.config import TopicConfig
+from ..values.offsets import HotSegment, HotSegments
+from ..values.topic import Topic
 
 
 def trim_points(

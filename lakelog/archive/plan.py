@@ -9,13 +9,13 @@ from msgspec import Struct
 from ..cold.change import Change, HotRange
 from ..cold.registers import ArchivedEnd, LogStart, Register
 from ..cold.table import ColdSnapshot
-from ..config import MIB, TopicConfig
 from ..engines.choice import Work
 from ..errors import ContradictionError
-from ..offsets import HotSegment, HotSegments
-from ..producer_calls import ProducerCall, last_calls
-from ..record import OffsetRange, TopicPartition
-from ..topic import Topic
+from ..values.config import MIB, TopicConfig
+from ..values.offsets import HotSegment, HotSegments
+from ..values.producer_calls import ProducerCall, last_calls
+from ..values.topic import Topic
+from ..values.topic_partition import OffsetRange, TopicPartition
 
 #: A slice of more stored bytes becomes several files of about equal size. Copying 256 MiB takes a
 #: worker a second or two, so that one hot partition with a whole 1 GiB segment still keeps four

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from ..base.text_table import counted
 from ..engines.choice import Choice
-from ..record import OffsetRange, TopicPartition
-from ..text_table import counted
+from ..values.topic_partition import OffsetRange, TopicPartition
 from .trouble import Trouble
 
 

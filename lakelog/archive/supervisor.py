@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from ..back_off import BackOff, Tries
+from ..base.back_off import BackOff, Tries
+from ..base.metrics import of_process as m
+from ..base.metrics.counts import COUNTS
 from ..errors import UnknownTopicIdError, UnknownTopicOrPartitionError
 from ..hot.glance import Glance, Glimpse
-from ..metrics import of_process as m
-from ..metrics.counts import COUNTS
-from ..record import TopicPartition
-from ..topic import Topic
+from ..values.topic import Topic
+from ..values.topic_partition import TopicPartition
 from .archiver import Flushed
 from .plan import FlushLimit
 from .trouble import Trouble, why

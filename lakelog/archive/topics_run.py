@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..back_off import ASK_AGAIN, Tries
+from ..base.back_off import ASK_AGAIN, Tries
+from ..base.lots import lots
 from ..engines.at_once import each_at_once
 from ..errors import ArchiveFailedError, LakelogError, by_topic
-from ..lots import lots
-from ..topic import Topic
+from ..values.topic import Topic
 from .report import ArchiveReport
 
 #: Topics with so many partitions are looked at together: what is known of them is then seconds old

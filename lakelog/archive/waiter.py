@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Mapping
 from uuid import UUID
 
-from ..back_off import BackOff, Tries
+from ..base.back_off import BackOff, Tries
 from ..hot.glance import Glancer, Glimpse
-from ..record import TopicPartition
+from ..values.topic_partition import TopicPartition
 from .trouble import Trouble, why
 
 #: How soon an append is noticed when there is little to look at. With more, the pause is a multiple

@@ -15,7 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..clock import Clock, SystemClock
+from ..base.clock import Clock, SystemClock
+from ..base.failpoints import failpoint
+from ..base.metrics import of_process as m
+from ..base.metrics.counts import COUNTS
 from ..cold.catalogue import Untold
 from ..cold.change import Rewrite
 from ..cold.table import Applied, ColdSnapshot, ColdTable, Vacuumed
@@ -31,12 +34,9 @@ from ..errors import (
     LakelogError,
     MissingFileError,
 )
-from ..failpoints import failpoint
-from ..metrics import of_process as m
-from ..metrics.counts import COUNTS
-from ..offsets import HotSegments
-from ..record import OffsetRange, TopicPartition
-from ..topic import Topic
+from ..values.offsets import HotSegments
+from ..values.topic import Topic
+from ..values.topic_partition import OffsetRange, TopicPartition
 from .compaction import PartitionCompacted, compact, partition_of
 from .figures import figures_of
 from .optimize import optimize_change, plan_optimize, size_bytes

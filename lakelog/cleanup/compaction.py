@@ -16,16 +16,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from ..base.failpoints import failpoint
 from ..cold.change import Change, Rewrite
 from ..cold.offset_set import OffsetSet
 from ..cold.registers import CleanedEnd, Register
 from ..cold.segment import Segment, SegmentFile
 from ..cold.table import Applied, ColdSnapshot, ColdTable
-from ..config import TopicConfig
 from ..errors import CorruptRecordError, LakelogError, MissingFileError
-from ..failpoints import failpoint
-from ..record import TopicPartition
-from ..topic import Topic
+from ..values.config import TopicConfig
+from ..values.topic import Topic
+from ..values.topic_partition import TopicPartition
 from .dirty import Cleanable, cleanable
 from .superseded import (
     COLUMNS,

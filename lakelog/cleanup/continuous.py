@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from datetime import timedelta
 from math import inf
 
-from ..back_off import BackOff, Tries
+from ..base.back_off import BackOff, Tries
 from ..engines.at_exit import watch
 from ..engines.workers import Workers
 from ..errors import CleanupFailedError, LakelogError

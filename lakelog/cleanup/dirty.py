@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from ..cold.segment import Segment
 from ..cold.table import ColdSnapshot
-from ..config import INT64_MAX, TopicConfig
-from ..record import TopicPartition
-from ..topic import Topic
+from ..values.config import INT64_MAX, TopicConfig
+from ..values.topic import Topic
+from ..values.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

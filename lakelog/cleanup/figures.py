@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from ..metrics import of_process as m
-from ..metrics.metric import Metric
+from ..base.metrics import of_process as m
+from ..base.metrics.metric import Metric
 from .report import CleanupReport
 
 

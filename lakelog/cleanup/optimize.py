@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ..cold.change import Change, Rewrite
 from ..cold.segment import Segment, SegmentFile, is_ours, is_stand_in
 from ..cold.table import ColdSnapshot
-from ..topic import Topic
+from ..values.topic import Topic
 
 
 def plan_optimize(topic: Topic, cold: ColdSnapshot) -> list[Rewrite]:

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..base.text_table import counted
 from ..cold.change import Rewrite
 from ..cold.registers import LogStart
 from ..cold.table import ColdSnapshot, Vacuumed
-from ..offsets import HotSegments
-from ..record import TopicPartition
-from ..text_table import counted
-from ..topic import Topic
+from ..values.offsets import HotSegments
+from ..values.topic import Topic
+from ..values.topic_partition import TopicPartition
 from .dirty import Cleanable, cleanable
 from .optimize import plan_optimize, size_bytes
 from .retention import RETENTION_BYTES, RETENTION_MS, PartitionRetention, plan_retention

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from ..base.text_table import counted
 from ..cold.purged import PurgedTopic
 from ..cold.table import Vacuumed
 from ..engines.choice import Choice
 from ..errors import LakelogError
-from ..record import OffsetRange, TopicPartition
-from ..text_table import counted
+from ..values.topic_partition import OffsetRange, TopicPartition
 from .compaction import PartitionCompacted
 from .retention import PartitionRetention
 

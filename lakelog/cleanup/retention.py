@@ -28,10 +28,10 @@ from ..cold.change import Change
 from ..cold.registers import LogStart
 from ..cold.segment import UNKNOWN_TIMESTAMP_MS, Segment, SegmentFile, is_ours
 from ..cold.table import ColdSnapshot
-from ..config import HOUR_MS, TopicConfig
-from ..offsets import HotSegment, HotSegments
-from ..record import TopicPartition
-from ..topic import Topic
+from ..values.config import HOUR_MS, TopicConfig
+from ..values.offsets import HotSegment, HotSegments
+from ..values.topic import Topic
+from ..values.topic_partition import TopicPartition
 
 LOG_START = "log start"
 RETENTION_BYTES = "retention.bytes"

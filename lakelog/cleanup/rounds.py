@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..base.lots import lots
 from ..cold.change import Rewrite
-from ..lots import lots
 from .optimize import size_bytes
 
 #: One commit rewrites about this much: a crash loses no more work than that.

@@ -15,14 +15,15 @@ import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from .. import compute as pc
+from ..base import compute as pc
 from ..cold.offset_set import OffsetSet
 from ..cold.segment import SegmentFile
 from ..cold.table import RowReader
-from ..config import MIB
 from ..engines.choice import Work
 from ..errors import CorruptRecordError, MissingFileError
-from ..record import RECORDS, TopicPartition
+from ..values.config import MIB
+from ..values.record import RECORDS
+from ..values.topic_partition import TopicPartition
 
 #: Keys are merged into the map, and looked up in it, in chunks of at least this many bytes.
 CHUNK_BYTES = 32 * MIB

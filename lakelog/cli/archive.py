@@ -202,8 +202,8 @@ def max_duration(text: str | None) -> timedelta | None:
     """
     from datetime import timedelta
 
+    from ..base.unit_text import duration_ms
     from ..errors import InvalidArgumentError
-    from ..unit_text import duration_ms
 
     if text is None:
         return None

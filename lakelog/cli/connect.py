@@ -16,7 +16,7 @@ from .without_pandas import starting
 if TYPE_CHECKING:
     from ..cold_log import ColdLog
     from ..lakelog import Lakelog
-    from ..spark.place import ColdRoot
+    from ..place import ColdRoot
 
 
 def storage_options(arguments: argparse.Namespace) -> dict[str, str] | None:
@@ -32,7 +32,7 @@ def storage_options(arguments: argparse.Namespace) -> dict[str, str] | None:
 
 def cold_root(arguments: argparse.Namespace) -> ColdRoot | None:
     """The root that ``--cold`` names; None if it was not given."""
-    from ..spark.place import cold_root
+    from ..place import cold_root
 
     return cold_root(arguments.cold, arguments.location, storage_options(arguments))
 
@@ -81,8 +81,8 @@ def _opened(arguments: argparse.Namespace) -> Lakelog:
 
 def _check_log_is_there(directory: str) -> None:
     """A mistyped directory makes no log."""
-    from ..local_path import local_path
-    from ..spark.place.embedded import has_log
+    from ..base.local_path import local_path
+    from ..place.embedded import has_log
 
     if not has_log(local_path(directory, "log's directory")):
         raise InvalidArgumentError(
@@ -130,8 +130,8 @@ def open_archived(arguments: argparse.Namespace) -> ColdLog:
 
 
 def _archived_alone(arguments: argparse.Namespace) -> ColdLog:
+    from ..base.local_path import local_path
     from ..lakelog import Lakelog
-    from ..local_path import local_path
 
     cold = local_path(arguments.dir, "log's directory") / "cold"
     return Lakelog.connect(None, cold, tenant=arguments.tenant, engine=arguments.engine)

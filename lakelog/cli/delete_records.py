@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..text_table import counted
+from ..base.text_table import counted
 from .connect import open_log
 from .output import Failed, Message
 
@@ -143,7 +143,7 @@ def _of_position(
     log: Lakelog, topic: str, partitions: list[int] | None, before: str
 ) -> list[_Asked]:
     from ..errors import InvalidArgumentError
-    from ..offsets import position
+    from ..values.offsets import position
 
     count = log.topics.get(topic).partitions
     numbers = list(range(count)) if partitions is None else partitions
@@ -160,7 +160,7 @@ def _of_position(
 
 
 def _offset(log: UnifiedLog, asked: _Asked) -> int:
-    from ..offsets import Ago, AtTimestamp, position
+    from ..values.offsets import Ago, AtTimestamp, position
 
     if isinstance(asked.before, int):
         return asked.before

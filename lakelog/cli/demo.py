@@ -46,8 +46,8 @@ def _run(arguments: argparse.Namespace) -> Page:
     import tempfile
     from pathlib import Path
 
+    from ..base.local_path import local_path
     from ..errors import InvalidArgumentError
-    from ..local_path import local_path
 
     if arguments.redis or arguments.cold:
         raise InvalidArgumentError("the demo brings its own Redis; give --dir to keep its data")
@@ -68,7 +68,8 @@ def _run(arguments: argparse.Namespace) -> Page:
 def _job(arguments: argparse.Namespace, directory: Any) -> DemoResult:
     from ..engines.choice import SPARK
     from ..lakelog import Lakelog
-    from ..spark.session import session, session_there
+    from ..spark.open_session import session_there
+    from ..spark.session import session
     from .flights import PLANES, TOPIC, run_demo
 
     progress = ConsoleProgress()

@@ -169,7 +169,7 @@ def _row(erased: Erased, number: int) -> dict[str, Any]:
 
 
 def _said_of_files(erased: Erased, *, dry_run: bool) -> str:
-    from ..text_table import counted
+    from ..base.text_table import counted
 
     if dry_run:
         return (
@@ -182,9 +182,9 @@ def _said_of_files(erased: Erased, *, dry_run: bool) -> str:
 
 
 def _verified(path: str) -> Message:
+    from ..base.text_table import counted
     from ..errors import InvalidArgumentError
     from ..operate.erasure.certificate import check_certificate
-    from ..text_table import counted
 
     try:
         text = Path(path).read_bytes()

@@ -23,14 +23,14 @@ import msgspec
 import pyarrow as pa
 import pyarrow.csv
 
-from .. import compute as pc
+from ..base import compute as pc
 from ..engines.choice import Choice
 from ..errors import MissingExtraError, TopicExistsError
 from ..lakelog import Lakelog
-from ..offsets import LogOffsets, timestamp_ms
 from ..read.unified_log import UnifiedLog
-from ..record import Record, to_records
-from ..topic import Topic
+from ..values.offsets import LogOffsets, timestamp_ms
+from ..values.record import Record, to_records
+from ..values.topic import Topic
 
 TOPIC = "flights"
 PARTITIONS = 4

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..groups.description import GroupState
     from ..groups.reset import ResetOffset, Scenario
     from ..lakelog import Lakelog
-    from ..record import TopicPartition
+    from ..values.topic_partition import TopicPartition
 
 
 class Listed(Protocol):
@@ -106,7 +106,7 @@ def of_topics(lake: Lakelog, given: list[str]) -> list[TopicPartition]:
 def scenario_of(arguments: argparse.Namespace) -> Scenario:
     """Where offsets go, by the options that the command has of them."""
     from ..groups import reset
-    from ..typed_time import parse_duration, parse_kafka_time
+    from ..values.typed_time import parse_duration, parse_kafka_time
 
     if arguments.to_earliest:
         return reset.ToEarliest()

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..text_table import counted
+from ..base.text_table import counted
 from .connect import open_log
 from .group_arguments import (
     add_action,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..groups.reset import ResetOffset, Scenario
     from ..lakelog import Lakelog
     from ..operate.group_offsets import GroupPartition
-    from ..record import TopicPartition
+    from ..values.topic_partition import TopicPartition
 
 _EPILOG = """\
 Scenarios, actions and the CSV are those of kafka-consumer-groups. Offsets are moved only while the

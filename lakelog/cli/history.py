@@ -47,10 +47,10 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace) -> Table:
     from datetime import timedelta
 
+    from ..base.unit_text import duration_ms
     from ..errors import InvalidArgumentError
     from ..jobs.history import run_history
     from ..jobs.runs import lines
-    from ..unit_text import duration_ms
 
     past_ms = duration_ms(arguments.past)
     if past_ms is None:

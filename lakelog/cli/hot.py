@@ -10,7 +10,7 @@ from .connect import open_log
 from .output import Message
 
 if TYPE_CHECKING:
-    from ..record import TopicPartition
+    from ..values.topic_partition import TopicPartition
 
 _PAUSE = """\
 Appends are refused (producers wait and retry) and every partition is marked clean. Then stop or
@@ -63,8 +63,8 @@ def _resume(arguments: argparse.Namespace) -> Message:
 
 def _check_it_runs(arguments: argparse.Namespace, verb: str) -> None:
     """Refuse a directory that nobody uses: its Redis would run for this command alone."""
-    from ..embedded.redis_server import EmbeddedRedis
     from ..errors import InvalidArgumentError
+    from ..hot.embedded.redis_server import EmbeddedRedis
 
     if arguments.dir and not EmbeddedRedis(Path(arguments.dir) / "redis").is_used():
         raise InvalidArgumentError(

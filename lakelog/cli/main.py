@@ -118,7 +118,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     command_line = parser(sys.argv[1:] if argv is None else argv)
     arguments = command_line.parse_args(argv)
     if arguments.version:
-        from .. import __version__
+        from ..version import __version__
 
         print(f"lakelog {__version__}")
         return 0

@@ -13,8 +13,8 @@ from .output import Message, Table
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ..base.metrics.metric import Measured
     from ..cold_log import ColdLog
-    from ..metrics.metric import Measured
 
 _EPILOG = """\
 Offsets, sizes and lags of every partition in both tiers, servers and groups, now; `lakelog help

@@ -12,8 +12,8 @@ from .output import Failed, Message, Table, describe
 
 if TYPE_CHECKING:
     from ..cold_log import ColdLog
-    from ..offsets import Position
-    from ..record import TopicPartition
+    from ..values.offsets import Position
+    from ..values.topic_partition import TopicPartition
     from .partition_filter import PartitionFilter
 
 _EPILOG = """\
@@ -108,7 +108,7 @@ def time_position(text: str) -> Position:
     Raises:
         InvalidArgumentError: none of Kafka's numbers and names, and not a time.
     """
-    from ..offsets import NAMED_POSITIONS, AtTimestamp, position
+    from ..values.offsets import NAMED_POSITIONS, AtTimestamp, position
 
     text = text.strip()
     name = _NUMBERED.get(text, text)
@@ -154,7 +154,7 @@ def _asked(
         UnknownTopicOrPartitionError: there is no topic of that name.
         InvalidArgumentError: no partition is asked for.
     """
-    from ..topic import INTERNAL_TOPICS
+    from ..values.topic import INTERNAL_TOPICS
 
     topics = log.topics.list() if arguments.name is None else [log.topics.get(arguments.name)]
     hidden = INTERNAL_TOPICS if arguments.exclude_internal_topics else frozenset()

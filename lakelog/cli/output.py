@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..json_text import readable_json
-from ..text_table import printable, text_table
+from ..base.json_text import readable_json
+from ..base.text_table import printable, text_table
 
 
 @dataclass(frozen=True, slots=True)

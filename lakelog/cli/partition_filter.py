@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from ..errors import InvalidArgumentError
-from ..record import TopicPartition
+from ..values.topic_partition import TopicPartition
 
 _ITEM = re.compile(r"(?P<topic>[^:]*)(?::(?:(?P<one>\d+)|(?P<low>\d*)-(?P<high>\d*))?)?")
 _NUMBER = re.compile(r"\d{1,10}")

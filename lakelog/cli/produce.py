@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from ..text_table import counted
+from ..base.text_table import counted
 from .connect import open_log
 from .output import Failed, Message
 from .stop_signals import HeldInterrupt

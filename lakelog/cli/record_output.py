@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..text_table import counted
+from ..base.text_table import counted
 from .output import Lines, Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ..record_lines import Lines as LinesOf
+    from ..values.record_lines import Lines as LinesOf
 
 
 def add_output_options(added: argparse.ArgumentParser) -> None:
@@ -137,7 +137,7 @@ def columns_written(
 def _lines(
     found: Iterable[tuple[str, pa.Table]], arguments: argparse.Namespace
 ) -> Iterator[tuple[str, int]]:
-    from .. import record_lines
+    from ..values import record_lines
 
     lines_of: LinesOf
     if arguments.format is not None:

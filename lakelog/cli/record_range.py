@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-    from ..offsets import LogOffsets, Position
     from ..read.topic_log import TopicLog
     from ..read.where import Where
+    from ..values.offsets import LogOffsets, Position
 
 POSITIONS = """\
 A position is an offset (250), the last records (-5), a time (2013-12-30T12:00:00Z, 'yesterday 18:30
@@ -108,7 +108,7 @@ class TypedRange:
 
 
 def _read(text: str, arguments: argparse.Namespace) -> Position | _Last:
-    from ..offsets import understood
+    from ..values.offsets import understood
 
     if last := re.fullmatch(r"-(\d{1,15})", text.strip()):
         return _Last(int(last[1]))
@@ -119,13 +119,13 @@ def _read(text: str, arguments: argparse.Namespace) -> Position | _Last:
 
 
 def _zone(arguments: argparse.Namespace) -> tzinfo | None:
-    from ..typed_time import zone_named
+    from ..values.typed_time import zone_named
 
     return None if arguments.zone is None else zone_named(arguments.zone)
 
 
 def _is_time(where: Position | _Last) -> bool:
-    from ..offsets import Ago, AtTimestamp
+    from ..values.offsets import Ago, AtTimestamp
 
     return isinstance(where, (AtTimestamp, Ago))
 
@@ -134,7 +134,7 @@ def _places(
     log: TopicLog, where: Position | _Last, held: dict[int, LogOffsets]
 ) -> dict[int, int | None]:
     """Where a position is in each partition; None where no record has it."""
-    from ..offsets import AtOffset
+    from ..values.offsets import AtOffset
 
     if isinstance(where, _Last):
         return {number: log.last(number, where.records) for number in held}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..jobs.run_record import RunRecord
     from ..jobs.status_rows import RunKey, RunOf
     from ..jobs.status_table import StatusTable
-    from ..spark.place import LogPlace
+    from ..place import LogPlace
 
 logger = logging.getLogger(__name__)
 
@@ -204,7 +204,7 @@ def _kept(argv: Sequence[str]) -> Iterator[str]:
 
 def _reference(text: str) -> str:
     """Where a key is, if that is what the text says."""
-    from ..secret_reference import is_secret_reference  # not for `lakelog --help`
+    from ..base.secret_reference import is_secret_reference  # not for `lakelog --help`
 
     return text if is_secret_reference(text.strip()) else "HIDDEN"
 
@@ -212,7 +212,7 @@ def _reference(text: str) -> str:
 def _table(place: LogPlace) -> StatusTable | None:
     """The table; None where only a Spark could write it, and there is none: none is started."""
     from ..jobs.open_status_table import open_status_table
-    from ..spark.session import session_there
+    from ..spark.open_session import session_there
 
     assert place.cold is not None  # see `begin`
     if place.cold.schema is not None and session_there() is None:

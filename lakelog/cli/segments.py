@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ..text_table import counted
+from ..base.text_table import counted
 from .connect import open_archived
 from .engines import engines_table, say_engines
 from .findings import findings_shown, wrapped
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..operate.finding import Finding
     from ..operate.segments import EntryRow, SegmentRow
     from ..read.topic_log import TopicLog
-    from ..record import Record
+    from ..values.record import Record
 
 _LIST_EPILOG = """\
 state   open: the newest; closed; of a compacted topic also dirty (not cleaned yet) and cleaned;
@@ -200,8 +200,8 @@ def _segment(row: SegmentRow, entries: dict[tuple[int, int], int], as_json: bool
 
 def _dump(arguments: argparse.Namespace) -> Iterator[Any]:
     from ..errors import InvalidArgumentError, LakelogError
-    from ..offsets import check_offset
     from ..operate.segments import segment_range
+    from ..values.offsets import check_offset
 
     if arguments.limit is not None and arguments.limit < 0:
         raise InvalidArgumentError(f"--limit {arguments.limit} is negative")
@@ -242,7 +242,7 @@ def _dump_hot(
     unified: TopicLog, arguments: argparse.Namespace, start: int, end: int | None, as_json: bool
 ) -> Iterator[Any]:
     from ..operate.segments import dump_hot
-    from ..record import to_records
+    from ..values.record import to_records
 
     topic_partition = unified.topic.partition(arguments.partition)
     left = left_records = arguments.limit
@@ -428,7 +428,7 @@ def _row_group(scan: FileScan, group: Any, as_json: bool) -> dict[str, Any]:
 
 
 def _records(records: Iterator[Record], tier: str, as_json: bool) -> Iterator[Any]:
-    from ..record_lines import as_object
+    from ..values.record_lines import as_object
 
     if as_json:
         yield from ({"kind": "record", "tier": tier, **as_object(r)} for r in records)

@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
-from ..json_text import readable_json
+from ..base.json_text import readable_json
 from .connect import open_to_read
 from .output import FILE_FORMS, Table
 from .record_output import check_columns_output, columns_written, lines_written
@@ -64,7 +64,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> Iterator[Any]:
-    from ..typed_time import zone_named
+    from ..values.typed_time import zone_named
 
     check_columns_output(arguments)
     zone_named(arguments.zone)
@@ -95,7 +95,7 @@ def _text(found: pa.RecordBatchReader, arguments: argparse.Namespace) -> Iterato
     if arguments.output_file is None:
         yield Table(shown, names, empty="no rows", spaced=False)
     else:
-        from ..text_table import text_table
+        from ..base.text_table import text_table
 
         lines = [(f"{text_table(shown, names, spaced=False)}\n", len(shown))]
         yield from lines_written(lines, arguments, "row")
@@ -204,6 +204,6 @@ def _csv_lines(batch: pa.RecordBatch) -> str:
 
 
 def _csv_row(values: Iterable[Any]) -> str:
-    from ..record_lines import csv_field
+    from ..values.record_lines import csv_field
 
     return ",".join(csv_field(None if value is None else str(value)) for value in values) + "\n"

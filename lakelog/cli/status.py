@@ -13,7 +13,7 @@ from .output import Failed, Message, Page, Table, describe
 if TYPE_CHECKING:
     from ..cold_log import ColdLog
     from ..operate.skipped import Skipped
-    from ..record import TopicPartition
+    from ..values.topic_partition import TopicPartition
 
 _SENTENCES = 3  # about what was skipped
 
@@ -153,8 +153,8 @@ def _rounded(hours: float | None) -> float | None:
 
 def _disks(log: ColdLog, directory: str | None) -> Iterator[dict[str, Any]]:
     """How much room this machine's disk has, where the log is on one."""
-    from ..embedded.disk import DiskSpace
-    from ..local_path import local_path
+    from ..base.local_path import local_path
+    from ..hot.embedded.disk import DiskSpace
 
     folder = local_path(directory, "log's directory") if directory else Path(str(log.place.cold))
     if directory or folder.is_absolute():  # neither a URL nor a name

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from ..text_table import counted
+from ..base.text_table import counted
 from .connect import open_log
 from .output import Message, Page, Table, utc_text
 from .settings import add_config_option, parse_changes, parse_settings
 from .verbs import verbs_of
 
 if TYPE_CHECKING:
-    from ..tenants.tenant import Tenant, TenantUsage
+    from ..place.tenants.tenant import Tenant, TenantUsage
 
 _CREATE = """\
 A tenant is a keyspace of its own, whose topics have their tables in a folder below the cold root

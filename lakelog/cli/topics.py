@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from ..text_table import counted
+from ..base.text_table import counted
 from .connect import no_topics, open_archived, open_log
 from .output import Failed, Message, Page, Table, describe, utc_text
 from .settings import add_config_option, parse_changes, parse_settings
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..hot.declared_topics import DeclaredTopic, TopicChange
-    from ..topic import Topic
+    from ..values.topic import Topic
 
 _CREATE = """\
 examples:
@@ -201,7 +201,7 @@ def _list(arguments: argparse.Namespace) -> Table:
 
 
 def _describe(arguments: argparse.Namespace) -> Page:
-    from ..config import DATA_KEYS, KEYSPACE_SETTINGS, SETTINGS, Setting
+    from ..values.config import DATA_KEYS, KEYSPACE_SETTINGS, SETTINGS, Setting
 
     with open_log(arguments) as log:
         topic = log.topics.get(arguments.topic)
@@ -273,7 +273,7 @@ def _alter(arguments: argparse.Namespace) -> Message:
 
 
 def _rotate_key(arguments: argparse.Namespace) -> Message:
-    from ..config import DATA_KEYS
+    from ..values.config import DATA_KEYS
 
     with open_log(arguments) as log:
         topic = log.topics.rotate_key(arguments.topic, wrap_with=arguments.wrap_with)
@@ -431,7 +431,7 @@ def _apply(arguments: argparse.Namespace) -> Table:
 
 
 def _defaults(arguments: argparse.Namespace) -> Table:
-    from ..keyspace_defaults import BROKER_SETTINGS, KeyspaceDefaults
+    from ..values.keyspace_defaults import BROKER_SETTINGS, KeyspaceDefaults
 
     changes = parse_changes(arguments.config, arguments.unset)
     with open_log(arguments) as log:

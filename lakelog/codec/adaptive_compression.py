@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..config import KIB, Compression
+from ..values.config import KIB, Compression
 from .entry import Entry
 
 #: Compression pays from this share saved; below, a reader's work outweighs the bytes.

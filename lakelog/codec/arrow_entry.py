@@ -19,10 +19,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from .. import compute as pc
-from ..config import INT32_MAX, KIB, MIB, Compression
+from ..base import compute as pc
 from ..errors import ForeignEntryError, RecordTooLargeError
-from ..record import NO_TIMESTAMP_MS, PRODUCED
+from ..values.config import INT32_MAX, KIB, MIB, Compression
+from ..values.record import NO_TIMESTAMP_MS, PRODUCED
 from .crc import crc32c
 from .decoded_size import MESSAGE_FIELD, buffer_lengths, decoded_bytes
 from .entry import Entry, EntryId, append_time_ms, corrupt

@@ -8,15 +8,15 @@ from itertools import accumulate
 import numpy as np
 import pyarrow as pa
 
-from .. import compute as pc
-from ..config import INT32_MAX, MIB, Compression, EntryFormat
+from ..base import compute as pc
 from ..errors import (
     ForeignEntryError,
     InvalidArgumentError,
     InvalidRecordError,
     InvalidTimestampError,
 )
-from ..record import (
+from ..values.config import INT32_MAX, MIB, Compression, EntryFormat
+from ..values.record import (
     NO_TIMESTAMP_MS,
     PRODUCED,
     RECORDS,

@@ -12,7 +12,7 @@ from itertools import accumulate
 import numpy as np
 import pyarrow as pa
 
-from ..record import HEADERS_TYPE
+from ..values.record import HEADERS_TYPE
 
 _NO_HEADER = pa.nulls(0, HEADERS_TYPE.value_type)
 

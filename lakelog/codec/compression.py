@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import warnings
 
-from ..config import COMPRESSION_STAND_INS, Compression
 from ..errors import InvalidConfigError
+from ..values.config import COMPRESSION_STAND_INS, Compression
 
 _log = logging.getLogger(__name__)
 _NAMES = {"none": Compression.NONE, **{kind.value: kind for kind in Compression}}

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from ..lots import lots
+from ..base.lots import lots
 from .entry import EntryId
 
 MESSAGE_FIELD = b"a"

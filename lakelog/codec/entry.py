@@ -27,9 +27,10 @@ from ..errors import (
     InvalidArgumentError,
     NewerVersionError,
 )
-from ..format_version import newer
-from ..producer_calls import MAX_SEQUENCES
-from ..record import MAX_OFFSET, OffsetRange
+from ..values.format_version import newer
+from ..values.producer_calls import MAX_SEQUENCES
+from ..values.record import MAX_OFFSET
+from ..values.topic_partition import OffsetRange
 
 #: The largest timestamp a record can have: readers count microseconds in 64 bits.
 MAX_TIMESTAMP_MS = (2**63 - 1) // 1000

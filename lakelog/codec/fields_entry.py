@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..record import NO_TIMESTAMP_MS
+from ..values.record import NO_TIMESTAMP_MS
 from .crc import crc32c_of_parts
 from .entry import MAX_TIMESTAMP_MS, Entry, EntryId, append_time_ms, corrupt, newer_entry
 from .json_members import COMPACT, SPACED, Members, join_object, split_object

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from ..value_ddl import (
+from ..values.value_ddl import (
     MAX_DEPTH,
     RESERVED,
     Array,

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import LakelogError
-from ..record import (
+from ..values.record import (
     NO_TIMESTAMP_MS,
     PRODUCED,
     RECORDS,

@@ -13,8 +13,8 @@ from functools import cache
 
 import pyarrow as pa
 
-from ..config import KIB
-from ..record import PRODUCED
+from ..values.config import KIB
+from ..values.record import PRODUCED
 
 _BY_THIS_THREAD = pa.ipc.IpcReadOptions(use_threads=False)
 #: Messages that hold so little are copied, to be read as one: each by itself takes a call more.

@@ -33,9 +33,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json as pj
 
-from .. import compute as pc
-from ..config import MIB
-from ..value_ddl import VALUE_ERROR, Array, Column, Decimal, Map, Struct, Type, parse_columns
+from ..base import compute as pc
+from ..values.config import MIB
+from ..values.value_ddl import VALUE_ERROR, Array, Column, Decimal, Map, Struct, Type, parse_columns
 from .json_object import (
     MAX_DATE,
     MAX_TIMESTAMP_US,

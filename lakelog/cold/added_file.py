@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from .. import compute as pc
-from ..arrow_columns import bits, numbers, texts
+from ..base import compute as pc
+from ..base.arrow_columns import bits, numbers, texts
 from ..errors import ContradictionError
 from .segment import COLUMNS, OURS, UNKNOWN_TIMESTAMP_MS, OwnFiles, SegmentIndex, no_files
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from ..errors import MissingFileError, OffsetOutOfRangeError
-from ..record import OffsetRange, TopicPartition
+from ..values.topic_partition import OffsetRange, TopicPartition
 from .segment import SegmentFile, archived_start
 from .table import ColdRows, ColdSnapshot, RowGroupTimes
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..config import INT64_MAX
-from ..producer_calls import ProducerCall
+from ..values.config import INT64_MAX
+from ..values.producer_calls import ProducerCall
 
 _NAMES = ProducerCall.__struct_fields__
 

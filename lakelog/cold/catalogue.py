@@ -15,7 +15,7 @@ from ..errors import (
     NewerVersionError,
     UnknownTopicOrPartitionError,
 )
-from ..topic import Topic
+from ..values.topic import Topic
 from .schema import mirrored_topic
 
 #: What makes a table or a name useless to those who read tables alone; fields: path, topic.

@@ -18,8 +18,8 @@ from msgspec.structs import force_setattr
 
 from ..engines.choice import NOTHING, Work
 from ..errors import InvalidArgumentError
-from ..producer_calls import ProducerCall
-from ..record import TopicPartition
+from ..values.producer_calls import ProducerCall
+from ..values.topic_partition import TopicPartition
 from .offset_set import OffsetSet
 from .registers import ArchivedEnd, LogStart, Register
 from .segment import SegmentFile

@@ -15,7 +15,8 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..back_off import BackOff, Tries
+from ..base.back_off import BackOff, Tries
+from ..base.failpoints import failpoint
 from ..errors import (
     ColdTierError,
     CommitConflictError,
@@ -24,8 +25,7 @@ from ..errors import (
     PolicyViolationError,
     UnknownTopicIdError,
 )
-from ..failpoints import failpoint
-from ..topic import Topic
+from ..values.topic import Topic
 from .change import Change
 from .planned import standing_partitions
 from .segment import SegmentFile

@@ -12,9 +12,9 @@ from typing import NoReturn
 import numpy as np
 import pyarrow as pa
 
-from .. import compute as pc
+from ..base import compute as pc
 from ..errors import ContradictionError
-from ..record import TopicPartition
+from ..values.topic_partition import TopicPartition
 from .registers import ArchivedEnd, CleanedEnd, ErasedEnd, LogStart, Register
 from .segment import MADE, SegmentIndex
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..base.failpoints import failpoint
 from ..errors import CommitConflictError
-from ..failpoints import failpoint
-from ..topic import Topic
+from ..values.topic import Topic
 from .change import Change
 from .registers import ArchivedEnd, LogStart, Register, ReservedEnd
 from .table import NO_TABLE, ColdSnapshot, ColdTable

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..config import MINUTE_MS
 from ..errors import ColdTierRefusedError
+from ..values.config import MINUTE_MS
 from .schema import FILE_RETENTION_PROPERTY, STATISTICS_PROPERTY, file_retention_ms
 
 #: Spark's checkpoints drop txn actions that are older, and all that do not say how old they are.

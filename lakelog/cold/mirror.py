@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 from msgspec import Struct
 
-from ..config import DATA_KEYS
 from ..errors import ContradictionError, TopicPurgedError
-from ..topic import Topic
+from ..values.config import DATA_KEYS
+from ..values.topic import Topic
 from .schema import (
     FEED_PROPERTY,
     FORMAT_PROPERTY,

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from ..engines.at_once import each_at_once
 from ..errors import LakelogError
-from ..topic import Topic
+from ..values.topic import Topic
 from .table import ColdSnapshot, ColdTable
 
 #: Tables looked at at a time: what an object store answers is waited for.

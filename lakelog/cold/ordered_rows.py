@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct, field
 
-from ..offset_ranges import Ranges, doubled_in, holes_in
-from ..record import OffsetRange
+from ..values.offset_ranges import Ranges, doubled_in, holes_in
+from ..values.topic_partition import OffsetRange
 from .extent import Extent
 
 

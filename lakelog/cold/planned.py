@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import InvalidArgumentError, UnknownTopicIdError
-from ..topic import Topic
+from ..values.topic import Topic
 from .change import Change, HotRange, Rewrite
 from .registers import ArchivedEnd, CleanedEnd, LogStart, ReservedEnd
 from .table import ColdSnapshot

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from ..errors import InvalidArgumentError
-from ..record import HEADERS_TYPE, RECORDS
+from ..values.record import HEADERS_TYPE, RECORDS
 from .row_sizes import items_of
 from .schema import FILE_SCHEMA
 

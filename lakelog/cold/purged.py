@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ..topic import Topic
+from ..values.topic import Topic
 
 
 class Purged(Struct, frozen=True):

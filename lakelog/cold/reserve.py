@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from .. import compute as pc
-from .. import reservation
+from ..base import compute as pc
 from ..errors import CommitConflictError
-from ..record import MAX_OFFSET, OffsetRange, TopicPartition
-from ..reservation import Reserved, Wanted
-from ..topic import Topic
+from ..values import reservation
+from ..values.record import MAX_OFFSET
+from ..values.reservation import Reserved, Wanted
+from ..values.topic import Topic
+from ..values.topic_partition import OffsetRange, TopicPartition
 from .change import Change
 from .registers import Register, ReservedEnd
 from .table import ColdSnapshot, ColdTable

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from .. import compute as pc
+from ..base import compute as pc
 
 _FIXED_BYTES = 24  # offset, timestamp, type, and where the others begin
 

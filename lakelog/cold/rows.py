@@ -10,10 +10,10 @@ from typing import NoReturn
 
 import pyarrow as pa
 
-from .. import compute as pc
+from ..base import compute as pc
 from ..codec.value_columns import columns_of
 from ..errors import ContradictionError
-from ..record import RECORDS
+from ..values.record import RECORDS
 from .change import HotRange, Rewrite, RowsOf
 from .offset_set import OffsetSet
 from .schema import FILE_SCHEMA

@@ -6,7 +6,7 @@ from msgspec import Struct, field
 
 from ..engines.choice import Work
 from ..errors import LakelogError
-from ..record import OffsetRange
+from ..values.topic_partition import OffsetRange
 from .extent import Extent
 from .ordered_rows import Spacing
 from .segment import SegmentFile

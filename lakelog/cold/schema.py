@@ -29,8 +29,10 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from ..base.json_text import parse_json
 from ..codec.value_columns import value_schema
-from ..config import (
+from ..errors import ColdTierRefusedError, ContradictionError
+from ..values.config import (
     DATA_KEYS,
     DAY_MS,
     HOUR_MS,
@@ -40,13 +42,11 @@ from ..config import (
     SECOND_MS,
     TopicConfig,
 )
-from ..data_keys import DataKeys
-from ..errors import ColdTierRefusedError, ContradictionError
-from ..format_version import USUAL_FORMAT, check_format
-from ..json_text import parse_json
-from ..record import RECORDS
-from ..topic import Topic, check_topic_name
-from ..value_ddl import VALUE_ERROR
+from ..values.data_keys import DataKeys
+from ..values.format_version import USUAL_FORMAT, check_format
+from ..values.record import RECORDS
+from ..values.topic import Topic, check_topic_name
+from ..values.value_ddl import VALUE_ERROR
 
 PARTITION_COLUMNS = ["partition", "segment"]
 

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from .. import compute as pc
-from ..arrow_columns import no_rows, texts
+from ..base import compute as pc
+from ..base.arrow_columns import no_rows, texts
 from ..engines.choice import Work
-from ..record import OffsetRange
+from ..values.topic_partition import OffsetRange
 
 UNKNOWN_TIMESTAMP_MS = 2**63 - 1  # a file without usable statistics may hold any
 

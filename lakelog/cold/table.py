@@ -9,10 +9,11 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 from msgspec import Struct, field
 
-from .. import reservation
-from ..producer_calls import ProducerCall
-from ..record import OffsetAndTimestamp, OffsetRange
-from ..topic import Topic
+from ..values import reservation
+from ..values.producer_calls import ProducerCall
+from ..values.record import OffsetAndTimestamp
+from ..values.topic import Topic
+from ..values.topic_partition import OffsetRange
 from .change import Change
 from .leftovers import Discarded, Leftovers
 from .ordered_rows import Spacing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Generic, Protocol, TypeVar
 
-from ..record import OffsetAndTimestamp
+from ..values.record import OffsetAndTimestamp
 from .segment import SegmentFile
 from .table import ColdSnapshot
 

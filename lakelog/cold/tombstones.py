@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 from msgspec import Struct
 
-from .. import compute as pc
+from ..base import compute as pc
 
 TOMBSTONE_COLUMNS = ["value", "delete_horizon"]
 

@@ -18,8 +18,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from .. import compute as pc
-from ..value_ddl import VALUE_ERROR
+from ..base import compute as pc
+from ..values.value_ddl import VALUE_ERROR
 from .rows import RowTally, with_value_columns
 from .schema import with_statistics
 

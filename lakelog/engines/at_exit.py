@@ -13,7 +13,7 @@ import sys
 import weakref
 from typing import Protocol
 
-from ..back_off import POLL, wait_until
+from ..base.back_off import POLL, wait_until
 
 #: How long the end of a process waits for calls to return.
 EXIT_TIMEOUT_S = 3.0

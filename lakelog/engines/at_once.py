@@ -8,7 +8,7 @@ from contextvars import copy_context
 from functools import partial
 from typing import Generic, TypeVar
 
-from ..back_off import POLL, wait_until
+from ..base.back_off import POLL, wait_until
 from .at_exit import watch
 from .workers import Workers
 

@@ -12,7 +12,7 @@ from operator import add
 
 from msgspec import Struct
 
-from ..text_table import counted
+from ..base.text_table import counted
 
 #: Copying a record from Redis, or from Parquet files, into a Parquet file takes this process so
 #: long, and each of its stored bytes so much more: 1.4 s for a million records of 100 bytes, 5 s

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ..arguments import Partitions, checked_partitions
-from ..clock import Clock
+from ..base.clock import Clock
 from ..errors import (
     ConcurrentChangeError,
     GroupIdNotFoundError,
@@ -19,7 +18,8 @@ from ..hot.connection import Servers
 from ..hot.foreign import foreign_if_illegible
 from ..hot.keys import DEFAULT_KEYSPACE, Keys
 from ..hot.registry import TopicRegistry
-from ..record import TopicPartition
+from ..values.arguments import Partitions, checked_partitions
+from ..values.topic_partition import TopicPartition
 from .description import GroupDescription, GroupListing, GroupState, parse_members
 from .group_ids import check_group_id
 from .group_records import GroupRecords

@@ -7,7 +7,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from ..errors import InvalidArgumentError
-from ..record import OffsetAndMetadata
+from ..values.record import OffsetAndMetadata
 from .protocol import PROTOCOL_TYPE
 
 #: A new member has no id yet.

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from ..clock import Clock
+from ..base.clock import Clock
 from ..errors import (
     GroupError,
     InvalidSessionTimeoutError,
@@ -28,8 +28,9 @@ from ..hot.connection import Servers
 from ..hot.foreign import foreign_if_illegible
 from ..hot.keys import DEFAULT_KEYSPACE, Keys
 from ..hot.registry import TopicRegistry
-from ..offsets import check_offset
-from ..record import OffsetAndMetadata, TopicPartition
+from ..values.offsets import check_offset
+from ..values.record import OffsetAndMetadata
+from ..values.topic_partition import TopicPartition
 from .admin import GroupAdmin
 from .answers import CommittedOffset, Joined, JoinRequest, Leaving, Member, Pending, Synced
 from .description import parse_members

@@ -6,12 +6,13 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ..clock import Clock
+from ..base.clock import Clock
 from ..errors import HotTierUnavailableError
 from ..hot.connection import Command, Servers, by_server, call_script
 from ..hot.foreign import foreign_if_illegible
 from ..hot.keys import DEFAULT_KEYSPACE, Keys
-from ..record import OffsetAndMetadata, TopicPartition
+from ..values.record import OffsetAndMetadata
+from ..values.topic_partition import TopicPartition
 from .description import GroupState
 from .offset_values import pack_offset, parse_field, unpack_offset
 from .recorded_offset import GroupType, RecordedOffset, RecordingMark, SeenGroup, SeenGroups

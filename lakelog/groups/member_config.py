@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from ..arguments import settle_numbers
-from ..config import INT32_MAX
 from ..errors import InvalidConfigError
+from ..values.arguments import settle_numbers
+from ..values.config import INT32_MAX
 from .assignors import ASSIGNORS, Assignor, RebalanceProtocol, assignor_named
 
 #: Kafka's rule for instance ids, which is that for the names of topics.

@@ -25,7 +25,8 @@ from ..errors import (
     RebalanceInProgressError,
     UnknownMemberIdError,
 )
-from ..record import OffsetAndMetadata, TopicPartition
+from ..values.record import OffsetAndMetadata
+from ..values.topic_partition import TopicPartition
 from .answers import NO_MEMBER_ID, Joined, JoinRequest, Leaving, Pending, Synced
 from .assignors import Assignor, RebalanceProtocol, Subscriber
 from .coordinator import GroupCoordinator

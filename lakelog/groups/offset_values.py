@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from ..record import OffsetAndMetadata, TopicPartition
+from ..values.record import OffsetAndMetadata
+from ..values.topic_partition import TopicPartition
 from .answers import CommittedOffset
 
 _NO_TOPIC_ID = "-"

@@ -21,7 +21,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ..errors import InvalidArgumentError
-from ..record import TopicPartition
+from ..values.topic_partition import TopicPartition
 from .wire import Reader, Writer
 
 PROTOCOL_TYPE = "consumer"

@@ -9,9 +9,10 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from ..config import DAY_MS
-from ..record import OffsetAndMetadata, TopicPartition
-from ..topic import Topic
+from ..values.config import DAY_MS
+from ..values.record import OffsetAndMetadata
+from ..values.topic import Topic
+from ..values.topic_partition import TopicPartition
 
 
 class GroupType(str, Enum):

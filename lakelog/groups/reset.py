@@ -24,15 +24,15 @@ from datetime import timedelta
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from ..arguments import checked_duration, checked_partition, whole
 from ..errors import (
     InvalidArgumentError,
     NonEmptyGroupError,
     NoOffsetForPartitionError,
     UnknownTopicOrPartitionError,
 )
-from ..offsets import AtTimestamp
-from ..record import TopicPartition
+from ..values.arguments import checked_duration, checked_partition, whole
+from ..values.offsets import AtTimestamp
+from ..values.topic_partition import TopicPartition
 from .description import GroupDescription, GroupState
 
 _MS = timedelta(milliseconds=1)

@@ -16,9 +16,9 @@ import io
 from collections.abc import Iterator, Mapping
 
 from ..errors import InvalidArgumentError, InvalidGroupIdError, InvalidTopicError
-from ..offsets import check_offset
-from ..record import TopicPartition
-from ..topic import check_topic_name
+from ..values.offsets import check_offset
+from ..values.topic import check_topic_name
+from ..values.topic_partition import TopicPartition
 from .group_ids import check_group_id
 
 Offsets = Mapping[TopicPartition, int]

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..clock import Clock
+from ..base.clock import Clock
 from ..errors import HotTierUnavailableError
 from ..hot.connection import Servers, call_script, was_closed
 from ..hot.keys import Keys

@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from ..arguments import settle_numbers
-from ..config import DAY_MS, INT32_MAX, MINUTE_MS
 from ..errors import InvalidConfigError
-from ..keyspace_defaults import KeyspaceDefaults
+from ..values.arguments import settle_numbers
+from ..values.config import DAY_MS, INT32_MAX, MINUTE_MS
+from ..values.keyspace_defaults import KeyspaceDefaults
 
 #: For so long, what the keyspace says is not asked for again.
 LASTING_S = 10.0

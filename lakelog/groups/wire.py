@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from ..errors import InvalidArgumentError, SchemaError
-from ..record import TopicPartition
+from ..values.topic_partition import TopicPartition
 
 Element = TypeVar("Element")
 

@@ -14,8 +14,7 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from ..clock import Clock
-from ..config import QUOTA_BYTE_RATE, QUOTA_HOT_BYTES
+from ..base.clock import Clock
 from ..errors import (
     HotTierAccessError,
     LakelogError,
@@ -24,8 +23,9 @@ from ..errors import (
     ThrottlingQuotaExceededError,
     UnknownProducerError,
 )
-from ..record import TopicPartition
-from ..topic import Topic
+from ..values.config import QUOTA_BYTE_RATE, QUOTA_HOT_BYTES
+from ..values.topic import Topic
+from ..values.topic_partition import TopicPartition
 from .append import AllowanceUsedUpError, AppendCall, AppendResult
 from .connection import Servers, by_server, call_script, translate
 from .keys import Keys

@@ -10,7 +10,6 @@ from uuid import UUID
 from msgspec import Struct
 
 from ..codec import EntryId, ProducedBatch, decode, in_steps
-from ..config import MIB
 from ..errors import (
     HotTierPausedError,
     HotTierUnavailableError,
@@ -28,7 +27,9 @@ from ..errors import (
     UnknownProducerError,
     UnknownTopicIdError,
 )
-from ..record import NO_TIMESTAMP_MS, TopicPartition
+from ..values.config import MIB
+from ..values.record import NO_TIMESTAMP_MS
+from ..values.topic_partition import TopicPartition
 from .fetch import unknown_partition
 from .memory_use import MemoryUse
 

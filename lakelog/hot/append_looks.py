@@ -10,8 +10,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from ..clock import SystemClock
-from ..config import MIB
+from ..base.clock import SystemClock
+from ..values.config import MIB
 from .clock_skew import SkewWarning, skew_ms, time_ms
 from .connection import Command, Server
 from .memory_use import COMMAND, MemoryUse

@@ -16,9 +16,9 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from ..base.json_text import parse_json
 from ..errors import ArchivedElsewhereError
-from ..json_text import parse_json
-from ..topic import Topic
+from ..values.topic import Topic
 from .connection import Servers, call_script
 from .fetch import check_topic_id
 from .foreign import foreign_if_illegible

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from ..errors import LakelogError
-from ..record import TopicPartition
+from ..values.topic_partition import TopicPartition
 from .connection import BlockedCommand, Command, Servers, moved, translate
 from .first_steps import FIRST_COUNT, STATE
 from .keys import Keys

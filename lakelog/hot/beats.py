@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from ..json_text import parse_json
+from ..base.json_text import parse_json
 from .connection import Servers
 from .foreign import ILLEGIBLE
 from .keys import Keys

@@ -11,9 +11,9 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from ..config import QUOTA_COLD_BYTES
 from ..errors import QuotaExceededError
-from ..topic import Topic
+from ..values.config import QUOTA_COLD_BYTES
+from ..values.topic import Topic
 from .connection import Servers, call_script
 from .keys import Keys
 

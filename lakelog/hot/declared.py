@@ -14,8 +14,9 @@ from msgspec import Struct
 from ..codec import EntryId
 from ..codec.entry import gap_of
 from ..errors import CorruptRecordError, ForeignEntryError
-from ..offsets import HotSegment
-from ..record import MAX_OFFSET, OffsetRange, TopicPartition
+from ..values.offsets import HotSegment
+from ..values.record import MAX_OFFSET
+from ..values.topic_partition import OffsetRange, TopicPartition
 
 RawEntry = tuple[EntryId, list[bytes]]
 

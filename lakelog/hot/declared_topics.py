@@ -26,10 +26,10 @@ import yaml
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..config import DATA_KEYS, TopicConfig, parse, setting, text_of
 from ..errors import ApplyFailedError, InvalidConfigError, InvalidTopicError, LakelogError, by_topic
-from ..keyspace_defaults import KeyspaceDefaults
-from ..topic import Topic, check_topic_name
+from ..values.config import DATA_KEYS, TopicConfig, parse, setting, text_of
+from ..values.keyspace_defaults import KeyspaceDefaults
+from ..values.topic import Topic, check_topic_name
 from .registry import TIERED, TopicRegistry, check_not_ours
 
 _FIELDS = {"name", "partitions", "config"}

@@ -24,7 +24,8 @@ from ..errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from ..record import Fetched, TopicPartition, empty_records
+from ..values.record import Fetched, empty_records
+from ..values.topic_partition import TopicPartition
 from .arrivals import Arrival
 from .connection import Command, Servers, by_server, moved, translate
 from .declared import Declared, RawEntry, cover, hole, move_aside, parse_gaps

@@ -17,9 +17,10 @@ import pyarrow as pa
 from msgspec import Struct
 
 from ..codec import EntryId, decode, decode_together, decoded_bytes
-from ..config import MIB
 from ..errors import LakelogError
-from ..record import FetchedTogether, TopicPartition, empty_records
+from ..values.config import MIB
+from ..values.record import FetchedTogether, empty_records
+from ..values.topic_partition import TopicPartition
 from .connection import Command, Servers, by_server
 from .declared import RawEntry
 from .foreign import ILLEGIBLE

@@ -11,9 +11,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..clock import Clock
+from ..base.clock import Clock
 from ..errors import ForeignEntryError
-from ..record import TopicPartition
+from ..values.topic_partition import TopicPartition
 from .clock_skew import time_ms
 from .connection import Server, Servers, moved, translate
 from .foreign import ILLEGIBLE

@@ -10,10 +10,11 @@ from uuid import UUID
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..clock import Clock
+from ..base.clock import Clock
+from ..base.once_a_process import OnceAProcess
+from ..base.secret_reference import resolve_secret
 from ..codec import EntryId, ProducedBatch
 from ..codec.entry import GAP_FIELD
-from ..config import KIB, MIB
 from ..errors import (
     HotTierAccessError,
     HotTierUnavailableError,
@@ -24,11 +25,11 @@ from ..errors import (
     RecoveryNeededError,
     TrimmedError,
 )
-from ..offsets import HotOffsets, HotSegments, check_offset
-from ..once_a_process import OnceAProcess
-from ..record import MAX_OFFSET, Fetched, FetchedTogether, OffsetAndTimestamp, TopicPartition
-from ..secret_reference import resolve_secret
-from ..topic import STATUS_TABLE, Topic
+from ..values.config import KIB, MIB
+from ..values.offsets import HotOffsets, HotSegments, check_offset
+from ..values.record import MAX_OFFSET, Fetched, FetchedTogether, OffsetAndTimestamp
+from ..values.topic import STATUS_TABLE, Topic
+from ..values.topic_partition import TopicPartition
 from . import time_index
 from .allowance import Allowances
 from .append import (

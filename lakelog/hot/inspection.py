@@ -18,11 +18,12 @@ from redis.exceptions import ResponseError
 
 from ..codec import EntryId, decode, in_steps
 from ..codec.description import describe
-from ..config import MIB
 from ..errors import CorruptRecordError, ForeignEntryError, LakelogError
-from ..offsets import HotSegment
-from ..producer_calls import CUT, ProducerCall
-from ..record import NO_TIMESTAMP_MS, RECORDS, OffsetRange, TopicPartition, empty_records
+from ..values.config import MIB
+from ..values.offsets import HotSegment
+from ..values.producer_calls import CUT, ProducerCall
+from ..values.record import NO_TIMESTAMP_MS, RECORDS, empty_records
+from ..values.topic_partition import OffsetRange, TopicPartition
 from .connection import Servers, moved, translate
 from .declared import RawEntry
 from .fetch import check_topic_id, unknown_partition

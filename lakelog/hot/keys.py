@@ -47,7 +47,7 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from ..errors import InvalidArgumentError
-from ..record import TopicPartition
+from ..values.topic_partition import TopicPartition
 
 DEFAULT_KEYSPACE = "lakelog"
 

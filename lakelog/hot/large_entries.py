@@ -17,7 +17,7 @@ import pyarrow as pa
 from redis import exceptions
 
 from ..codec.decoded_size import MESSAGE_FIELD
-from ..config import KIB
+from ..values.config import KIB
 
 #: A smaller message is read sooner by hiredis, as its fields take as many calls here.
 LARGE_BYTES = 16 * KIB

@@ -11,7 +11,7 @@ import uuid
 from datetime import datetime, timezone
 from typing import Any
 
-from ..back_off import BackOff, wait_until
+from ..base.back_off import BackOff, wait_until
 from ..errors import ConcurrentChangeError, LakelogError
 from .connection import Servers, call_script
 

@@ -9,8 +9,8 @@ from uuid import UUID
 from msgspec import Struct
 
 from ..errors import UnknownTopicIdError
-from ..offsets import HotSegment
-from ..record import TopicPartition
+from ..values.offsets import HotSegment
+from ..values.topic_partition import TopicPartition
 from .connection import Servers, call_script
 from .keys import Keys
 from .segment_text import segment_text

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ..back_off import POLL, wait_until
-from ..config import HOUR_MS
+from ..base.back_off import POLL, wait_until
 from ..errors import HotTierUnavailableError, LakelogError
+from ..values.config import HOUR_MS
 from .connection import Server
 from .info_reply import info_fields
 from .server_info import setting

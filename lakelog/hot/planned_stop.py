@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..errors import RecoveryNeededError, UnknownTopicOrPartitionError
-from ..record import TopicPartition
-from ..tenant_name import tenant_keyspace
+from ..values.tenant_name import tenant_keyspace
+from ..values.topic_partition import TopicPartition
 from .hot_log import HotLog
 from .keys import KeptKeys, Keys
 from .recovery import Recovery

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ..producer_calls import ProducerCall
+from ..values.producer_calls import ProducerCall
 
 _CALL = re.compile(rb"\|(\d+) (\d+) (\d+) (-?\d+)(?: (\w+))?")
 

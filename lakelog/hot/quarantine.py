@@ -17,6 +17,8 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..base.failpoints import failpoint
+from ..base.json_text import parse_json
 from ..codec import EntryId, decode
 from ..codec.description import describe
 from ..errors import (
@@ -26,10 +28,9 @@ from ..errors import (
     InvalidArgumentError,
     PolicyViolationError,
 )
-from ..failpoints import failpoint
-from ..json_text import parse_json
-from ..offsets import HotSegment, check_offset
-from ..record import NO_TIMESTAMP_MS, OffsetRange, TopicPartition
+from ..values.offsets import HotSegment, check_offset
+from ..values.record import NO_TIMESTAMP_MS
+from ..values.topic_partition import OffsetRange, TopicPartition
 from .connection import Servers, call_script
 from .declared import Declared, parse_gaps
 from .fetch import check_topic_id

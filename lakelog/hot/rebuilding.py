@@ -12,9 +12,9 @@ from ..errors import (
     CorruptRecordError,
     ForeignEntryError,
 )
-from ..offset_ranges import merged, unexplained
-from ..record import OffsetRange, TopicPartition
-from ..topic import Topic
+from ..values.offset_ranges import merged, unexplained
+from ..values.topic import Topic
+from ..values.topic_partition import OffsetRange, TopicPartition
 from .connection import Servers, call_script
 from .inspection import Inspection, StoredEntry
 from .keys import Keys

@@ -22,16 +22,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from .. import reservation
-from ..clock import Clock
+from ..base.clock import Clock
 from ..errors import (
     HotTierUnavailableError,
     LakelogError,
     RecoveryNeededError,
     UnknownTopicOrPartitionError,
 )
-from ..record import TopicPartition
-from ..reservation import Reserved, Wanted
+from ..values import reservation
+from ..values.reservation import Reserved, Wanted
+from ..values.topic_partition import TopicPartition
 from .append import recovery_needed
 from .connection import Server, Servers, by_server, call_script
 from .fetch import check_topic_id, unknown_partition

@@ -22,24 +22,11 @@ from typing import Any, Protocol
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from .. import reservation
-from ..arguments import whole
-from ..clock import Clock
-from ..config import (
-    DATA_KEYS,
-    DAY_MS,
-    ENCRYPTION_KEY,
-    QUOTA_BYTE_RATE,
-    QUOTA_HOT_BYTES,
-    QUOTA_TOPICS,
-    TopicConfig,
-    check_change,
-    check_keys_kept,
-    check_settings,
-)
-from ..data_keys import DataKeys
-from ..encryption.keyring import new_data_keys, with_new_key, wrapped_under
-from ..encryption.of_topic import key_encryption_key, keyring_of
+from ..base.clock import Clock
+from ..base.json_text import parse_json
+from ..base.secret_reference import check_secret_reference
+from ..codec.encryption.keyring import new_data_keys, with_new_key, wrapped_under
+from ..codec.encryption.of_topic import key_encryption_key, keyring_of
 from ..errors import (
     ApplyFailedError,
     ConcurrentConfigChangeError,
@@ -56,12 +43,26 @@ from ..errors import (
     UnknownTopicOrPartitionError,
     by_topic,
 )
-from ..format_version import FORMAT_VERSION, USUAL_FORMAT, check_format, newer
-from ..json_text import parse_json
-from ..keyspace_defaults import BROKER_SETTINGS, KeyspaceDefaults
-from ..record import OffsetRange, TimestampType, TopicPartition
-from ..secret_reference import check_secret_reference
-from ..topic import Topic, catalog_name, check_new_topic_name, check_topic_name
+from ..values import reservation
+from ..values.arguments import whole
+from ..values.config import (
+    DATA_KEYS,
+    DAY_MS,
+    ENCRYPTION_KEY,
+    QUOTA_BYTE_RATE,
+    QUOTA_HOT_BYTES,
+    QUOTA_TOPICS,
+    TopicConfig,
+    check_change,
+    check_keys_kept,
+    check_settings,
+)
+from ..values.data_keys import DataKeys
+from ..values.format_version import FORMAT_VERSION, USUAL_FORMAT, check_format, newer
+from ..values.keyspace_defaults import BROKER_SETTINGS, KeyspaceDefaults
+from ..values.record import TimestampType
+from ..values.topic import Topic, catalog_name, check_new_topic_name, check_topic_name
+from ..values.topic_partition import OffsetRange, TopicPartition
 from .allowance import Allowances
 from .archived_into import ArchivedInto, ArchivedIntoRegister
 from .connection import Servers, call_script

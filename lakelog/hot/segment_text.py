@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..offsets import HotSegment
+from ..values.offsets import HotSegment
 
 
 def segment_text(segment: HotSegment) -> str:

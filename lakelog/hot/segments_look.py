@@ -17,11 +17,11 @@ from uuid import UUID
 
 from msgspec import Struct, field
 
-from ..clock import Clock
+from ..base.clock import Clock
 from ..errors import ForeignEntryError
-from ..offsets import NO_OFFSETS, HotOffsets, HotSegment, HotSegments
-from ..producer_calls import ProducerCall
-from ..record import OffsetRange, TopicPartition
+from ..values.offsets import NO_OFFSETS, HotOffsets, HotSegment, HotSegments
+from ..values.producer_calls import ProducerCall
+from ..values.topic_partition import OffsetRange, TopicPartition
 from .connection import Servers, by_server, moved, translate
 from .declared import Declared, parse_gaps
 from .fetch import check_topic_id, unknown_partition

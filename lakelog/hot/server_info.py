@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ..clock import SystemClock
+from ..base.clock import SystemClock
 from ..errors import LakelogError
 from .clock_skew import skew_ms, time_ms
 from .connection import Server

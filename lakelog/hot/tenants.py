@@ -6,9 +6,9 @@ import json
 
 from msgspec import Struct
 
+from ..base.json_text import parse_json
 from ..errors import TopicExistsError
-from ..format_version import USUAL_FORMAT, check_format
-from ..json_text import parse_json
+from ..values.format_version import USUAL_FORMAT, check_format
 from .connection import Servers, call_script
 from .foreign import foreign_if_illegible
 from .keys import TENANT_FIELD, TENANT_FIELDS, Keys

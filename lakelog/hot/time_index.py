@@ -9,8 +9,9 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from .. import compute as pc
-from ..record import Fetched, FetchedTogether, OffsetAndTimestamp, TopicPartition
+from ..base import compute as pc
+from ..values.record import Fetched, FetchedTogether, OffsetAndTimestamp
+from ..values.topic_partition import TopicPartition
 
 ReadFrom = Callable[[int], Iterator[Fetched]]
 

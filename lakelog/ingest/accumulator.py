@@ -16,16 +16,16 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from ..base.text_table import counted
 from ..codec import Entry
-from ..encryption.sealed_values import SealedValues
+from ..codec.encryption.sealed_values import SealedValues
 from ..errors import (
     BufferExhaustedError,
     DeliveryError,
     LakelogError,
     ProducerClosedError,
 )
-from ..text_table import counted
-from ..topic import Topic
+from ..values.topic import Topic
 from .delivery import Delivery
 from .partition_queue import Call, InFlight, PartitionQueue
 from .partitioner import StickyPartition

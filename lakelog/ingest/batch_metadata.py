@@ -8,8 +8,8 @@ from typing import overload
 import numpy as np
 import pyarrow as pa
 
-from ..record import RecordMetadata
-from ..text_table import counted
+from ..base.text_table import counted
+from ..values.record import RecordMetadata
 
 
 class BatchMetadata(Sequence[RecordMetadata]):

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from ..codec import Entry
-from ..config import MIB
 from ..errors import (
     DeliveryError,
     InvalidRecordError,
@@ -18,7 +17,8 @@ from ..errors import (
     RecordTooLargeError,
 )
 from ..hot import TopicRegistry
-from ..record import NO_TIMESTAMP_MS
+from ..values.config import MIB
+from ..values.record import NO_TIMESTAMP_MS
 from .accumulator import Accumulator, TopicState
 from .batch_metadata import BatchMetadata
 from .batch_outcome import BatchOutcome

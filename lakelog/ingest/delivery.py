@@ -10,9 +10,10 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from ..arguments import optional_seconds
 from ..errors import DeliveryPendingError, ProducerClosedError
-from ..record import RecordMetadata, TopicPartition
+from ..values.arguments import optional_seconds
+from ..values.record import RecordMetadata
+from ..values.topic_partition import TopicPartition
 
 _log = logging.getLogger(__name__)
 

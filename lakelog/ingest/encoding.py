@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from ..codec import AUTO_ARROW_RECORDS, Entry, Row, encode
-from ..config import Compression
-from ..encryption.of_topic import sealing
+from ..codec.encryption.of_topic import sealing
 from ..errors import LakelogError, RecordTooLargeError
 from ..hot import TopicRegistry
-from ..record import HEADERS_TYPE, PRODUCED
+from ..values.config import Compression
+from ..values.record import HEADERS_TYPE, PRODUCED
 from .accumulator import Accumulator
 from .given_records import no_headers
 from .partition_queue import Call, PartitionQueue

@@ -12,9 +12,9 @@ from datetime import datetime, timezone
 from uuid import UUID
 
 from ..codec import Entry
-from ..config import TopicConfig
-from ..record import NO_TIMESTAMP_MS, TimestampType
-from ..topic import Topic
+from ..values.config import TopicConfig
+from ..values.record import NO_TIMESTAMP_MS, TimestampType
+from ..values.topic import Topic
 
 logger = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from typing import Any, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from .. import compute as pc
+from ..base import compute as pc
 from ..errors import InvalidArgumentError
-from ..record import HEADERS_TYPE, NO_TIMESTAMP_MS, PRODUCED, Record
+from ..values.record import HEADERS_TYPE, NO_TIMESTAMP_MS, PRODUCED, Record
 from .given_tables import as_table
 from .given_values import (
     HeadersLike,

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import InvalidArgumentError
-from ..record import HEADERS_TYPE
+from ..values.record import HEADERS_TYPE
 from .given_values import as_headers
 
 

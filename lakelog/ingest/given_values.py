@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NoReturn
 
-from ..arguments import moment_us, whole
 from ..codec.entry import MAX_TIMESTAMP_MS
 from ..errors import InvalidArgumentError
-from ..record import NO_TIMESTAMP_MS
+from ..values.arguments import moment_us, whole
+from ..values.record import NO_TIMESTAMP_MS
 
 #: Bytes, or text that is stored as UTF-8; None: no key, or a tombstone.
 BytesLike = bytes | bytearray | memoryview | str | None

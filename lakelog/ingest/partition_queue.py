@@ -22,11 +22,12 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from ..codec import AdaptiveCompression, Entry, ProducedBatch, resolve_compression
-from ..config import Compression, EntryFormat
-from ..encryption.sealed_values import SealedValues
-from ..producer_calls import MAX_SEQUENCES
-from ..record import TimestampType, TopicPartition
-from ..topic import Topic
+from ..codec.encryption.sealed_values import SealedValues
+from ..values.config import Compression, EntryFormat
+from ..values.producer_calls import MAX_SEQUENCES
+from ..values.record import TimestampType
+from ..values.topic import Topic
+from ..values.topic_partition import TopicPartition
 from .delivery import Delivery
 from .expiry import age_limit_ms
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ..arguments import check_timeout
-from ..back_off import Tries
-from ..clock import Clock, SystemClock
-from ..encryption.of_topic import sealing
+from ..base.back_off import Tries
+from ..base.clock import Clock, SystemClock
+from ..base.text_table import counted
+from ..codec.encryption.of_topic import sealing
 from ..errors import DeliveryPendingError, LakelogError, UnknownTopicOrPartitionError
 from ..hot import HotLog, TopicRegistry
-from ..text_table import counted
-from ..topic import topic_name
+from ..values.arguments import check_timeout
+from ..values.topic import topic_name
 from .accumulator import (
     HEADER_OVERHEAD_BYTES,
     RECORD_OVERHEAD_BYTES,

@@ -7,12 +7,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..arguments import settle_numbers
-from ..back_off import BackOff
+from ..base.back_off import BackOff
 from ..codec import resolve_compression
-from ..config import KIB, MIB, MINUTE_MS, check_names
 from ..errors import InvalidArgumentError, InvalidConfigError
 from ..hot import Acks
+from ..values.arguments import settle_numbers
+from ..values.config import KIB, MIB, MINUTE_MS, check_names
 
 
 class ProducerConfig(Struct, frozen=True):

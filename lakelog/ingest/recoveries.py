@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from functools import partial
 
 from ..engines.workers import Workers, settle
-from ..record import TopicPartition
+from ..values.topic_partition import TopicPartition
 
 #: Topics that are at it at a time; others wait, as they may when as many stores do not answer.
 TOPICS_AT_ONCE = 8

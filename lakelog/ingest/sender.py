@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..back_off import Telling
+from ..base.back_off import Telling
+from ..base.metrics import of_process as m
+from ..base.metrics.counts import COUNTS
 from ..codec import Entry
-from ..config import KIB
 from ..errors import (
     DeliveryError,
     HotTierFullError,
@@ -26,9 +27,8 @@ from ..errors import (
 from ..hot import Acks, AppendCall, AppendResult, HotLog, TopicRegistry
 from ..hot.memory_use import MemoryUse
 from ..hot.throttle import throttle_time_ms
-from ..metrics import of_process as m
-from ..metrics.counts import COUNTS
-from ..record import TopicPartition
+from ..values.config import KIB
+from ..values.topic_partition import TopicPartition
 from .accumulator import Accumulator, delivery_error
 from .delivery import Delivery
 from .encoding import allows_more, encode_for, records_of, without

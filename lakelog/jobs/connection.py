@@ -11,17 +11,18 @@ from datetime import timedelta
 from functools import partial
 
 from ..archive.first_answer import first_answer
-from ..arguments import checked_duration
+from ..base.local_path import OBJECT_STORES, local_path
 from ..cold.store.store_options import CREDENTIALS, IDENTITY, NAMES, UNITY_CATALOG
 from ..cold_log import ColdLog
 from ..engines.choice import SPARK
 from ..errors import InvalidArgumentError
 from ..hot.keys import DEFAULT_KEYSPACE
 from ..lakelog import Lakelog
-from ..local_path import OBJECT_STORES, local_path
+from ..place import LogPlace, PathRoot, cold_root
 from ..spark.engine_by_name import choose_engine
-from ..spark.place import LogPlace, PathRoot, cold_root
-from ..spark.session import session, session_there
+from ..spark.open_session import session_there
+from ..spark.session import session
+from ..values.arguments import checked_duration
 from .parameters import Parameters, topic_names
 from .readings import READINGS, SAMPLE_READINGS, add_readings
 from .trouble_rows import TroubleRows

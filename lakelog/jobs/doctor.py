@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 
+from ..base.text_table import text_table
 from ..cold.by_name.names import SCHEMA
 from ..hot.keys import DEFAULT_KEYSPACE
 from ..operate.diagnosis import Finding, diagnose
 from ..operate.workspace import Deployment, diagnose_workspace, log_in
-from ..text_table import text_table
 from .connection import storage_options
 from .parameters import Parameters
 from .told import table_html

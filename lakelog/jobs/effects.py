@@ -9,7 +9,7 @@ from msgspec import Struct
 from ..archive.report import ArchiveReport
 from ..archive.trouble import Trouble
 from ..cleanup.report import CleanupReport
-from ..record import TopicPartition
+from ..values.topic_partition import TopicPartition
 
 
 class Appended(Struct, frozen=True):

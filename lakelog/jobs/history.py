@@ -7,10 +7,10 @@ from datetime import datetime, timedelta, timezone
 
 import pyarrow as pa
 
-from .. import compute as pc
-from ..arguments import checked_duration
+from ..base import compute as pc
 from ..cold_log import ColdLog
-from ..topic import topic_names
+from ..values.arguments import checked_duration
+from ..values.topic import topic_names
 from .open_status_table import open_status_table
 from .runs import Run, runs_of
 from .status_rows import of_groups, of_partitions

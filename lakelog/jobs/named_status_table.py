@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ..back_off import Tries
+from ..base.back_off import Tries
+from ..base.failpoints import failpoint
 from ..cold.by_name.entry import look_up, run, same_place, table_of
 from ..cold.by_name.names import TableName, parse_schema, quoted_text
 from ..cold.by_name.query_errors import is_left_to_catalog, naming
 from ..cold.by_name.root_table import create_root_table, sql_columns
 from ..cold.store_errors import error_class, first_sentence
 from ..errors import ColdTierError, ColdTierRefusedError, ForeignTableError
-from ..failpoints import failpoint
-from ..topic import STATUS_TABLE
+from ..values.topic import STATUS_TABLE
 from .status_rows import (
     DURATION,
     LATER_COLUMNS,

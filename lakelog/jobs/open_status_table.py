@@ -6,8 +6,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 from ..errors import InvalidArgumentError
-from ..spark.place import ColdRoot, PathRoot
-from ..spark.place.by_name import NamedRoot
+from ..place import ColdRoot, PathRoot
+from ..place.by_name import NamedRoot
 from ..spark.session import session
 from .named_status_table import NamedStatusTable, register_status
 from .path_status_table import PathStatusTable

@@ -7,13 +7,13 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from ..base.notebook import of_notebook
+from ..base.secret_reference import check_secret_reference
+from ..base.text_table import text_table
 from ..cleanup.steps import STEPS
-from ..config import boolean
 from ..errors import InvalidArgumentError
 from ..hot.connection import mask
-from ..notebook import of_notebook
-from ..secret_reference import check_secret_reference
-from ..text_table import text_table
+from ..values.config import boolean
 from .told import table_html
 
 Value = str | int | float | bool

@@ -16,8 +16,10 @@ from deltalake import CommitProperties, DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, Transaction
 
-from .. import compute as pc
-from ..back_off import Tries
+from ..base import compute as pc
+from ..base.back_off import Tries
+from ..base.failpoints import failpoint
+from ..base.text_table import counted
 from ..cold.by_path.root_table import RootTable
 from ..cold.store.storage import Storage
 from ..cold.store_errors import error_class, one_line
@@ -28,8 +30,6 @@ from ..errors import (
     CommitConflictError,
     ForeignTableError,
 )
-from ..failpoints import failpoint
-from ..text_table import counted
 from .status_rows import (
     DURATION,
     LATER_COLUMNS,

@@ -14,9 +14,10 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from ..back_off import ASK_AGAIN, Tries
+from ..base.back_off import ASK_AGAIN, Tries
+from ..base.failpoints import failpoint
 from ..codec import ProducedBatch, encode, resolve_compression
-from ..encryption.of_topic import sealed
+from ..codec.encryption.of_topic import sealed
 from ..errors import (
     InvalidArgumentError,
     LakelogError,
@@ -24,14 +25,13 @@ from ..errors import (
     RecoveryNeededError,
     TopicExistsError,
 )
-from ..failpoints import failpoint
 from ..ingest.given_records import as_columns
 from ..ingest.partitioner import partition_of_key
 from ..ingest.producer_config import ProducerConfig
 from ..lakelog import Lakelog
-from ..offsets import LogOffsets, appended
 from ..read.unified_log import UnifiedLog
-from ..topic import Topic
+from ..values.offsets import LogOffsets, appended
+from ..values.topic import Topic
 from .effects import Appended
 
 #: The topic of the notebooks.

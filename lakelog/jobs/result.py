@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from .. import compute as pc
+from ..base import compute as pc
+from ..base.text_table import text_table
 from ..lakelog import Lakelog
 from ..operate.standing import standing_of
-from ..text_table import text_table
 from .parameters import databricks_utilities
 from .status_rows import RunKey, of_partitions, status_rows
 from .told import table_html

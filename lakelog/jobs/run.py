@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from ..archive.report import ArchiveReport
 from ..archive.trouble import NOT_ARCHIVED, Trouble
-from ..back_off import ASK_AGAIN, patiently
+from ..base.back_off import ASK_AGAIN, patiently
+from ..base.failpoints import failpoint
 from ..cleanup.steps import STEPS
 from ..cold_log import ColdLog
 from ..errors import (
@@ -24,7 +25,6 @@ from ..errors import (
     CleanupFailedError,
     InvalidArgumentError,
 )
-from ..failpoints import failpoint
 from ..lakelog import Lakelog
 from ..operate.group_lag import GroupLag
 from ..operate.standing import Standing, standing_of

@@ -55,12 +55,12 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
-from .. import compute as pc
 from ..archive.trouble import Trouble
+from ..base import compute as pc
 from ..errors import CorruptRecordError
 from ..operate.group_lag import GroupLag
 from ..operate.standing import Standing
-from ..record import TopicPartition
+from ..values.topic_partition import TopicPartition
 from .effects import Effect
 
 STATUS = pa.schema(

@@ -15,9 +15,9 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from ..back_off import BackOff
+from ..base.back_off import BackOff
 from ..cold.root_table import RootTableDefinition
-from ..topic import STATUS_TABLE
+from ..values.topic import STATUS_TABLE
 from .status_rows import STATUS, RunKey
 
 #: Rows older than this go, at most a day later. Enough for a month's chart.

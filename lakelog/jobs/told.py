@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from ..text_table import shown, text_table
+from ..base.text_table import shown, text_table
 
 _CELL = "text-align:{};vertical-align:top"
 

@@ -11,10 +11,10 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from .. import compute as pc
 from ..archive.trouble import NOT_ARCHIVED, NOT_RECORDED, NOT_SHOWN, Trouble
+from ..base import compute as pc
 from ..operate.standing import Standing
-from ..spark.place import ColdRoot
+from ..place import ColdRoot
 from .open_status_table import open_status_table
 from .status_rows import RunKey, RunOf, status_rows
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from ..base.failpoints import failpoint
 from ..cold.purged import PurgedTopic
 from ..cold.table import ColdTable
 from ..errors import (
@@ -12,12 +13,11 @@ from ..errors import (
     TopicPurgedError,
     UnknownTopicOrPartitionError,
 )
-from ..failpoints import failpoint
 from ..hot.archived_into import check_own
 from ..hot.hot_log import HotLog
 from ..hot.registry import TopicRegistry, purged
-from ..spark.place import ColdRoot
-from ..topic import Topic
+from ..place import ColdRoot
+from ..values.topic import Topic
 from .restore import RestoredTopic, brought_back, table_ends
 
 

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from ..config import DATA_KEYS, ENCRYPTION_KEY
-from ..data_keys import DataKeys
-from ..embedded.disk import LITTLE_BYTES, DiskSpace
-from ..encryption.keyring import unwrap
-from ..encryption.of_topic import key_encryption_key
+from ..base.local_path import local_path
+from ..base.text_table import counted
+from ..codec.encryption.keyring import unwrap
+from ..codec.encryption.of_topic import key_encryption_key
 from ..errors import EncryptionKeyError, LakelogError, MissingExtraError
 from ..hot.clock_skew import is_off, skew_text
+from ..hot.embedded.disk import LITTLE_BYTES, DiskSpace
 from ..hot.hot_log import HotSource
 from ..hot.keys import DEFAULT_KEYSPACE
-from ..local_path import local_path
-from ..text_table import counted
-from ..topic import Topic
+from ..values.config import DATA_KEYS, ENCRYPTION_KEY
+from ..values.data_keys import DataKeys
+from ..values.topic import Topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..hot.hot_log import HotLog
     from ..hot.reachability import Way
     from ..hot.server_info import ServerInfo
-    from ..spark.place import ColdRoot
+    from ..place import ColdRoot
     from ..spark.reachability import Place
 
 OK, RISKY, MISSING, BROKEN = "ok", "risky", "missing", "broken"
@@ -136,8 +136,8 @@ def _package(name: str, mend: str | None = None, *, needed: bool = True) -> Find
 
 
 def _programs() -> Iterator[Finding]:
-    from ..embedded.java import java_home
-    from ..embedded.redis_program import redis_programs
+    from ..hot.embedded.java import java_home
+    from ..hot.embedded.redis_program import redis_programs
 
     try:
         yield Finding(OK, "Java", str(java_home()))
@@ -155,7 +155,7 @@ def _programs() -> Iterator[Finding]:
 
 
 def _embedded(directory: str) -> Iterator[Finding]:
-    from ..spark.place.embedded import EmbeddedPlace, has_log
+    from ..place.embedded import EmbeddedPlace, has_log
 
     try:
         folder = local_path(directory, "log's directory")
@@ -192,7 +192,7 @@ def _disk(folder: Path) -> Iterator[Finding]:
 
 def _privacy(directory: Path) -> Iterator[Finding]:
     """Whether other users may look into the folders of an embedded log."""
-    from ..embedded.private_folder import is_open_to_others
+    from ..hot.embedded.private_folder import is_open_to_others
 
     for name in ("redis", "cold"):
         folder = directory / name
@@ -365,7 +365,7 @@ def _how_to_have(reference: str) -> str:
 def _cold(
     cold: str, location: str | None, options: Mapping[str, str] | None, *, has_spark: bool
 ) -> Iterator[Finding]:
-    from ..spark.place import cold_root
+    from ..place import cold_root
 
     try:
         root = cold_root(cold, location, options)
@@ -401,7 +401,7 @@ def _lost(
     source: HotSource, cold: str, location: str | None, options: Mapping[str, str] | None
 ) -> Iterator[Finding]:
     """Topics that only their tables tell of."""
-    from ..spark.place import cold_root
+    from ..place import cold_root
 
     try:
         root = cold_root(cold, location, options)

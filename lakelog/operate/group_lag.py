@@ -14,9 +14,9 @@ from ..groups.description import GroupState
 from ..groups.group_records import GroupRecords
 from ..groups.recorded_offset import GroupType, RecordedOffset
 from ..groups.share.admin import ShareGroupAdmin
-from ..offsets import LogOffsets
 from ..read.topic_log import TopicLog
-from ..record import OffsetRange, TopicPartition
+from ..values.offsets import LogOffsets
+from ..values.topic_partition import OffsetRange, TopicPartition
 
 logger = logging.getLogger(__name__)
 

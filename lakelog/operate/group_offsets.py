@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from ..arguments import Partitions, checked_partitions
 from ..errors import UnknownTopicOrPartitionError
 from ..groups.admin import GroupAdmin
 from ..groups.coordinator import GroupCoordinator
@@ -21,7 +20,9 @@ from ..groups.reset import (
     target_ms,
 )
 from ..read.topic_log import TopicLog
-from ..record import OffsetAndMetadata, TopicPartition
+from ..values.arguments import Partitions, checked_partitions
+from ..values.record import OffsetAndMetadata
+from ..values.topic_partition import TopicPartition
 from .group_lag import Behind
 from .partition_facts import log_offsets, partition_facts
 

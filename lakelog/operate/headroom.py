@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ..hot.server_info import ServerInfo
-from ..offsets import HotSegments
+from ..values.offsets import HotSegments
 from .sizing import HOUR_S, MEMORY_ONE_BY_ONE
 
 #: The rate is that of so long.

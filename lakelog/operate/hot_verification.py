@@ -24,10 +24,11 @@ from ..hot.mending import (
     ProducerCount,
     SegmentStatistics,
 )
-from ..offset_ranges import Ranges, merged, unexplained
-from ..offsets import HotSegment
-from ..record import NO_TIMESTAMP_MS, OffsetRange
-from ..topic import Topic
+from ..values.offset_ranges import Ranges, merged, unexplained
+from ..values.offsets import HotSegment
+from ..values.record import NO_TIMESTAMP_MS
+from ..values.topic import Topic
+from ..values.topic_partition import OffsetRange
 from .finding import HOT, Findings, Kind, predicate
 
 #: What other fields of ``:state`` are about, but for those that say where the log starts or ends.

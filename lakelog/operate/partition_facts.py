@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ..groups.reset import PartitionFacts
-from ..offsets import AtTimestamp, LogOffsets
 from ..read.topic_log import TopicLog
-from ..record import TopicPartition
+from ..values.offsets import AtTimestamp, LogOffsets
+from ..values.topic_partition import TopicPartition
 
 
 def partition_facts(

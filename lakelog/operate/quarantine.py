@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ..clock import Clock, SystemClock
+from ..base.clock import Clock, SystemClock
+from ..base.failpoints import failpoint
 from ..cold.by_path.quarantine import ColdQuarantine, QuarantinedFile
 from ..cold.reserve import reserving
 from ..cold.table import ColdTable
 from ..errors import InvalidArgumentError, PolicyViolationError
-from ..failpoints import failpoint
 from ..hot.hot_log import HotLog
 from ..hot.quarantine import HotQuarantine, QuarantinedEntry
-from ..topic import Topic
+from ..values.topic import Topic
 from .who import who
 
 

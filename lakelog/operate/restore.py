@@ -10,7 +10,7 @@ from ..cold.reserve import reserving
 from ..cold.table import ColdSnapshot, ColdTable
 from ..hot.hot_log import HotLog
 from ..hot.registry import Ends, TopicRegistry
-from ..topic import Topic
+from ..values.topic import Topic
 from .recorded_groups.recorder import RestoredGroup
 
 #: What no table tells.

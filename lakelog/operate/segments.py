@@ -14,11 +14,12 @@ from ..cold.segment import UNKNOWN_TIMESTAMP_MS
 from ..cold.table import ColdSnapshot
 from ..errors import InvalidArgumentError
 from ..hot.inspection import HotLook, Inspection, StoredEntry
-from ..producer_calls import ProducerCall
 from ..read.tiers import check_is_there
 from ..read.topic_log import TopicLog
 from ..read.unified_log import UnifiedLog
-from ..record import MAX_OFFSET, OffsetRange, Record, RecordRows, TopicPartition
+from ..values.producer_calls import ProducerCall
+from ..values.record import MAX_OFFSET, Record, RecordRows
+from ..values.topic_partition import OffsetRange, TopicPartition
 from .finding import COLD, HOT, TIERS
 
 OPEN, CLOSED, CLEANED, DIRTY = "open", "closed", "cleaned", "dirty"

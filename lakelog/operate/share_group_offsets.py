@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from ..arguments import Partitions, checked_partitions
 from ..errors import GroupIdNotFoundError, NonEmptyGroupError
 from ..groups.description import GroupState
 from ..groups.reset import ResetOffset, Scenario, plan_reset, target_ms
@@ -14,7 +13,8 @@ from ..groups.share.admin import ShareGroupAdmin, ShareGroupDescription
 from ..groups.share.share_partitions import SharePartitions
 from ..groups.share.share_values import SharePartitionDescription
 from ..read.topic_log import TopicLog
-from ..record import TopicPartition
+from ..values.arguments import Partitions, checked_partitions
+from ..values.topic_partition import TopicPartition
 from .group_lag import Behind
 from .partition_facts import partition_facts
 

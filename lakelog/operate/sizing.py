@@ -18,11 +18,11 @@ import math
 import pyarrow as pa
 from msgspec import Struct
 
+from ..base.text_table import counted
 from ..errors import InvalidArgumentError
 from ..read.sample import DEFAULT_SAMPLE_RECORDS, sample
 from ..read.seek import first_timestamp_ms
 from ..read.topic_log import TopicLog
-from ..text_table import counted
 from .finding import HOT
 from .segments import segments
 

@@ -13,8 +13,8 @@ from datetime import datetime, timezone
 from msgspec import Struct
 
 from ..hot.server_info import ServerInfo
-from ..offsets import HotSegments, LogOffsets
-from ..record import TopicPartition
+from ..values.offsets import HotSegments, LogOffsets
+from ..values.topic_partition import TopicPartition
 
 
 class Skipped(Struct, frozen=True, gc=False):

@@ -11,18 +11,18 @@ import numpy as np
 from msgspec import Struct, field
 
 from ..archive.trouble import Trouble, reported
+from ..base.text_table import counted
 from ..cleanup.retention import future_warning
 from ..cold.segment import Segment
 from ..cold.table import ColdSnapshot, ColdTable
 from ..errors import LakelogError
 from ..hot import HotLog
 from ..hot.server_info import ServerInfo
-from ..offsets import HotSegment, HotSegments, LogOffsets
 from ..read.hot_tier import HotTier, nothing_above
 from ..read.tiers import SegmentedLook, Tiers
-from ..record import TopicPartition
-from ..text_table import counted
-from ..topic import Topic
+from ..values.offsets import HotSegment, HotSegments, LogOffsets
+from ..values.topic import Topic
+from ..values.topic_partition import TopicPartition
 from .headroom import bytes_per_second, headroom_hours
 from .metrics.cold_figures import ColdFigures, figures_of
 from .metrics.cold_looks import ColdLooks, Found

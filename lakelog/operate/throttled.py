@@ -8,7 +8,7 @@ from math import inf
 from ..hot import HotLog
 from ..hot.server_info import ServerInfo
 from ..hot.throttle import throttle_time_ms
-from ..topic import Topic
+from ..values.topic import Topic
 
 
 def high_water_marks(

@@ -14,7 +14,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .. import compute as pc
+from ..base import compute as pc
 from ..cold.table import ColdSnapshot
 from ..engines.choice import Choice, Work
 from ..engines.chosen import Choices, part_of
@@ -29,11 +29,12 @@ from ..errors import (
 )
 from ..hot.hot_log import HotLog
 from ..hot.inspection import HotLook
-from ..offset_ranges import Ranges, merged, unexplained
 from ..read.tiers import check_is_there
 from ..read.topic_log import TopicLog
 from ..read.unified_log import UnifiedLog
-from ..record import MAX_OFFSET, RECORDS, OffsetRange, TopicPartition
+from ..values.offset_ranges import Ranges, merged, unexplained
+from ..values.record import MAX_OFFSET, RECORDS
+from ..values.topic_partition import OffsetRange, TopicPartition
 from .cold_verification import ColdVerification, LookAgain
 from .finding import (
     BOTH,

@@ -6,7 +6,7 @@ import getpass
 import os
 import socket
 
-from ..spark.session import session_there
+from ..spark.open_session import session_there
 
 #: Where it is set, this process runs in Databricks, where all processes have one user.
 _DATABRICKS = "DATABRICKS_RUNTIME_VERSION"

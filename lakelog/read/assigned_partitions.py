@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 
-from ..arguments import checked_partition, checked_partitions
 from ..errors import InvalidArgumentError, LakelogError
 from ..hot.arrivals import Arrival
 from ..hot.waker import Waker
-from ..record import RecordRows, TopicPartition
+from ..values.arguments import checked_partition, checked_partitions
+from ..values.record import RecordRows
+from ..values.topic_partition import TopicPartition
 from .cursor import Cursor
 from .outage import is_outage
 from .policy import OffsetReset

@@ -13,21 +13,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..arguments import Partitions, check_timeout, checked_partition, checked_partitions
 from ..errors import InvalidArgumentError, LakelogError
 from ..groups.coordinator import GroupCoordinator
 from ..groups.membership import ConsumerGroupMetadata, Membership, Owner
-from ..offsets import AtTimestamp, Earliest, Latest, check_offset, timestamp_ms
-from ..record import (
+from ..tracing.switch import tracer
+from ..values.arguments import Partitions, check_timeout, checked_partition, checked_partitions
+from ..values.offsets import AtTimestamp, Earliest, Latest, check_offset, timestamp_ms
+from ..values.record import (
     RECORDS_AT_ONCE,
     OffsetAndMetadata,
     OffsetAndTimestamp,
     Record,
     RecordRows,
-    TopicPartition,
 )
-from ..topic import Topic
-from ..tracing.switch import tracer
+from ..values.topic import Topic
+from ..values.topic_partition import TopicPartition
 from .assigned_partitions import AssignedPartitions
 from .call_guard import CallGuard
 from .consumer_config import ConsumerConfig, check_count

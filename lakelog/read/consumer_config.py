@@ -6,11 +6,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..arguments import check_timeout, settle_numbers, whole
-from ..config import MIB, check_names
 from ..errors import InvalidArgumentError, InvalidConfigError
 from ..groups.group_ids import check_group_id
 from ..groups.member_config import MemberConfig, chosen_assignors
+from ..values.arguments import check_timeout, settle_numbers, whole
+from ..values.config import MIB, check_names
 from .deserializers import Deserializer, TopicDeserializer
 from .policy import OffsetReset
 

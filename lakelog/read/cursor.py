@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import time
 
+from ..base.metrics import of_process as m
+from ..base.metrics.counts import COUNTS
 from ..errors import NoOffsetForPartitionError, OffsetOutOfRangeError, RecoveryNeededError
 from ..hot.arrivals import Arrival
-from ..metrics import of_process as m
-from ..metrics.counts import COUNTS
-from ..offsets import Ago, Position
-from ..record import RECORDS_AT_ONCE, Record, RecordRows, TopicPartition
+from ..values.offsets import Ago, Position
+from ..values.record import RECORDS_AT_ONCE, Record, RecordRows
+from ..values.topic_partition import TopicPartition
 from .policy import OffsetReset
 from .read_ahead import ReadAhead, Steps
 from .topic_log import TopicLog

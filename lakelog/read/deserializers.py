@@ -8,7 +8,8 @@ from typing import Any, Protocol, runtime_checkable
 from msgspec.structs import force_setattr
 
 from ..errors import RecordDeserializationError
-from ..record import Headers, Record, TopicPartition
+from ..values.record import Headers, Record
+from ..values.topic_partition import TopicPartition
 
 
 @runtime_checkable

@@ -9,9 +9,8 @@ from typing import NoReturn
 import pyarrow as pa
 from msgspec.structs import replace
 
-from .. import compute as pc
-from ..back_off import Tries
-from ..config import MIB
+from ..base import compute as pc
+from ..base.back_off import Tries
 from ..errors import (
     ContradictionError,
     CorruptRecordError,
@@ -21,8 +20,10 @@ from ..errors import (
     TrimmedError,
 )
 from ..hot.arrivals import Arrival
-from ..offsets import LogOffsets
-from ..record import Fetched, OffsetRange, TopicPartition, empty_records
+from ..values.config import MIB
+from ..values.offsets import LogOffsets
+from ..values.record import Fetched, empty_records
+from ..values.topic_partition import OffsetRange, TopicPartition
 from .tiers import Look, Tiers, out_of_range
 
 #: The most that a step of several records brings.

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Mapping
 from math import inf
 from typing import Protocol
 
+from ..base.metrics import of_process as m
+from ..base.metrics.counts import COUNTS
 from ..errors import UnknownTopicIdError, UnknownTopicOrPartitionError
 from ..groups.membership import Membership, Owner
 from ..hot.waker import Waker
-from ..metrics import of_process as m
-from ..metrics.counts import COUNTS
-from ..record import TopicPartition
-from ..topic import Topic
+from ..values.topic import Topic
+from ..values.topic_partition import TopicPartition
 from .assigned_partitions import AssignedPartitions
 from .cursor import Cursor
 from .group_offsets import GroupOffsets

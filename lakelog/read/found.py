@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from ..arguments import settle_numbers, whole
 from ..errors import InvalidArgumentError
-from ..record import MAX_OFFSET, RECORDS, Record, RecordRows, TopicPartition
+from ..values.arguments import settle_numbers, whole
+from ..values.record import MAX_OFFSET, RECORDS, Record, RecordRows
+from ..values.topic_partition import TopicPartition
 
 #: What a search gives: `RECORDS`, and which partition each is of.
 FOUND = pa.schema([pa.field("partition", pa.int32(), nullable=False), *RECORDS])

@@ -10,8 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from math import inf
 from typing import Any
 
-from ..arguments import check_callback, checked_partition, whole
-from ..back_off import ASK_AGAIN, PATIENCE_S, patiently
+from ..base.back_off import ASK_AGAIN, PATIENCE_S, patiently
 from ..errors import (
     CommitFailedError,
     InvalidArgumentError,
@@ -22,9 +21,11 @@ from ..errors import (
 )
 from ..groups.coordinator import GroupCoordinator
 from ..groups.membership import Membership, Standing
-from ..offsets import check_offset
-from ..record import OffsetAndMetadata, TopicPartition
 from ..tracing.switch import tracer
+from ..values.arguments import check_callback, checked_partition, whole
+from ..values.offsets import check_offset
+from ..values.record import OffsetAndMetadata
+from ..values.topic_partition import TopicPartition
 from .cursor import Cursor
 from .topic_log import TopicLog
 

@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 from uuid import UUID
 
-from ..clock import Clock, SystemClock
+from ..base.clock import Clock, SystemClock
 from ..cold.table import ColdSnapshot, ColdTable
 from ..errors import TrimmedError
 from ..hot.arrivals import Arrival
 from ..hot.hot_log import READ_STEP_BYTES
 from ..hot.waker import Waker
-from ..offsets import HotOffsets, HotSegments
-from ..record import Fetched, FetchedTogether, OffsetAndTimestamp, TopicPartition
-from ..topic import Topic
+from ..values.offsets import HotOffsets, HotSegments
+from ..values.record import Fetched, FetchedTogether, OffsetAndTimestamp
+from ..values.topic import Topic
+from ..values.topic_partition import TopicPartition
 
 #: How often a wait for archived records looks at the tables.
 POLL_INTERVAL_S = 1.0

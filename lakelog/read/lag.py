@@ -12,7 +12,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from ..cold.table import ColdTable
-from ..record import NO_TIMESTAMP_MS
+from ..values.record import NO_TIMESTAMP_MS
 from .record_count import RecordCount, count_records
 from .tiers import Look
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TypeGuard
 
-from ..back_off import BackOff, Tries
+from ..base.back_off import BackOff, Tries
 from ..errors import ColdTierUnavailableError, HotTierUnavailableError, LakelogError
 
 #: How often a tier that is away is asked. Source: Kafka's ``reconnect.backoff.ms`` and

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ..errors import InvalidArgumentError, InvalidConfigError
-from ..offsets import Ago, Earliest, Latest, Position
-from ..typed_time import parse_duration
+from ..values.offsets import Ago, Earliest, Latest, Position
+from ..values.typed_time import parse_duration
 
 _BY_DURATION = "by_duration:"
 

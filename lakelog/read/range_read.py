@@ -7,7 +7,8 @@ from itertools import chain
 
 import pyarrow as pa
 
-from ..record import RECORDS, Record, RecordRows, TopicPartition
+from ..values.record import RECORDS, Record, RecordRows
+from ..values.topic_partition import TopicPartition
 from .fetch import range_fetches
 from .tiers import Tiers
 from .where import Always, Where, is_all, matching, parse, write

@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Iterator
 
 from ..hot.arrivals import Arrival
-from ..record import Fetched, TopicPartition
+from ..values.record import Fetched
+from ..values.topic_partition import TopicPartition
 from .fetch import DEFAULT_MAX_BYTES
 from .topic_log import TopicLog
 

@@ -9,7 +9,8 @@ from itertools import accumulate
 
 import pyarrow as pa
 
-from ..record import RECORDS, OffsetRange, TopicPartition
+from ..values.record import RECORDS
+from ..values.topic_partition import OffsetRange, TopicPartition
 from .fetch import range_fetches
 from .found import check_records
 from .stretches import Stretch, stretches

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
-from ..config import MIB
-from ..record import FetchedTogether, Record, TopicPartition
+from ..values.config import MIB
+from ..values.record import FetchedTogether, Record
+from ..values.topic_partition import TopicPartition
 from .found import (
     FOUND,
     FULL,

@@ -10,8 +10,9 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from ..config import MIB
-from ..record import FetchedTogether, TopicPartition
+from ..values.config import MIB
+from ..values.record import FetchedTogether
+from ..values.topic_partition import TopicPartition
 from .found import (
     EDGE,
     FOUND,

@@ -14,7 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import MissingFileError
-from ..record import Fetched, TopicPartition
+from ..values.record import Fetched
+from ..values.topic_partition import TopicPartition
 from .fetch import range_fetches
 from .found import FOUND, Place, with_partition
 from .stretches import Piece, piece_at, pieces, record_count

@@ -8,10 +8,10 @@ from datetime import timedelta
 import pyarrow as pa
 from msgspec import Struct
 
-from .. import compute as pc
-from ..clock import Clock
+from ..base import compute as pc
+from ..base.clock import Clock
 from ..errors import MissingFileError
-from ..offsets import (
+from ..values.offsets import (
     Ago,
     AtOffset,
     AtTimestamp,
@@ -24,7 +24,8 @@ from ..offsets import (
     MaxTimestamp,
     Position,
 )
-from ..record import NO_TIMESTAMP_MS, OffsetAndTimestamp, TopicPartition
+from ..values.record import NO_TIMESTAMP_MS, OffsetAndTimestamp
+from ..values.topic_partition import TopicPartition
 from .fetch import stored_fetches
 from .stretches import pieces
 from .tiers import SegmentedLook, Tiers, out_of_range

@@ -36,10 +36,10 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 from msgspec import Struct
 
-from .. import compute as pc
+from ..base import compute as pc
 from ..codec.value_columns import columns_of, value_schema
 from ..errors import InvalidArgumentError, MissingExtraError
-from ..record import HEADERS_TYPE
+from ..values.record import HEADERS_TYPE
 from .fetch import range_fetches
 from .stretches import Piece, pieces
 from .tiers import Tiers

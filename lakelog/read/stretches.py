@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from ..cold.segment import UNKNOWN_TIMESTAMP_MS, SegmentIndex
-from ..offsets import HotOffsets, HotSegments, LogOffsets
-from ..record import OffsetRange
+from ..values.offsets import HotOffsets, HotSegments, LogOffsets
+from ..values.topic_partition import OffsetRange
 from .tiers import Look, SegmentedLook
 
 

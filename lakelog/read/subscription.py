@@ -10,8 +10,8 @@ from typing import Any
 from msgspec import Struct
 
 from ..errors import InvalidArgumentError
-from ..record import TopicPartition
-from ..topic import Topic, check_topic_name
+from ..values.topic import Topic, check_topic_name
+from ..values.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

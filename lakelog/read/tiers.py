@@ -10,15 +10,15 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .. import compute as pc
+from ..base import compute as pc
 from ..cold.committing import deleted_topic
 from ..cold.table import NO_TABLE, ColdRows, ColdSnapshot, ColdTable
 from ..errors import HotTierUnavailableError, OffsetOutOfRangeError, RecoveryNeededError
 from ..hot.archived_into import check_own
-from ..offset_ranges import merged
-from ..offsets import HotOffsets, HotSegments, LogOffsets
-from ..record import OffsetRange, TopicPartition
-from ..topic import Topic
+from ..values.offset_ranges import merged
+from ..values.offsets import HotOffsets, HotSegments, LogOffsets
+from ..values.topic import Topic
+from ..values.topic_partition import OffsetRange, TopicPartition
 from .hot_tier import HotTier
 from .values import Values
 

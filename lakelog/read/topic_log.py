@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
-from ..arguments import numbers, whole
-from ..clock import Clock, SystemClock
+from ..base.clock import Clock, SystemClock
 from ..cold.table import ColdTable
 from ..errors import InvalidArgumentError, MissingFileError
 from ..hot.arrivals import Arrival
-from ..offsets import (
+from ..values.arguments import numbers, whole
+from ..values.offsets import (
     Ago,
     AtOffset,
     AtTimestamp,
@@ -24,14 +24,9 @@ from ..offsets import (
     check_offset,
     position,
 )
-from ..record import (
-    Fetched,
-    OffsetAndTimestamp,
-    OffsetRange,
-    TopicPartition,
-    empty_records,
-)
-from ..topic import Topic
+from ..values.record import Fetched, OffsetAndTimestamp, empty_records
+from ..values.topic import Topic
+from ..values.topic_partition import OffsetRange, TopicPartition
 from . import seek as seeking
 from .fetch import DEFAULT_MAX_BYTES, fetches
 from .found import check_records

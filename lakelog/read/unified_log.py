@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from ..arguments import whole
 from ..cold.change import Change
 from ..cold.registers import LogStart
 from ..cold.reserve import reserving
@@ -19,9 +18,10 @@ from ..errors import (
     RecoveryNeededError,
 )
 from ..hot.hot_log import HotLog
-from ..offsets import check_offset
-from ..record import TopicPartition
-from ..topic import Topic
+from ..values.arguments import whole
+from ..values.offsets import check_offset
+from ..values.topic import Topic
+from ..values.topic_partition import TopicPartition
 from .tiers import Look, out_of_range
 from .topic_log import TopicLog
 

@@ -8,12 +8,13 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
-from ..config import DATA_KEYS
-from ..encryption.of_topic import opening
-from ..encryption.sealed_values import any_begins_sealed, with_values
+from ..codec.encryption.of_topic import opening
+from ..codec.encryption.sealed_values import any_begins_sealed, with_values
 from ..errors import DecryptionError
-from ..record import Fetched, FetchedTogether, TopicPartition
-from ..topic import Topic
+from ..values.config import DATA_KEYS
+from ..values.record import Fetched, FetchedTogether
+from ..values.topic import Topic
+from ..values.topic_partition import TopicPartition
 
 #: Says of a row which record it is.
 PlaceOf = Callable[[int], tuple[TopicPartition, int]]

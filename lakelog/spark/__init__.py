@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..lazy_names import lazy_names
+from ..base.lazy_names import lazy_names
 from .session import register, session
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from ..engines.chosen import chosen, whole_work
 from ..engines.engine import InlineEngine
 from ..errors import MissingExtraError, SparkUnavailableError
 from .lazy_engine import LazySparkEngine
-from .session import is_given, session_there
+from .open_session import is_given, session_there
 
 if TYPE_CHECKING:
     from ..engines.choice import Choice, SparkFacts, Work
@@ -86,7 +86,7 @@ def spark_facts() -> SparkFacts:
 
 def why_no_spark() -> str | None:
     """Why no Spark can be started here, in a line; None: no reason is known."""
-    from ..embedded.java import java_home
+    from ..hot.embedded.java import java_home
     from .delta_jars import PIP_COMMAND
 
     if find_spec("pyspark") is None or find_spec("delta") is None:

@@ -15,24 +15,24 @@ from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from ..clock import Clock, SystemClock
+from ..base.clock import Clock, SystemClock
+from ..codec.encryption.of_topic import check_tasks_have_key
 from ..codec.value_columns import value_schema
 from ..cold.by_name.names import quoted
 from ..cold.catalogue import topic_by_name
 from ..cold.table import ColdSnapshot, ColdTable
-from ..config import DATA_KEYS, MIB
-from ..encryption.of_topic import check_tasks_have_key
 from ..errors import InvalidArgumentError
+from ..place import LogPlace
 from ..read.hot_tier import NothingHot
 from ..read.tiers import Look, Tiers
-from ..record import OffsetRange, TopicPartition
-from ..topic import Topic
-from ..value_ddl import VALUE_ERROR
+from ..values.config import DATA_KEYS, MIB
+from ..values.topic import Topic
+from ..values.topic_partition import OffsetRange, TopicPartition
+from ..values.value_ddl import VALUE_ERROR
 from .frame_parts import NO_ROWS, condition, divide, hot_version
 from .kafka_columns import COLUMNS, HEADERS, source_schema
 from .offsets_json import StreamOffset
 from .opened_values import opened_values
-from .place import LogPlace
 from .ranges import Places, partitions_of, resolve, size_of
 from .session import register, session
 

@@ -31,10 +31,10 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from ..back_off import ASK_AGAIN, patiently
-from ..clock import Clock, SystemClock
+from ..base.back_off import ASK_AGAIN, patiently
+from ..base.clock import Clock, SystemClock
+from ..codec.encryption.of_topic import check_tasks_have_key
 from ..codec.value_columns import value_schema
-from ..encryption.of_topic import check_tasks_have_key
 from ..engines.spark_worker import spare_imports
 from ..errors import (
     InvalidArgumentError,
@@ -42,12 +42,12 @@ from ..errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from ..offsets import AtOffset, AtTimestamp, Latest, LogOffsets, Position
 from ..read.record_count import count_records
 from ..read.stretches import Stretch
 from ..read.tiers import Look, Tiers, out_of_range
-from ..record import OffsetRange, TopicPartition
-from ..topic import Topic
+from ..values.offsets import AtOffset, AtTimestamp, Latest, LogOffsets, Position
+from ..values.topic import Topic
+from ..values.topic_partition import OffsetRange, TopicPartition
 from .group_progress import GroupProgress
 from .kafka_columns import source_schema
 from .offsets_json import Gaps, Offsets, StreamOffset

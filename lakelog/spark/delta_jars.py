@@ -8,9 +8,9 @@ import tempfile
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ..embedded.trust_store import trust_options, trusted_certificates, write_trust_store
-from ..embedded.user_cache import user_cache
 from ..errors import MissingExtraError, SparkUnavailableError
+from ..hot.embedded.trust_store import trust_options, trusted_certificates, write_trust_store
+from ..hot.embedded.user_cache import user_cache
 from .jar_digests import check_jars
 
 SCALA = "2.13"  # the only Scala that Spark 4 is built for

@@ -13,11 +13,11 @@ from itertools import starmap
 
 import pyarrow as pa
 
-from .. import compute as pc
+from ..base import compute as pc
 from ..cold.segment import SegmentIndex
-from ..offset_ranges import merged
 from ..read.tiers import Look
-from ..record import OffsetRange
+from ..values.offset_ranges import merged
+from ..values.topic_partition import OffsetRange
 
 NO_ROWS = "false"
 

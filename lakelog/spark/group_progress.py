@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import logging
 
-from ..clock import Clock
-from ..config import SECOND_MS
+from ..base.clock import Clock
 from ..errors import LakelogError, UnknownMemberIdError
 from ..groups.coordinator import GroupCoordinator
-from ..record import OffsetAndMetadata, TopicPartition
+from ..place import LogPlace
+from ..values.config import SECOND_MS
+from ..values.record import OffsetAndMetadata
+from ..values.topic_partition import TopicPartition
 from .offsets_json import StreamOffset
-from .place import LogPlace
 
 logger = logging.getLogger(__name__)
 

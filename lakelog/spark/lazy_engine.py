@@ -24,7 +24,7 @@ class LazySparkEngine:
     Thread-safe.
 
     Args:
-        object_stores: what else a Spark that is started for it shall open; see `session`.
+        object_stores: what else a Spark that is started for it shall open; see `open_session`.
     """
 
     def __init__(self, object_stores: Sequence[str] = ()) -> None:
@@ -42,16 +42,16 @@ class LazySparkEngine:
         """As `map`, for who has said already why it runs on Spark.
 
         Raises:
-            MissingExtraError, SparkUnavailableError: see `session`.
+            MissingExtraError, SparkUnavailableError: see `open_session`.
         """
         if not tasks:
             return iter(())
         with self._lock:
             if self._engine is None:
                 from ..engines.spark import SparkEngine
-                from .session import session
+                from .open_session import open_session
 
-                self._engine = SparkEngine(session(object_stores=self._object_stores))
+                self._engine = SparkEngine(open_session(object_stores=self._object_stores))
         return self._engine.run(function, tasks)
 
     def cancel(self) -> None:

@@ -30,10 +30,11 @@ from uuid import UUID
 
 from msgspec import Struct, field
 
+from ..base.json_text import parse_json
 from ..errors import InvalidArgumentError
-from ..json_text import parse_json
-from ..record import MAX_OFFSET, OffsetRange, TopicPartition
-from ..topic import check_topic_name
+from ..values.record import MAX_OFFSET
+from ..values.topic import check_topic_name
+from ..values.topic_partition import OffsetRange, TopicPartition
 
 EARLIEST = -2
 LATEST = -1

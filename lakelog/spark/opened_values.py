@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ..read.values import Values
-from ..record import TopicPartition
-from ..topic import Topic
+from ..values.topic import Topic
+from ..values.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -63,22 +63,31 @@ from uuid import UUID
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..back_off import ASK_AGAIN, BackOff
+from ..base.back_off import ASK_AGAIN, BackOff
+from ..base.json_text import parse_json
+from ..base.secret_reference import check_executors_can_resolve, check_secret_reference
 from ..cold.by_name.names import SCHEMA
-from ..config import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from ..errors import InvalidArgumentError, UnknownTopicOrPartitionError
 from ..groups.group_ids import check_group_id
 from ..hot import Acks
 from ..hot.keys import DEFAULT_KEYSPACE
 from ..hot.registry import TopicRegistry
-from ..json_text import parse_json
-from ..offsets import AtOffset, AtTimestamp, Earliest, Latest, Position, position, timestamp_ms
-from ..record import MAX_OFFSET, TopicPartition
-from ..secret_reference import check_executors_can_resolve, check_secret_reference
-from ..topic import Topic, check_topic_name
-from ..value_ddl import ddl_of, parse_columns
+from ..place.log_place import LogPlace, check_no_password
+from ..values.config import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+from ..values.offsets import (
+    AtOffset,
+    AtTimestamp,
+    Earliest,
+    Latest,
+    Position,
+    position,
+    timestamp_ms,
+)
+from ..values.record import MAX_OFFSET
+from ..values.topic import Topic, check_topic_name
+from ..values.topic_partition import TopicPartition
+from ..values.value_ddl import ddl_of, parse_columns
 from .offsets_json import EARLIEST, LATEST, StreamOffset, parse_offsets
-from .place.log_place import LogPlace, check_no_password
 from .trigger_limits import TriggerLimits
 
 #: How much each micro-batch of a stream takes.

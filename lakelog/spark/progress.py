@@ -15,15 +15,15 @@ from typing import Any, Protocol
 from msgspec import Struct
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from ..clock import Clock
+from ..base.clock import Clock
+from ..base.json_text import parse_json
+from ..base.text_table import counted
 from ..errors import InvalidArgumentError, LakelogError, UnknownTopicOrPartitionError
-from ..json_text import parse_json
+from ..place import LogPlace
 from ..read.seek import first_timestamp_ms
 from ..read.topic_log import TopicLog
-from ..record import TopicPartition
-from ..text_table import counted
+from ..values.topic_partition import TopicPartition
 from .offsets_json import StreamOffset
-from .place import LogPlace
 
 logger = logging.getLogger(__name__)
 

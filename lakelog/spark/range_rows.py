@@ -13,18 +13,18 @@ from uuid import UUID
 import pyarrow as pa
 from msgspec import Struct
 
-from ..back_off import BackOff, Tries, patiently
+from ..base.back_off import BackOff, Tries, patiently
 from ..codec.value_columns import columns_of
 from ..cold.as_archived import AsArchived
-from ..config import KIB, MIB
 from ..errors import LakelogError, OffsetOutOfRangeError
 from ..hot.arrivals import Arrival
+from ..place import LogPlace
 from ..read.fetch import fetches
 from ..read.tiers import Look, Tiers
-from ..record import TopicPartition
-from ..topic import Topic
+from ..values.config import KIB, MIB
+from ..values.topic import Topic
+from ..values.topic_partition import TopicPartition
 from .kafka_columns import HEADERS, source_schema
-from .place import LogPlace
 
 logger = logging.getLogger(__name__)
 

@@ -11,11 +11,15 @@ from itertools import accumulate
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..arguments import numbers
-from ..clock import Clock
-from ..config import MIB
+from ..base.clock import Clock
 from ..errors import InvalidArgumentError
-from ..offsets import (
+from ..read.record_count import count_records
+from ..read.seek import SOUGHT, offset_of, seek
+from ..read.stretches import Stretch, stretches_between, tiers_between
+from ..read.tiers import Look, Tiers, out_of_range
+from ..values.arguments import numbers
+from ..values.config import MIB
+from ..values.offsets import (
     Ago,
     AtOffset,
     AtTimestamp,
@@ -24,12 +28,8 @@ from ..offsets import (
     PositionLike,
     position,
 )
-from ..read.record_count import count_records
-from ..read.seek import SOUGHT, offset_of, seek
-from ..read.stretches import Stretch, stretches_between, tiers_between
-from ..read.tiers import Look, Tiers, out_of_range
-from ..record import OffsetRange, TopicPartition
-from ..topic import Topic
+from ..values.topic import Topic
+from ..values.topic_partition import OffsetRange, TopicPartition
 
 #: What one task reads, in stored bytes: some tenths of a second, many times what a task costs.
 SPLIT_BYTES = 32 * MIB

@@ -21,8 +21,8 @@ from ..engines.spark import cores
 from ..errors import LakelogError
 from ..hot.hot_log import HotSource
 from ..hot.reachability import Way, ways_to_redis
-from .place import PathRoot, cold_root
-from .place.by_name import NamedRoot
+from ..place import PathRoot, cold_root
+from ..place.by_name import NamedRoot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -41,13 +41,13 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructType
 
-from ..back_off import BackOff, patiently
-from ..encryption.of_topic import check_tasks_have_key
+from ..base.back_off import BackOff, patiently
+from ..codec.encryption.of_topic import check_tasks_have_key
 from ..engines.spark_worker import spare_imports
 from ..errors import InvalidArgumentError, LakelogError, RecoveryNeededError
 from ..read.unified_log import UnifiedLog
-from ..record import TopicPartition
-from ..topic import Topic
+from ..values.topic import Topic
+from ..values.topic_partition import TopicPartition
 from .kafka_columns import source_schema
 from .options import WriteOptions
 from .sink_append import BACK_OFF, TaskAppend, TaskIdentity

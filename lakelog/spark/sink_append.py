@@ -37,13 +37,11 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..back_off import ASK_AGAIN, BackOff, Tries
+from ..base.back_off import ASK_AGAIN, BackOff, Tries
 from ..codec import ProducedBatch, encode, resolve_compression
 from ..codec.crc import crc32c_extended
-from ..config import DATA_KEYS
-from ..data_keys import DataKeys
-from ..encryption.of_topic import opening, sealing
-from ..encryption.sealed_values import SealedValues
+from ..codec.encryption.of_topic import opening, sealing
+from ..codec.encryption.sealed_values import SealedValues
 from ..errors import (
     HotTierFullError,
     HotTierUnavailableError,
@@ -62,9 +60,12 @@ from ..hot import Acks, AppendCall, AppendResult, HotLog
 from ..hot.throttle import throttle_time_ms
 from ..ingest.expiry import ExpiryWarning, age_limit_ms
 from ..ingest.producer_config import ProducerConfig
-from ..producer_calls import MAX_SEQUENCES
-from ..record import NO_TIMESTAMP_MS, PRODUCED, TopicPartition
-from ..topic import Topic
+from ..values.config import DATA_KEYS
+from ..values.data_keys import DataKeys
+from ..values.producer_calls import MAX_SEQUENCES
+from ..values.record import NO_TIMESTAMP_MS, PRODUCED
+from ..values.topic import Topic
+from ..values.topic_partition import TopicPartition
 from .sink_rows import Rows
 
 logger = logging.getLogger(__name__)

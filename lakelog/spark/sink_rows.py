@@ -15,15 +15,15 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from .. import compute as pc
-from ..config import KIB, MIB, EntryFormat
+from ..base import compute as pc
 from ..errors import InvalidArgumentError
 from ..ingest.bulk import MAX_CALL_BYTES
 from ..ingest.given_records import as_columns
 from ..ingest.partition_queue import MAX_CALL_ENTRIES
 from ..ingest.partitioner import partitions_of_keys
-from ..record import NO_TIMESTAMP_MS, PRODUCED
-from ..topic import Topic
+from ..values.config import KIB, MIB, EntryFormat
+from ..values.record import NO_TIMESTAMP_MS, PRODUCED
+from ..values.topic import Topic
 
 #: How much of a task is sorted by partition at a time: enough for sixteen partitions to get two
 #: entries of the size the codec aims at, and small beside what a Python worker takes anyway.

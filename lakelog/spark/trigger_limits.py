@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from ..clock import Clock
-from ..config import MINUTE_MS
+from ..base.clock import Clock
+from ..values.config import MINUTE_MS
 
 
 class TriggerLimits(Struct, frozen=True):

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from ..config import TopicConfig
-from ..offsets import HotSegments
-from ..record import Record
+from ..values.config import TopicConfig
+from ..values.offsets import HotSegments
+from ..values.record import Record
 
 
 class ColdSegment(Struct, frozen=True):

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from .. import failpoints
+from ..base import failpoints
 from ..cleanup.cleanup import Cleanup
 from ..cleanup.compaction import compact
 from ..cleanup.dirty import Cleanable
@@ -26,10 +26,10 @@ from ..cold.change import Change
 from ..cold.registers import LogStart
 from ..cold.segment import is_ours
 from ..cold.table import ColdSnapshot
-from ..config import HOUR_MS, MIB
 from ..errors import MissingExtraError, MissingFileError, OffsetOutOfRangeError
-from ..offsets import HotSegments
-from ..record import Record, to_records
+from ..values.config import HOUR_MS, MIB
+from ..values.offsets import HotSegments
+from ..values.record import Record, to_records
 from . import strategies
 from .cleaning import ColdSegment, Dirty, dirty, eligible, hot_only_bytes, retained
 from .harness import PARTITIONS, Death, LogHarness, any_records, partitions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..back_off import POLL, wait_until
+from ..base.back_off import POLL, wait_until
 
 #: Not an assertion on time: a test that hangs must fail in the end, on the slowest machine too.
 LIVENESS_S = 300.0

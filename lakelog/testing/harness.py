@@ -23,18 +23,16 @@ from deltalake import DeltaTable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .. import reservation
 from ..archive.archiver import Archiver
 from ..archive.copy import HotRows
-from ..clock import ManualClock
+from ..base.clock import ManualClock
 from ..codec import ProducedBatch
+from ..codec.encryption.of_topic import sealing
 from ..cold.by_path.path_table import PathTable
 from ..cold.emptying import table_starts
 from ..cold.segment import archived_start
 from ..cold.store.storage import Storage
 from ..cold.table import ColdTable
-from ..config import MIB
-from ..encryption.of_topic import sealing
 from ..engines.engine import Engine, InlineEngine
 from ..errors import (
     InvalidRecordError,
@@ -46,14 +44,17 @@ from ..errors import (
 from ..hot import TopicRegistry
 from ..hot.append import AppendCall, AppendResult
 from ..hot.hot_log import HotLog, HotSource
-from ..keyspace_defaults import KeyspaceDefaults
-from ..offsets import HotSegments
-from ..producer_calls import REMEMBERED_CALLS
+from ..place import LogPlace
 from ..read.unified_log import UnifiedLog
 from ..read.values import Values
-from ..record import Record, TopicPartition, to_records
-from ..spark.place import LogPlace
-from ..topic import Topic
+from ..values import reservation
+from ..values.config import MIB
+from ..values.keyspace_defaults import KeyspaceDefaults
+from ..values.offsets import HotSegments
+from ..values.producer_calls import REMEMBERED_CALLS
+from ..values.record import Record, to_records
+from ..values.topic import Topic
+from ..values.topic_partition import TopicPartition
 from . import strategies
 from .later_clock import LaterClock
 from .model import Answer, ModelLog, Row, require, require_same

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..config import DATA_KEYS, ENCRYPTION_KEY
 from ..errors import MissingExtraError
+from ..values.config import DATA_KEYS, ENCRYPTION_KEY
 from .harness import LogHarness, any_new
 
 try:

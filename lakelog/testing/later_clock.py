@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ..clock import SystemClock
-from ..config import HOUR_MS
+from ..base.clock import SystemClock
+from ..values.config import HOUR_MS
 
 
 class LaterClock(Struct, frozen=True):

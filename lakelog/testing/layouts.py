@@ -17,7 +17,7 @@ from msgspec import Struct
 from ..cold.added_file import AddedFile, Statistics, index_of
 from ..cold.segment import SegmentIndex, file_name
 from ..errors import MissingExtraError
-from ..record import OffsetRange
+from ..values.topic_partition import OffsetRange
 
 try:
     from hypothesis import strategies as st

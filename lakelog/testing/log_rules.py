@@ -9,13 +9,12 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .. import failpoints
 from ..archive.plan import FlushLimit, plan
+from ..base import failpoints
 from ..cold.change import Change
 from ..cold.emptying import empty
 from ..cold.registers import ArchivedEnd
 from ..cold.table import ColdSnapshot
-from ..config import DATA_KEYS, ENCRYPTION_KEY, HOUR_MS, MIB, Compression, EntryFormat
 from ..errors import (
     ContradictionError,
     CorruptRecordError,
@@ -30,6 +29,7 @@ from ..hot.keys import Keys
 from ..operate.deletion import purge, undelete
 from ..operate.restore import restore
 from ..read.unified_log import UnifiedLog
+from ..values.config import DATA_KEYS, ENCRYPTION_KEY, HOUR_MS, MIB, Compression, EntryFormat
 from . import strategies
 from .harness import (
     PARTITIONS,

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..config import HOUR_MS
 from ..errors import (
     InvalidRecordError,
     InvalidTimestampError,
@@ -23,19 +22,19 @@ from ..errors import (
     RepeatDiffersError,
     UnknownProducerError,
 )
-from ..offsets import HotSegments, LogOffsets
-from ..producer_calls import CUT, ProducerCall
-from ..record import (
+from ..values.config import HOUR_MS
+from ..values.offsets import HotSegments, LogOffsets
+from ..values.producer_calls import CUT, ProducerCall
+from ..values.record import (
     NO_TIMESTAMP_MS,
     Fetched,
     Headers,
     OffsetAndTimestamp,
-    OffsetRange,
     Record,
     TimestampType,
-    TopicPartition,
     to_records,
 )
+from ..values.topic_partition import OffsetRange, TopicPartition
 from .cleaning import superseded
 
 #: timestamp_ms, key, value, headers

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..config import QUOTA_HOT_BYTES
 from ..errors import MissingExtraError
 from ..hot.append import AppendResult
+from ..values.config import QUOTA_HOT_BYTES
 from . import strategies
 from .harness import PARTITIONS, TOPIC, any_records, producers
 from .log_rules import LogRules

@@ -20,23 +20,24 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from msgspec import Struct
 
+from ..codec.encryption.sealed_values import with_values
 from ..cold.projection import shaped
 from ..cold.table import NO_TABLE
-from ..encryption.sealed_values import with_values
 from ..explore.explorer.answer import answer
 from ..explore.explorer.opened_topic import OpenedTopic
 from ..explore.explorer.view import Ask, Before
-from ..offsets import AtOffset
+from ..place import LogPlace
 from ..read.consumer import Consumer
 from ..read.consumer_config import ConsumerConfig
 from ..read.hot_tier import NothingHot
 from ..read.tiers import Tiers
 from ..read.topic_log import TopicLog
 from ..read.values import Values
-from ..record import RECORDS, OffsetRange, Record, TopicPartition, empty_records, to_records
 from ..spark.frame_parts import condition, divide, hot_version
-from ..spark.place import LogPlace
 from ..spark.range_rows import range_rows
+from ..values.offsets import AtOffset
+from ..values.record import RECORDS, Record, empty_records, to_records
+from ..values.topic_partition import OffsetRange, TopicPartition
 from .layouts import RowTable, near
 from .model import Difference, require_same
 

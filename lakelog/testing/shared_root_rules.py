@@ -10,7 +10,7 @@ from uuid import UUID
 
 from ..errors import AmbiguousTopicError, MissingExtraError, UnknownTopicOrPartitionError
 from ..lakelog import Lakelog
-from ..topic import Topic
+from ..values.topic import Topic
 from .harness import TOPIC, LogHarness, any_new
 from .model import Difference, require
 

@@ -12,13 +12,13 @@ from ..archive.archiver import Archiver
 from ..archive.copy import HotRows
 from ..cold.by_name.named_table import NamedTable
 from ..cold.table import ColdTable
-from ..cold_mirror import ColdMirror
 from ..engines.engine import Engine
 from ..engines.spark import SparkEngine
 from ..hot import TopicRegistry
 from ..hot.hot_log import HotSource
-from ..spark.place.by_name import NamedRoot
-from ..topic import Topic
+from ..place.by_name import NamedRoot
+from ..place.cold_mirror import ColdMirror
+from ..values.topic import Topic
 from .cleanup_rules import CleanupRules
 from .harness import FileRows
 from .log_rules import LogRules

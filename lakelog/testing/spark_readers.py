@@ -13,17 +13,17 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from ..clock import SystemClock
+from ..base.clock import SystemClock
 from ..cold.by_name.named_table import NamedTable
 from ..cold.projection import shaped
 from ..hot.hot_log import HotSource
+from ..place import LogPlace
+from ..place.by_name import NamedRoot
 from ..read.unified_log import UnifiedLog
-from ..record import RECORDS, Record
 from ..spark.dataframe import dataframe, read
 from ..spark.datasource import NAME
-from ..spark.place import LogPlace
-from ..spark.place.by_name import NamedRoot
 from ..spark.session import register
+from ..values.record import RECORDS, Record
 from .model import Difference, require
 from .named_files import files_by_spark
 from .readers import DeltaFile, Reader, Readers

@@ -6,10 +6,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..codec import Entry, encode
-from ..config import DAY_MS, HOUR_MS, INT64_MAX, Compression, EntryFormat
-from ..encryption.sealed_values import MAGIC, SealedValues
+from ..codec.encryption.sealed_values import MAGIC, SealedValues
 from ..errors import MissingExtraError
-from ..record import Headers, produced_batch
+from ..values.config import DAY_MS, HOUR_MS, INT64_MAX, Compression, EntryFormat
+from ..values.record import Headers, produced_batch
 from .model import Row
 
 try:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..errors import MissingExtraError, UnknownTenantError
 from ..lakelog import Lakelog
-from ..offsets import LogOffsets
+from ..values.offsets import LogOffsets
 from .harness import TOPIC, LogHarness, any_new, partitions
 from .model import require, require_same
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from ..back_off import BackOff
+from ..base.back_off import BackOff
 from ..codec import Entry
 from ..errors import (
     DeliveryError,
@@ -23,10 +23,11 @@ from ..errors import (
 )
 from ..hot import Acks, AppendCall, AppendResult, HotLog
 from ..ingest.producer import Producer, ProducerConfig
-from ..record import NO_TIMESTAMP_MS, RecordMetadata, TopicPartition, produced_batch
 from ..spark.sink_append import TaskAppend, TaskIdentity
 from ..spark.sink_rows import Rows
-from ..topic import Topic
+from ..values.record import NO_TIMESTAMP_MS, RecordMetadata, produced_batch
+from ..values.topic import Topic
+from ..values.topic_partition import TopicPartition
 from .model import ModelLog, Row, require
 
 Answers = Sequence[AppendResult | Exception]

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from .. import compute as pc
-from ..record import HEADERS_TYPE
+from ..base import compute as pc
+from ..values.record import HEADERS_TYPE
 
 TRACEPARENT = "traceparent"
 

@@ -27,9 +27,10 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from .. import __version__
 from ..errors import MissingExtraError
-from ..record import Record, RecordRows, TopicPartition
+from ..values.record import Record, RecordRows
+from ..values.topic_partition import TopicPartition
+from ..version import __version__
 from .headers import TRACEPARENT, Pair, rows_with_context
 
 try:

@@ -16,13 +16,13 @@ from lakelog.cli.stop_signals import on_stop_signal
 from lakelog.codec import ProducedBatch, encode
 from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.store.storage import Storage
-from lakelog.config import Compression, EntryFormat
 from lakelog.engines.engine import InlineEngine
 from lakelog.hot.hot_log import HotLog, HotSource
-from lakelog.record import produced_batch
 from lakelog.testing.later_clock import LaterClock
 from lakelog.testing.process_memory import status_bytes
-from lakelog.topic import Topic
+from lakelog.values.config import Compression, EntryFormat
+from lakelog.values.record import produced_batch
+from lakelog.values.topic import Topic
 
 
 def archiver(url: str, root: str, topic: Topic, hot: HotLog) -> Archiver:

@@ -18,14 +18,14 @@ from lakelog.codec import ProducedBatch, encode
 from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.store.storage import Storage
 from lakelog.cold.table import ColdTable
-from lakelog.config import HOUR_MS, Compression, EntryFormat
 from lakelog.engines.engine import InlineEngine
 from lakelog.hot.hot_log import HotLog, HotSource
-from lakelog.offsets import HotOffsets
 from lakelog.read.unified_log import UnifiedLog
-from lakelog.record import produced_batch
 from lakelog.testing.later_clock import LaterClock
-from lakelog.topic import Topic
+from lakelog.values.config import HOUR_MS, Compression, EntryFormat
+from lakelog.values.offsets import HotOffsets
+from lakelog.values.record import produced_batch
+from lakelog.values.topic import Topic
 
 SETTINGS = {
     "cleanup.policy": "compact,delete",

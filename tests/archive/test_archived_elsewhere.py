@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from lakelog import Lakelog, failpoints
+from lakelog import Lakelog
+from lakelog.base import failpoints
 from lakelog.cli.main import main
 from lakelog.errors import (
     ArchivedElsewhereError,

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from lakelog import failpoints
 from lakelog.archive.report import PartitionArchived
+from lakelog.base import failpoints
 from lakelog.cold.schema import mirrored_topic
 from lakelog.errors import (
     CommitUnknownError,
@@ -17,8 +17,8 @@ from lakelog.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from lakelog.offsets import Ago, Earliest
-from lakelog.record import OffsetRange, TopicPartition
+from lakelog.values.offsets import Ago, Earliest
+from lakelog.values.topic_partition import OffsetRange, TopicPartition
 
 
 def test_a_run_archives_everything_reports_it_and_trims(make_tiers):

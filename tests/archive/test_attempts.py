@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from lakelog import Lakelog, failpoints
+from lakelog import Lakelog
 from lakelog.archive import topics_run
 from lakelog.archive.archiver import Archiver
+from lakelog.base import failpoints
 from lakelog.errors import ArchiveFailedError, ContradictionError, UnknownTopicIdError
 from lakelog.hot.connection import Command, Wire
 from lakelog.hot.keys import Keys

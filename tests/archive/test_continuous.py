@@ -15,7 +15,7 @@ from lakelog.cold.schema import mirrored_topic
 from lakelog.engines.engine import InlineEngine
 from lakelog.errors import UnknownTopicIdError
 from lakelog.hot.hot_log import HotLog
-from lakelog.offsets import HotOffsets
+from lakelog.values.offsets import HotOffsets
 
 POLICY = {"lakelog_flush_rows": 100, "lakelog_flush_interval_ms": 60_000}
 

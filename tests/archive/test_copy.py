@@ -14,7 +14,6 @@ from lakelog.archive import copy
 from lakelog.archive.copy import HotRows, check_cover
 from lakelog.codec import ProducedBatch, encode
 from lakelog.cold.change import HotRange
-from lakelog.config import Compression, EntryFormat
 from lakelog.engines.places import Places
 from lakelog.errors import (
     ContradictionError,
@@ -23,7 +22,9 @@ from lakelog.errors import (
     UnknownTopicIdError,
 )
 from lakelog.hot.hot_log import READ_STEP_BYTES, HotSource
-from lakelog.record import RECORDS, Fetched, OffsetRange, TopicPartition, produced_batch
+from lakelog.values.config import Compression, EntryFormat
+from lakelog.values.record import RECORDS, Fetched, produced_batch
+from lakelog.values.topic_partition import OffsetRange, TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
 TOPIC_ID = uuid.UUID(int=7)

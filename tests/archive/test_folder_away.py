@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from lakelog import Lakelog
-from lakelog import compute as pc
+from lakelog.base import compute as pc
 from lakelog.cli.main import main
 from lakelog.cold.by_path.delta_log import DeltaLog
 from lakelog.cold.reserve import reserve
@@ -27,7 +27,7 @@ from lakelog.hot.archived_into import ArchivedInto
 from lakelog.hot.keys import Keys
 from lakelog.operate.finding import Kind
 from lakelog.operate.segments import segments
-from lakelog.reservation import Wanted
+from lakelog.values.reservation import Wanted
 
 SETTINGS = {"retention.ms": -1, "local.retention.ms": -1}
 

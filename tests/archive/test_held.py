@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lakelog import failpoints
+from lakelog.base import failpoints
 from lakelog.errors import MissingFileError
-from lakelog.record import OffsetRange
+from lakelog.values.topic_partition import OffsetRange
 
 
 def delete_newest(tiers) -> None:

@@ -12,11 +12,11 @@ import pytest
 from mutants import PAUSE_MUTANTS
 from paused import PARTITION, SETTINGS, Party, Producing, go_on
 
-from lakelog import failpoints
-from lakelog.config import HOUR_MS
+from lakelog.base import failpoints
+from lakelog.base.failpoints import Pause
 from lakelog.errors import LakelogError, PolicyViolationError
-from lakelog.failpoints import Pause
 from lakelog.hot.hot_log import HotLog
+from lakelog.values.config import HOUR_MS
 
 PROGRAM = Path(__file__).with_name("paused.py")
 ARCHIVE, CLEANUP, COMMIT = (

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from lakelog.archive.local_retention import trim_points
 from lakelog.cold.registers import ArchivedEnd, LogStart
 from lakelog.cold.table import ColdSnapshot
-from lakelog.config import TopicConfig
 from lakelog.errors import InvalidConfigError
-from lakelog.offsets import HotSegment, HotSegments
-from lakelog.topic import Topic
+from lakelog.values.config import TopicConfig
+from lakelog.values.offsets import HotSegment, HotSegments
+from lakelog.values.topic import Topic
 
 NOW_MS = 1_000_000
 

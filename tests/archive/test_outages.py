@@ -25,8 +25,8 @@ from uuid import uuid4
 import pytest
 
 from lakelog import Lakelog
+from lakelog.base.failpoints import ENVIRONMENT_VARIABLE, Pause
 from lakelog.cli import main as cli
-from lakelog.failpoints import ENVIRONMENT_VARIABLE, Pause
 from lakelog.jobs import status_history
 from lakelog.jobs.trouble_rows import recent_troubles
 from lakelog.testing.eventually import eventually

@@ -12,11 +12,11 @@ from lakelog.archive.plan import MAX_FILE_BYTES, WORKERS, FlushLimit, plan
 from lakelog.cold.change import HotRange
 from lakelog.cold.registers import ArchivedEnd, LogStart
 from lakelog.cold.table import ColdSnapshot
-from lakelog.config import MIB, TopicConfig
 from lakelog.errors import ContradictionError
-from lakelog.offsets import HotSegment, HotSegments
-from lakelog.record import OffsetRange, TopicPartition
-from lakelog.topic import Topic
+from lakelog.values.config import MIB, TopicConfig
+from lakelog.values.offsets import HotSegment, HotSegments
+from lakelog.values.topic import Topic
+from lakelog.values.topic_partition import OffsetRange, TopicPartition
 
 NOW_MS = 1_700_000_000_000
 TOPIC = Topic("orders", uuid.UUID(int=7), 4)

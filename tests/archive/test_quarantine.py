@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from lakelog import failpoints
 from lakelog.archive.archiver import Archiver
+from lakelog.base import failpoints
 from lakelog.cleanup.optimize import plan_optimize
 from lakelog.cold.store.storage import Storage
 from lakelog.errors import (
@@ -24,9 +24,9 @@ from lakelog.errors import (
 from lakelog.hot.keys import Keys
 from lakelog.operate.quarantine import Quarantine
 from lakelog.operate.verification import verify
+from lakelog.place import PathRoot
 from lakelog.read.unified_log import UnifiedLog
-from lakelog.record import OffsetRange
-from lakelog.spark.place import PathRoot
+from lakelog.values.topic_partition import OffsetRange
 
 RELEASING = ("before_release", "before_fence", "before_forget", "after_release")
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from lakelog.archive.report import ArchiveReport, PartitionArchived
-from lakelog.record import OffsetRange, TopicPartition
+from lakelog.values.topic_partition import OffsetRange, TopicPartition
 
 
 def test_a_run_without_an_effect_says_so():

@@ -9,9 +9,9 @@ import pytest
 
 from lakelog import Lakelog
 from lakelog.archive.supervisor import Supervisor
-from lakelog.clock import ManualClock
-from lakelog.config import HOUR_MS
-from lakelog.record import TopicPartition
+from lakelog.base.clock import ManualClock
+from lakelog.values.config import HOUR_MS
+from lakelog.values.topic_partition import TopicPartition
 
 TP = TopicPartition("orders", 0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakelog import failpoints
+from lakelog.base import failpoints
 from lakelog.engines.spark import SparkEngine
 from lakelog.errors import UnknownTopicIdError
 

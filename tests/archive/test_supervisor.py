@@ -8,7 +8,6 @@ from uuid import UUID, uuid4
 import pytest
 from msgspec.structs import replace
 
-from lakelog import back_off
 from lakelog.archive.archiver import Flushed
 from lakelog.archive.supervisor import (
     LONG_CALL_S,
@@ -19,12 +18,13 @@ from lakelog.archive.supervisor import (
     WORKERS,
     Supervisor,
 )
-from lakelog.config import TopicConfig
+from lakelog.base import back_off
 from lakelog.errors import ColdTierUnavailableError, HotTierUnavailableError
 from lakelog.hot.glance import Glance, Glimpse
 from lakelog.hot.memory_use import MemoryUse
-from lakelog.record import TopicPartition
-from lakelog.topic import Topic
+from lakelog.values.config import TopicConfig
+from lakelog.values.topic import Topic
+from lakelog.values.topic_partition import TopicPartition
 
 HOUR_S = 3600.0
 CONFIG = TopicConfig().replace({"lakelog.flush.rows": 100, "lakelog.flush.interval.ms": 60_000})

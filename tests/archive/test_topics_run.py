@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from lakelog.archive.report import ArchiveReport
 from lakelog.archive.topics_run import TopicsRun
-from lakelog.config import TopicConfig
 from lakelog.errors import (
     ArchiveFailedError,
     CorruptRecordError,
     HotTierUnavailableError,
     LakelogError,
 )
-from lakelog.record import OffsetRange
-from lakelog.topic import Topic
+from lakelog.values.config import TopicConfig
+from lakelog.values.topic import Topic
+from lakelog.values.topic_partition import OffsetRange
 
 LIVENESS_S = 60.0
 

@@ -37,7 +37,6 @@ from redis.connection import Connection
 
 from lakelog import Lakelog, Topic
 from lakelog.codec import Entry, ProducedBatch
-from lakelog.config import KIB, MIB
 from lakelog.hot import AppendCall
 from lakelog.ingest.accumulator import RECORD_OVERHEAD_BYTES
 from lakelog.ingest.bulk import BulkAppend
@@ -46,8 +45,9 @@ from lakelog.ingest.given_records import as_columns, no_headers
 from lakelog.ingest.partition_queue import PartitionQueue
 from lakelog.ingest.partitioner import partition_of_key
 from lakelog.ingest.producer import Producer, ProducerConfig
-from lakelog.record import PRODUCED
 from lakelog.testing.servers import RedisServer
+from lakelog.values.config import KIB, MIB
+from lakelog.values.record import PRODUCED
 
 from .bench import Bench, Side, rates
 from .kafka_peer import KafkaPeer

@@ -29,12 +29,12 @@ from lakelog.archive.copy import HotRows
 from lakelog.cold import schema
 from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.store.storage import Storage
-from lakelog.config import GIB, KIB, MIB, PARQUET_COMPRESSION
 from lakelog.engines.spark import SparkEngine
 from lakelog.hot.hot_log import HotLog, HotSource
 from lakelog.hot.keys import Keys
-from lakelog.record import Fetched
-from lakelog.topic import Topic
+from lakelog.values.config import GIB, KIB, MIB, PARQUET_COMPRESSION
+from lakelog.values.record import Fetched
+from lakelog.values.topic import Topic
 
 from .bench import Bench, rates
 from .made_records import PARTITIONS, Case, fill_hot

@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from lakelog import Lakelog, Topic
 from lakelog.archive.copy import HotRows
-from lakelog.back_off import POLL, wait_until
+from lakelog.base.back_off import POLL, wait_until
+from lakelog.base.clock import Clock, SystemClock
 from lakelog.cleanup.cleanup import Cleanup
 from lakelog.cleanup.report import CleanupReport
-from lakelog.clock import Clock, SystemClock
 from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.store.storage import Storage
 from lakelog.engines.engine import Engine

@@ -34,14 +34,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakelog import Topic
+from lakelog.base.clock import ManualClock
 from lakelog.cleanup.report import CleanupReport
-from lakelog.clock import ManualClock
 from lakelog.cold import schema
 from lakelog.cold.by_path.delta_log import DeltaLog
 from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.store.storage import Storage
-from lakelog.config import HOUR_MS, MIB, TopicConfig
 from lakelog.engines.engine import InlineEngine
+from lakelog.values.config import HOUR_MS, MIB, TopicConfig
 
 from .bench import Bench, rates
 from .cleaned_topics import RECORD_BYTES, Place, batches, closing, timed_cleanup

@@ -37,8 +37,8 @@ from lakelog.cold.by_path.delta_log import DeltaLog
 from lakelog.cold.by_path.segment_writer import WrittenFile
 from lakelog.cold.store.storage import Storage
 from lakelog.hot.keys import Keys
-from lakelog.offsets import AtTimestamp
-from lakelog.record import HEADERS_TYPE
+from lakelog.values.offsets import AtTimestamp
+from lakelog.values.record import HEADERS_TYPE
 
 from .bench import Bench, timed
 from .made_records import random_text

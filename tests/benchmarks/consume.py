@@ -33,10 +33,10 @@ import psutil
 import pyarrow as pa
 
 from lakelog import Consumer, Lakelog, TopicPartition
-from lakelog.config import KIB, MIB
 from lakelog.hot.keys import DEFAULT_KEYSPACE
-from lakelog.record import RECORDS_AT_ONCE, OffsetAndMetadata, Record
 from lakelog.testing.servers import RedisServer
+from lakelog.values.config import KIB, MIB
+from lakelog.values.record import RECORDS_AT_ONCE, OffsetAndMetadata, Record
 
 from .bench import Bench, Side, rates
 from .kafka_peer import KafkaPeer

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 import pyarrow as pa
 
 from lakelog import Lakelog
-from lakelog.config import ENCRYPTION_KEY, KIB
-from lakelog.encryption.of_topic import opening
+from lakelog.codec.encryption.of_topic import opening
+from lakelog.values.config import ENCRYPTION_KEY, KIB
 
 from .bench import Bench, Side
 from .made_records import size

@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 
 from lakelog import Lakelog
-from lakelog.config import KIB
 from lakelog.engines import choice
 from lakelog.engines.engine import Engine, InlineEngine
 from lakelog.engines.spark import SparkEngine
 from lakelog.operate.verification import verify
+from lakelog.values.config import KIB
 
 from .bench import Bench, Side, timed
 from .made_records import PARTITIONS, Case, appends, random_table

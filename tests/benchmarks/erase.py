@@ -27,11 +27,11 @@ from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.change import Change, HotRange
 from lakelog.cold.registers import ArchivedEnd
 from lakelog.cold.store.storage import Storage
-from lakelog.config import TopicConfig
 from lakelog.engines.engine import InlineEngine
 from lakelog.operate.erasure.condition import RecordCondition
-from lakelog.record import HEADERS_TYPE, RECORDS
-from lakelog.topic import Topic
+from lakelog.values.config import TopicConfig
+from lakelog.values.record import HEADERS_TYPE, RECORDS
+from lakelog.values.topic import Topic
 
 from .bench import Bench, timed
 from .made_records import PARTITIONS, fixed

@@ -29,13 +29,13 @@ from lakelog import Lakelog
 from lakelog.cli.main import main as lakelog_command
 from lakelog.cold.segment import COLUMNS, SegmentIndex
 from lakelog.cold.table import ColdSnapshot
-from lakelog.config import HOUR_MS
 from lakelog.explore.picture.drawing import picture_html
 from lakelog.explore.picture.groups import groups_of
 from lakelog.explore.picture.histogram import histogram, whole
 from lakelog.explore.picture.picture import STEPS
-from lakelog.offsets import HotSegments, LogOffsets
 from lakelog.read.tiers import SegmentedLook
+from lakelog.values.config import HOUR_MS
+from lakelog.values.offsets import HotSegments, LogOffsets
 
 from .bench import Bench, Side, rates, timed
 from .measures import OURS, RECORDS_PER_S, SECONDS, Goal, Row, quantile

@@ -24,8 +24,8 @@ from uuid import uuid4
 import redis
 
 from lakelog import Lakelog, Topic, TopicPartition
-from lakelog.config import GIB, MIB
 from lakelog.hot import HotLog
+from lakelog.values.config import GIB, MIB
 
 from . import commits, hot, limits, many_files, many_segments, many_topics
 from .bench import Bench, timed

@@ -6,11 +6,19 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 
 from lakelog.codec import ProducedBatch, encode
-from lakelog.config import KIB, MIB, QUOTA_BYTE_RATE, QUOTA_HOT_BYTES, Compression, EntryFormat
 from lakelog.hot import HotLog
 from lakelog.read.unified_log import UnifiedLog
-from lakelog.record import TopicPartition, produced_batch
-from lakelog.topic import Topic
+from lakelog.values.config import (
+    KIB,
+    MIB,
+    QUOTA_BYTE_RATE,
+    QUOTA_HOT_BYTES,
+    Compression,
+    EntryFormat,
+)
+from lakelog.values.record import produced_batch
+from lakelog.values.topic import Topic
+from lakelog.values.topic_partition import TopicPartition
 
 from .bench import Bench, Side
 from .measures import BYTES, OURS, SECONDS, Goal, Row

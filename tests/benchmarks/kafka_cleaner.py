@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 import pyarrow as pa
 from confluent_kafka import admin
 
-from lakelog.back_off import BackOff, wait_until
-from lakelog.config import KIB
+from lakelog.base.back_off import BackOff, wait_until
+from lakelog.values.config import KIB
 
 from .kafka_peer import KafkaPeer
 from .processes import PROCESSES

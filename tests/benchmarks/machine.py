@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from lakelog.embedded.redis_program import redis_programs
+from lakelog.hot.embedded.redis_program import redis_programs
 
 PACKAGES = ("lakelog", "pyarrow", "redis", "deltalake", "pyspark", "delta-spark", "confluent-kafka")
 

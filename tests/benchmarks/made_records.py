@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 
 from lakelog import Topic
 from lakelog.codec import ProducedBatch, encode
-from lakelog.config import KIB, Compression, EntryFormat
 from lakelog.hot import HotLog
-from lakelog.record import PRODUCED
+from lakelog.values.config import KIB, Compression, EntryFormat
+from lakelog.values.record import PRODUCED
 
 from .bench import Bench
 

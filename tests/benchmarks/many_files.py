@@ -23,8 +23,8 @@ from lakelog.cold.change import Change
 from lakelog.cold.registers import ArchivedEnd, LogStart, app_id
 from lakelog.cold.schema import READABLE_BY_ALL, table_properties, value_columns
 from lakelog.cold.store.storage import Storage
-from lakelog.config import MIB
 from lakelog.engines.engine import InlineEngine
+from lakelog.values.config import MIB
 
 from .bench import Bench
 from .made_segments import path_of, written

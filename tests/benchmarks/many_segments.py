@@ -19,10 +19,11 @@ from functools import partial
 import redis
 
 from lakelog.codec import ProducedBatch, encode
-from lakelog.config import Compression, EntryFormat
 from lakelog.hot import HotLog
 from lakelog.hot.keys import Keys, PartitionKeys
-from lakelog.record import TopicPartition, produced_batch
+from lakelog.values.config import Compression, EntryFormat
+from lakelog.values.record import produced_batch
+from lakelog.values.topic_partition import TopicPartition
 
 from .bench import Bench
 from .measures import OURS, SECONDS, Row

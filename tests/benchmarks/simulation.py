@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from lakelog.config import GIB, MIB
+from lakelog.values.config import GIB, MIB
 
 from .curves import CPU_HERE, CPU_OF_REDIS, Curve
 from .line_chart import Line, Panel

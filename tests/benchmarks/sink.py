@@ -15,7 +15,7 @@ from itertools import count
 from typing import Any
 
 from lakelog import Lakelog
-from lakelog.config import KIB
+from lakelog.values.config import KIB
 
 from .bench import Bench, Side, rates, timed
 from .kafka_peer import KafkaPeer

@@ -25,7 +25,7 @@ from typing import Any
 
 from lakelog import Lakelog, Topic
 from lakelog.cold.store.storage import Storage
-from lakelog.config import GIB, KIB
+from lakelog.values.config import GIB, KIB
 
 from .bench import Bench, Side, rates, timed
 from .kafka_peer import KafkaPeer

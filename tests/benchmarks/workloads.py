@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakelog import Lakelog, TopicPartition
-from lakelog.config import MIB
+from lakelog.values.config import MIB
 
 PARTITIONS = 4
 SIZES = {"100 B": (100, 400_000), "1 KiB": (1024, 100_000)}

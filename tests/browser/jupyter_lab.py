@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakelog.back_off import POLL, wait_until
+from lakelog.base.back_off import POLL, wait_until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

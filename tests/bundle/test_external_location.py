@@ -11,7 +11,7 @@ from lakelog import Lakelog
 from lakelog.errors import InvalidArgumentError
 from lakelog.jobs import add_readings, connect_cold, parameters
 from lakelog.jobs.connection import storage_options
-from lakelog.spark.place import PathRoot, cold_root
+from lakelog.place import PathRoot, cold_root
 
 AZURE = "abfss://logs@account.dfs.core.windows.net/lakelog"
 

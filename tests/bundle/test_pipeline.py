@@ -18,9 +18,9 @@ from deltalake import DeltaTable
 
 from lakelog import Lakelog
 from lakelog.cold.store.unity_catalog import URL_VARIABLE
-from lakelog.embedded.java import java_home
 from lakelog.engines.engine import InlineEngine
 from lakelog.engines.spark import SparkEngine
+from lakelog.hot.embedded.java import java_home
 from lakelog.jobs import add_readings
 from lakelog.testing.connect_server import connect_server
 from lakelog.testing.unity_catalog import SPARKS_OWN, UnityCatalogServer

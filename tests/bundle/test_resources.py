@@ -17,7 +17,7 @@ from databricks.bundles.pipelines import Pipeline
 from databricks.bundles.schemas import Schema
 from databricks.bundles.volumes import Volume
 
-from lakelog.spark.session import local_settings
+from lakelog.spark.open_session import local_settings
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lakelog.back_off import POLL, BackOff, Tries, wait_until
+from lakelog.base.back_off import POLL, BackOff, Tries, wait_until
 from lakelog.cold.reserve import reserve
 from lakelog.errors import LakelogError
 from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.lakelog import Lakelog
-from lakelog.reservation import Wanted
+from lakelog.values.reservation import Wanted
 
 from . import keeping, schedule
 from .catalogs import Catalog, catalog

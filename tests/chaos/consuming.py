@@ -19,7 +19,7 @@ from lakelog.errors import (
 from lakelog.lakelog import Lakelog
 from lakelog.read.consumer import Consumer
 from lakelog.read.consumer_config import ConsumerConfig
-from lakelog.record import TopicPartition
+from lakelog.values.topic_partition import TopicPartition
 
 from .history import Kind, Partition, consumptions_of, positions
 from .journal import read_journal

@@ -22,7 +22,8 @@ from lakelog.lakelog import Lakelog
 from lakelog.read.consumer import Consumer
 from lakelog.read.consumer_config import ConsumerConfig
 from lakelog.read.subscription import SeenTopics
-from lakelog.record import OffsetAndMetadata, TopicPartition
+from lakelog.values.record import OffsetAndMetadata
+from lakelog.values.topic_partition import TopicPartition
 
 from .payload import payload_of
 from .scenario import TOPICS

@@ -11,7 +11,7 @@ import queue
 
 from lakelog.errors import LakelogError, TopicExistsError
 from lakelog.lakelog import Lakelog
-from lakelog.spark.place import PathRoot
+from lakelog.place import PathRoot
 
 from .history import Kind
 from .producing import KEYS

@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from lakelog.back_off import BackOff, Tries
+from lakelog.base.back_off import BackOff, Tries
 from lakelog.errors import KeyspaceInUseError, LakelogError, RestoreFailedError
 from lakelog.lakelog import Lakelog
 from lakelog.operate.restore import RestoredTopic
-from lakelog.topic import Topic
+from lakelog.values.topic import Topic
 
 from . import keeping
 from .history import Partition, Span, TotalLoss

@@ -16,7 +16,7 @@ from typing import Any
 
 import redis
 
-from lakelog.back_off import POLL, wait_until
+from lakelog.base.back_off import POLL, wait_until
 from lakelog.testing.object_store import Fault, FaultyFront, S3Server, s3_options
 from lakelog.testing.servers import STARTING, RedisServer
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lakelog.back_off import BackOff, wait_until
+from lakelog.base.back_off import BackOff, wait_until
 from lakelog.hot.lock import LOCK_MS
 
 _LOOK_S = 0.05

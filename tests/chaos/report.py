@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from lakelog.text_table import text_table
+from lakelog.base.text_table import text_table
 
 from .chaos_round import RoundResult
 from .history import Outcome

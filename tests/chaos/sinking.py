@@ -16,13 +16,13 @@ from __future__ import annotations
 import random
 import time
 
-from lakelog.back_off import BackOff
+from lakelog.base.back_off import BackOff
 from lakelog.errors import LakelogError, ProducerFencedError, RepeatDiffersError
 from lakelog.hot import Acks
 from lakelog.lakelog import Lakelog
-from lakelog.record import NO_TIMESTAMP_MS, produced_batch
 from lakelog.spark.sink_append import TaskAppend, TaskIdentity
 from lakelog.spark.sink_rows import Rows
+from lakelog.values.record import NO_TIMESTAMP_MS, produced_batch
 
 from .journal import read_journal
 from .producing import FILLER_BYTES, KEYS

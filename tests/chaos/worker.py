@@ -19,12 +19,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from lakelog import failpoints
+from lakelog.base import failpoints
 from lakelog.cli.stop_signals import on_stop_signal
 from lakelog.engines.engine import InlineEngine
 from lakelog.errors import LakelogError
 from lakelog.lakelog import Lakelog
-from lakelog.spark.place import LogPlace
+from lakelog.place import LogPlace
 
 from .journal import Journal
 

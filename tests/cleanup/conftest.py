@@ -11,16 +11,17 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lakelog.clock import ManualClock
+from lakelog.base.clock import ManualClock
 from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.change import Change, HotRange
 from lakelog.cold.registers import ArchivedEnd
 from lakelog.cold.store.storage import Storage
-from lakelog.config import TopicConfig
 from lakelog.engines.engine import Engine, InlineEngine
-from lakelog.record import HEADERS_TYPE, RECORDS, Record, TopicPartition, to_records
 from lakelog.testing.later_clock import LaterClock
-from lakelog.topic import Topic
+from lakelog.values.config import TopicConfig
+from lakelog.values.record import HEADERS_TYPE, RECORDS, Record, to_records
+from lakelog.values.topic import Topic
+from lakelog.values.topic_partition import TopicPartition
 
 sys.path.insert(0, str(Path(__file__).parent))  # cleanup_process.py is no test module
 

@@ -7,20 +7,20 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from lakelog import failpoints
+from lakelog.base import failpoints
 from lakelog.cleanup.cleanup import Cleanup, clean_all
 from lakelog.cleanup.plan import plan_cleanup
 from lakelog.cleanup.steps import STEPS
 from lakelog.cold.change import Change
 from lakelog.cold.registers import LogStart
-from lakelog.config import DAY_MS
 from lakelog.errors import (
     CleanupFailedError,
     ColdTierError,
     InvalidArgumentError,
     InvalidConfigError,
 )
-from lakelog.offsets import HotSegments
+from lakelog.values.config import DAY_MS
+from lakelog.values.offsets import HotSegments
 
 BOTH = {
     "cleanup.policy": "compact,delete",

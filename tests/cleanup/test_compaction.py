@@ -19,7 +19,7 @@ from lakelog.cleanup.superseded import Search, TooManyKeys, find_superseded
 from lakelog.cold.change import Change, Rewrite
 from lakelog.cold.parquet.segment_reader import SegmentReader
 from lakelog.cold.registers import CleanedEnd, LogStart
-from lakelog.config import DAY_MS, HOUR_MS
+from lakelog.values.config import DAY_MS, HOUR_MS
 
 COMPACT = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"}
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakelog.base.failpoints import armed
 from lakelog.cleanup.compaction import compact
 from lakelog.cleanup.dirty import cleanable
 from lakelog.cleanup.erasure.erasure import Erasure
@@ -20,8 +21,7 @@ from lakelog.cleanup.optimize import optimize_change, plan_optimize
 from lakelog.cold.change import Change
 from lakelog.cold.registers import LogStart
 from lakelog.errors import CommitConflictError, MissingFileError
-from lakelog.failpoints import armed
-from lakelog.record import OffsetRange
+from lakelog.values.topic_partition import OffsetRange
 
 SECRET = b"GEHEIM-7f3a9c51"  # nothing else has these bytes
 

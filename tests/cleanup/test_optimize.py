@@ -18,7 +18,7 @@ from lakelog.cold.offset_set import OffsetSet
 from lakelog.cold.registers import CleanedEnd
 from lakelog.cold.segment import COLUMNS, SegmentFile, SegmentIndex, is_ours
 from lakelog.cold.table import ColdSnapshot
-from lakelog.topic import Topic
+from lakelog.values.topic import Topic
 
 
 def optimize(log) -> None:

@@ -13,9 +13,9 @@ import cleanup_process as made
 import pytest
 
 from lakelog.cleanup.cleanup import Cleanup
-from lakelog.config import TopicConfig
-from lakelog.record import to_records
-from lakelog.topic import Topic
+from lakelog.values.config import TopicConfig
+from lakelog.values.record import to_records
+from lakelog.values.topic import Topic
 
 PROGRAM = Path(__file__).with_name("cleanup_process.py")
 SETTINGS = {

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from lakelog.base.failpoints import armed
 from lakelog.cleanup.plan import plan_cleanup
 from lakelog.cleanup.retention import PartitionRetention, plan_retention, retention_change
 from lakelog.cold import contradictions
@@ -23,13 +24,13 @@ from lakelog.cold.registers import ArchivedEnd, CleanedEnd, LogStart
 from lakelog.cold.segment import COLUMNS, UNKNOWN_TIMESTAMP_MS, Segment, SegmentIndex, file_name
 from lakelog.cold.store.storage import Storage
 from lakelog.cold.table import ColdSnapshot
-from lakelog.config import DAY_MS, HOUR_MS, TopicConfig
 from lakelog.engines.engine import InlineEngine
-from lakelog.failpoints import armed
-from lakelog.offsets import HotSegment, HotSegments
-from lakelog.record import RECORDS, OffsetRange
 from lakelog.testing.later_clock import LaterClock
-from lakelog.topic import Topic
+from lakelog.values.config import DAY_MS, HOUR_MS, TopicConfig
+from lakelog.values.offsets import HotSegment, HotSegments
+from lakelog.values.record import RECORDS
+from lakelog.values.topic import Topic
+from lakelog.values.topic_partition import OffsetRange
 
 NOW_MS = 1_700_000_000_000
 TOPIC_ID = uuid.UUID(int=7)

@@ -12,7 +12,7 @@ import pytest
 
 from lakelog import Lakelog
 from lakelog.cli import main as cli
-from lakelog.config import HOUR_MS
+from lakelog.values.config import HOUR_MS
 
 Run = Callable[..., tuple[str, str]]
 

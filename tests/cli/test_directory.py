@@ -14,7 +14,7 @@ import pytest
 
 from lakelog import Lakelog
 from lakelog.cli import main as cli
-from lakelog.embedded.redis_server import EmbeddedRedis
+from lakelog.hot.embedded.redis_server import EmbeddedRedis
 
 
 @pytest.fixture

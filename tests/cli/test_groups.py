@@ -12,7 +12,8 @@ import pytest
 from lakelog.cli import main as cli
 from lakelog.lakelog import Lakelog
 from lakelog.read.consumer import Consumer
-from lakelog.record import OffsetAndMetadata, TopicPartition
+from lakelog.values.record import OffsetAndMetadata
+from lakelog.values.topic_partition import TopicPartition
 
 Run = Callable[..., str]
 

@@ -12,7 +12,7 @@ from lakelog.cli import main as cli
 from lakelog.groups.recorded_offset import GroupType
 from lakelog.lakelog import Lakelog
 from lakelog.read.share.share_consumer import ShareConsumer
-from lakelog.record import TopicPartition
+from lakelog.values.topic_partition import TopicPartition
 
 Run = Callable[..., str]
 

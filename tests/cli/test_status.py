@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from lakelog.cli import main as cli
-from lakelog.config import DAY_MS
 from lakelog.lakelog import Lakelog
+from lakelog.values.config import DAY_MS
 
 
 @pytest.fixture

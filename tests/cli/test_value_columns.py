@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 
 from lakelog.archive.report import ArchiveReport, PartitionArchived
 from lakelog.cli import main as cli
-from lakelog.record import TopicPartition
+from lakelog.values.topic_partition import TopicPartition
 
 FLIGHTS = [{"flight": n, "origin": "JFK", "at": "2013-01-01T05:00:00Z"} for n in range(50)]
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from lakelog.codec import AdaptiveCompression, Entry, decode, encode
 from lakelog.codec.adaptive_compression import TRIED_EACH
 from lakelog.codec.entry import EntryId
-from lakelog.config import KIB, Compression, EntryFormat
-from lakelog.record import produced_batch
+from lakelog.values.config import KIB, Compression, EntryFormat
+from lakelog.values.record import produced_batch
 
 SQUEEZED = [Compression.LZ4, Compression.ZSTD]
 

@@ -15,21 +15,15 @@ from lakelog.codec import EntryId, decode, encode, in_steps
 from lakelog.codec.arrow_entry import TARGET_ENTRY_BYTES, decode_arrow
 from lakelog.codec.crc import crc32c
 from lakelog.codec.decoded_size import decoded_bytes
-from lakelog.config import Compression, EntryFormat
 from lakelog.errors import (
     CorruptRecordError,
     InvalidArgumentError,
     InvalidTimestampError,
     RecordTooLargeError,
 )
-from lakelog.record import (
-    HEADERS_TYPE,
-    PRODUCED,
-    Record,
-    TopicPartition,
-    produced_batch,
-    to_records,
-)
+from lakelog.values.config import Compression, EntryFormat
+from lakelog.values.record import HEADERS_TYPE, PRODUCED, Record, produced_batch, to_records
+from lakelog.values.topic_partition import TopicPartition
 
 ARROW = EntryFormat.ARROW
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelog.codec.columns import binary_column, headers_column, number_column
-from lakelog.record import HEADERS_TYPE, RECORDS, TimestampType
+from lakelog.values.record import HEADERS_TYPE, RECORDS, TimestampType
 
 SOME_BYTES = st.binary(max_size=5)
 

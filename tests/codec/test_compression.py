@@ -8,8 +8,8 @@ import warnings
 import pytest
 
 from lakelog.codec import compression, resolve_compression
-from lakelog.config import Compression
 from lakelog.errors import InvalidConfigError
+from lakelog.values.config import Compression
 
 
 @pytest.fixture(autouse=True)

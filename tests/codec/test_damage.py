@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from lakelog.codec import EntryId, decode, encode, gap_fields
 from lakelog.codec.crc import crc32c, crc32c_of_parts
-from lakelog.config import Compression, EntryFormat
 from lakelog.errors import CorruptRecordError, ForeignEntryError
-from lakelog.record import TopicPartition, produced_batch, to_records
+from lakelog.values.config import Compression, EntryFormat
+from lakelog.values.record import produced_batch, to_records
+from lakelog.values.topic_partition import TopicPartition
 
 ROWS = [
     (1_700_000_000_000, b"k0", b'{"a":1,"b":"x"}', [("h", b"1"), ("h", None), ("", b"")]),

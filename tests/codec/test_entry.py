@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from lakelog.codec import Entry, EntryId, ProducedBatch, decode, gap_fields, gap_of
 from lakelog.errors import CorruptRecordError, ForeignEntryError, InvalidArgumentError
-from lakelog.record import RECORDS, OffsetRange
+from lakelog.values.record import RECORDS
+from lakelog.values.topic_partition import OffsetRange
 
 
 @given(st.integers(0, 2**53 - 1), st.data())

@@ -6,8 +6,8 @@ import pytest
 
 from lakelog.codec import EntryId, decode, encode
 from lakelog.codec.crc import crc32c_of_parts
-from lakelog.config import Compression, EntryFormat
-from lakelog.record import produced_batch
+from lakelog.values.config import Compression, EntryFormat
+from lakelog.values.record import produced_batch
 
 
 def fields_of(key, value, headers=(), *, flatten=False, timestamp_ms=5):

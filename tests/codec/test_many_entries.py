@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelog.codec import EntryId, decode, decode_together, encode, gap_fields
-from lakelog.config import Compression, EntryFormat
 from lakelog.errors import LakelogError
-from lakelog.record import produced_batch
+from lakelog.values.config import Compression, EntryFormat
+from lakelog.values.record import produced_batch
 
 ROWS = [
     (1_700_000_000_000, b"k0", b'{"a":1,"b":"x"}', [("h", b"1"), ("h", None), ("", b"")]),

@@ -10,8 +10,8 @@ import pytest
 from lakelog.codec import encode
 from lakelog.codec.decoded_size import buffer_lengths
 from lakelog.codec.messages import read_message, read_messages
-from lakelog.config import KIB, Compression, EntryFormat
-from lakelog.record import produced_batch
+from lakelog.values.config import KIB, Compression, EntryFormat
+from lakelog.values.record import produced_batch
 
 #: Some are small, some large; their records tell which is which.
 RECORDS = [

@@ -11,15 +11,9 @@ from hypothesis import strategies as st
 from lakelog.codec import Entry, EntryId, decode, encode, gap_fields
 from lakelog.codec.decoded_size import decoded_bytes
 from lakelog.codec.entry import MAX_TIMESTAMP_MS
-from lakelog.config import Compression, EntryFormat
-from lakelog.record import (
-    RECORDS,
-    Record,
-    TimestampType,
-    TopicPartition,
-    produced_batch,
-    to_records,
-)
+from lakelog.values.config import Compression, EntryFormat
+from lakelog.values.record import RECORDS, Record, TimestampType, produced_batch, to_records
+from lakelog.values.topic_partition import TopicPartition
 
 TP = TopicPartition("orders", 0)
 BUFFERS = 14  # of a PRODUCED batch

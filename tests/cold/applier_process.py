@@ -16,7 +16,7 @@ from made_up import MadeUpRows, archive
 from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.store.storage import Storage
 from lakelog.engines.engine import InlineEngine
-from lakelog.topic import Topic
+from lakelog.values.topic import Topic
 
 
 def main(root: str, topic_id: str, partition: int, end: int, step: int) -> None:

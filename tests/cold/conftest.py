@@ -14,7 +14,7 @@ from lakelog.cold.change import RowsOf
 from lakelog.cold.store.storage import Storage
 from lakelog.engines.engine import InlineEngine
 from lakelog.testing.later_clock import LaterClock
-from lakelog.topic import Topic
+from lakelog.values.topic import Topic
 
 sys.path.insert(0, str(Path(__file__).parent))  # contract.py and made_up.py are no test modules
 pytest.register_assert_rewrite("contract")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from made_up import EPOCH_MS, MadeUpRows, archive, batch_of
 from msgspec.structs import replace
 
-from lakelog import failpoints
+from lakelog.base import failpoints
 from lakelog.cleanup.erasure.erasure import Erasure
 from lakelog.cold.change import Change, HotRange, Rewrite
 from lakelog.cold.offset_set import OffsetSet
@@ -22,7 +22,6 @@ from lakelog.cold.registers import ArchivedEnd, CleanedEnd, LogStart
 from lakelog.cold.reserve import reserve, reserving
 from lakelog.cold.segment import SegmentFile, SegmentIndex
 from lakelog.cold.table import NO_TABLE, ColdSnapshot, ColdTable, Orphans, Vacuumed
-from lakelog.config import DAY_MS, TopicConfig
 from lakelog.errors import (
     ContradictionError,
     InvalidArgumentError,
@@ -30,17 +29,12 @@ from lakelog.errors import (
     UnknownTopicIdError,
 )
 from lakelog.operate.erasure.condition import RecordCondition
-from lakelog.producer_calls import CUT, ProducerCall
-from lakelog.record import (
-    RECORDS,
-    OffsetAndTimestamp,
-    OffsetRange,
-    Record,
-    TopicPartition,
-    to_records,
-)
-from lakelog.reservation import FEW_OFFSETS, FIRST_OFFSETS, LEAST_OFFSETS, Wanted
-from lakelog.topic import Topic
+from lakelog.values.config import DAY_MS, TopicConfig
+from lakelog.values.producer_calls import CUT, ProducerCall
+from lakelog.values.record import RECORDS, OffsetAndTimestamp, Record, to_records
+from lakelog.values.reservation import FEW_OFFSETS, FIRST_OFFSETS, LEAST_OFFSETS, Wanted
+from lakelog.values.topic import Topic
+from lakelog.values.topic_partition import OffsetRange, TopicPartition
 
 ROWS = MadeUpRows()
 ORDERS_0 = TopicPartition("orders", 0)

@@ -10,9 +10,10 @@ import pyarrow as pa
 from lakelog.cold.change import Change, HotRange
 from lakelog.cold.registers import ArchivedEnd
 from lakelog.cold.table import ColdSnapshot
-from lakelog.producer_calls import ProducerCall
-from lakelog.record import HEADERS_TYPE, RECORDS, Record, TopicPartition
-from lakelog.topic import Topic
+from lakelog.values.producer_calls import ProducerCall
+from lakelog.values.record import HEADERS_TYPE, RECORDS, Record
+from lakelog.values.topic import Topic
+from lakelog.values.topic_partition import TopicPartition
 
 BATCH_RECORDS = 700
 EPOCH_MS = 1_700_000_000_000

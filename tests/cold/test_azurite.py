@@ -19,17 +19,18 @@ import pytest
 from contract import offsets, read, rewrite
 from made_up import EPOCH_MS, MadeUpRows, archive
 
-from lakelog.back_off import POLL, wait_until
+from lakelog.base.back_off import POLL, wait_until
 from lakelog.cold.by_path.listing import tables
 from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.store.storage import Storage
 from lakelog.cold.table import Orphans
 from lakelog.engines.engine import InlineEngine
 from lakelog.errors import ColdTierError, MissingFileError
-from lakelog.record import OffsetAndTimestamp, TopicPartition
 from lakelog.testing.later_clock import LaterClock
 from lakelog.testing.object_store import Fault, FaultyFront
 from lakelog.testing.servers import free_port
+from lakelog.values.record import OffsetAndTimestamp
+from lakelog.values.topic_partition import TopicPartition
 
 pytestmark = pytest.mark.slow
 

@@ -24,7 +24,7 @@ from lakelog.cold.parquet.segment_reader import SegmentReader
 from lakelog.cold.schema import FILE_SCHEMA, writer_options
 from lakelog.cold.segment import SegmentFile, file_name
 from lakelog.cold.store.storage import Storage
-from lakelog.config import SETTINGS, TopicConfig
+from lakelog.values.config import SETTINGS, TopicConfig
 
 NO_VALUES = pa.schema([])
 

@@ -30,7 +30,6 @@ from lakelog.cold.schema import (
     table_properties,
 )
 from lakelog.cold.store.storage import Storage
-from lakelog.config import DAY_MS, INT64_MAX, TopicConfig
 from lakelog.errors import (
     AmbiguousTopicError,
     ColdTierError,
@@ -39,7 +38,8 @@ from lakelog.errors import (
     NewerVersionError,
     UnknownTopicOrPartitionError,
 )
-from lakelog.topic import Topic
+from lakelog.values.config import DAY_MS, INT64_MAX, TopicConfig
+from lakelog.values.topic import Topic
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from lakelog.cold import contradictions
 from lakelog.cold.registers import ArchivedEnd, CleanedEnd, LogStart, Register
 from lakelog.cold.segment import COLUMNS, SegmentIndex
 from lakelog.errors import ContradictionError
-from lakelog.record import TopicPartition
+from lakelog.values.topic_partition import TopicPartition
 
 #: A file's segment, kind, start, length, gap before its first record, records it lacks.
 FILES = st.lists(

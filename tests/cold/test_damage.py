@@ -25,8 +25,9 @@ from lakelog.errors import (
     ForeignTableError,
     MissingFileError,
 )
-from lakelog.record import OffsetAndTimestamp, TopicPartition
-from lakelog.topic import Topic
+from lakelog.values.record import OffsetAndTimestamp
+from lakelog.values.topic import Topic
+from lakelog.values.topic_partition import TopicPartition
 
 ORDERS_0 = TopicPartition("orders", 0)
 

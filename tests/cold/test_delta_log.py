@@ -13,7 +13,7 @@ from contract import offsets, rewrite
 from deltalake import DeltaTable
 from made_up import archive
 
-from lakelog import failpoints
+from lakelog.base import failpoints
 from lakelog.cold.by_path import delta_log
 from lakelog.cold.change import Change
 from lakelog.cold.log_names import LAST_CHECKPOINT

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from made_up import MadeUpRows, archive
 from msgspec.structs import replace
 
-from lakelog import failpoints
+from lakelog.base import failpoints
 from lakelog.cold.by_path import path_table
 from lakelog.cold.by_path.delta_log import DeltaLog
 from lakelog.cold.change import Change
@@ -28,7 +28,7 @@ from lakelog.errors import (
     ContradictionError,
     MissingFileError,
 )
-from lakelog.record import TopicPartition
+from lakelog.values.topic_partition import TopicPartition
 
 PROGRAM = Path(__file__).with_name("applier_process.py")
 

@@ -13,7 +13,7 @@ import pytest
 from made_up import MadeUpRows
 from workspace import LOCATION, SCHEMA, SELECT, Registered, Workspace
 
-from lakelog.back_off import BackOff
+from lakelog.base.back_off import BackOff
 from lakelog.cold.by_name.delta_actions import NotDirectError
 from lakelog.cold.by_name.either_view import EitherView
 from lakelog.cold.by_name.location import UnityLocation
@@ -31,9 +31,10 @@ from lakelog.errors import (
     ContradictionError,
 )
 from lakelog.hot.hot_log import HotSource
-from lakelog.record import OffsetAndTimestamp, TopicPartition
-from lakelog.spark.place import LogPlace, NamedRoot
+from lakelog.place import LogPlace, NamedRoot
 from lakelog.testing.object_store import Fault, FaultyFront, s3_options
+from lakelog.values.record import OffsetAndTimestamp
+from lakelog.values.topic_partition import TopicPartition
 
 EPOCH_MS = 1_700_000_000_000
 NAME = TableName("main", "logs-1", "größe.v2")

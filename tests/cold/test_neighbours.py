@@ -12,15 +12,16 @@ import pytest
 from contract import offsets, read, rewrite, settings
 from made_up import EPOCH_MS, MadeUpRows, archive
 
-from lakelog import failpoints
+from lakelog.base import failpoints
 from lakelog.cold.change import Change, Rewrite
 from lakelog.cold.offset_set import OffsetSet
 from lakelog.cold.registers import CleanedEnd, LogStart
 from lakelog.cold.schema import CONFIG_PROPERTY, FILE_RETENTION_PROPERTY
 from lakelog.cold.table import Orphans
-from lakelog.config import INT64_MAX
 from lakelog.errors import MissingFileError
-from lakelog.record import OffsetAndTimestamp, TopicPartition
+from lakelog.values.config import INT64_MAX
+from lakelog.values.record import OffsetAndTimestamp
+from lakelog.values.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -27,14 +27,15 @@ from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.change import HotRange
 from lakelog.cold.store import object_store
 from lakelog.cold.store.storage import Storage
-from lakelog.config import MIB
 from lakelog.engines.engine import InlineEngine
 from lakelog.errors import ColdTierError, CorruptRecordError, LakelogError, MissingFileError
-from lakelog.record import Record, TopicPartition
 from lakelog.testing.eventually import eventually
 from lakelog.testing.later_clock import LaterClock
 from lakelog.testing.object_store import Fault, FaultyFront, s3_options
-from lakelog.topic import Topic
+from lakelog.values.config import MIB
+from lakelog.values.record import Record
+from lakelog.values.topic import Topic
+from lakelog.values.topic_partition import TopicPartition
 
 PROGRAM = Path(__file__).with_name("applier_process.py")
 ORDERS_0 = TopicPartition("orders", 0)

@@ -16,7 +16,7 @@ from lakelog.cold.change import RowsOf
 from lakelog.cold.store.storage import Storage
 from lakelog.engines.engine import InlineEngine
 from lakelog.testing.later_clock import LaterClock
-from lakelog.topic import Topic
+from lakelog.values.topic import Topic
 
 
 class TestPathTableOnS3(ColdTableContract):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelog.cold.offset_set import OffsetSet
-from lakelog.record import MAX_OFFSET
+from lakelog.values.record import MAX_OFFSET
 
 offsets = st.one_of(st.integers(0, 300), st.integers(0, MAX_OFFSET))
 

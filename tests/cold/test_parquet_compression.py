@@ -9,8 +9,8 @@ import pytest
 from deltalake import DeltaTable
 
 from lakelog import Lakelog
-from lakelog.config import PARQUET_COMPRESSION, TopicConfig
 from lakelog.errors import InvalidConfigError
+from lakelog.values.config import PARQUET_COMPRESSION, TopicConfig
 
 #: What a topic says → what Parquet's footers call it, by pyarrow.
 CODECS = {"zstd": "ZSTD", "lz4_raw": "LZ4", "snappy": "SNAPPY", "uncompressed": "UNCOMPRESSED"}

@@ -10,13 +10,13 @@ import pytest
 from contract import ColdTableContract, offsets, rewrite
 from made_up import archive
 
-from lakelog import failpoints
+from lakelog.base import failpoints
 from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.store.storage import Storage
 from lakelog.cold.table import Orphans
 from lakelog.engines.engine import InlineEngine
 from lakelog.testing.later_clock import LaterClock
-from lakelog.topic import Topic
+from lakelog.values.topic import Topic
 
 
 class TestPathTable(ColdTableContract):

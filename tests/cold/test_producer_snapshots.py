@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up import MadeUpRows, archive
 
-from lakelog import failpoints
+from lakelog.base import failpoints
 from lakelog.cold.by_path import producer_snapshots
 from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.by_path.producer_snapshots import FOLDER
@@ -20,9 +20,9 @@ from lakelog.cold.change import Change
 from lakelog.cold.store.storage import Storage
 from lakelog.engines.engine import InlineEngine
 from lakelog.errors import ColdTierRefusedError, InvalidArgumentError
-from lakelog.producer_calls import CUT, ProducerCall
 from lakelog.testing.later_clock import LaterClock
-from lakelog.topic import Topic
+from lakelog.values.producer_calls import CUT, ProducerCall
+from lakelog.values.topic import Topic
 
 
 class Died(BaseException):

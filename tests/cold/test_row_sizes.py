@@ -14,7 +14,7 @@ from lakelog.cold.row_sizes import cut_rows, row_bytes
 from lakelog.cold.schema import FILE_SCHEMA
 from lakelog.cold.segment import SegmentFile
 from lakelog.cold.store.storage import Storage
-from lakelog.config import KIB, MIB
+from lakelog.values.config import KIB, MIB
 
 ROWS = 96
 PATH = "partition=0/segment=0/part-0.parquet"

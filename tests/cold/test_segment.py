@@ -28,9 +28,9 @@ from lakelog.cold.segment import (
 )
 from lakelog.cold.store.storage import Storage
 from lakelog.cold.table import ColdSnapshot
-from lakelog.config import MIB
 from lakelog.errors import ColdTierError, ContradictionError
-from lakelog.record import Record
+from lakelog.values.config import MIB
+from lakelog.values.record import Record
 
 UNIQUE = "0123456789abcdef" * 2
 

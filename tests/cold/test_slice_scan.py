@@ -16,7 +16,7 @@ from lakelog.cold.ordered_rows import OrderedRows, Spacing
 from lakelog.cold.scan import FileScan, ScanTask
 from lakelog.cold.segment import SegmentFile
 from lakelog.errors import MissingFileError
-from lakelog.record import OffsetRange
+from lakelog.values.topic_partition import OffsetRange
 
 EXPLAINED = (OffsetRange(5, 9), OffsetRange(20, 22))
 

@@ -14,7 +14,8 @@ import pyarrow.fs as pafs
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lakelog import Lakelog, back_off
+from lakelog import Lakelog
+from lakelog.base import back_off
 from lakelog.cold.by_path.as_archived import PathAsArchived
 from lakelog.cold.store import object_store
 from lakelog.cold.store.storage import Storage

@@ -21,11 +21,11 @@ from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.change import Change, HotRange, Rewrite
 from lakelog.cold.schema import TABLE_SCHEMA
 from lakelog.cold.store.storage import Storage
-from lakelog.config import TopicConfig
 from lakelog.engines.engine import InlineEngine
 from lakelog.errors import ContradictionError
-from lakelog.record import Record
-from lakelog.topic import Topic
+from lakelog.values.config import TopicConfig
+from lakelog.values.record import Record
+from lakelog.values.topic import Topic
 
 FLIGHT = "flight int COMMENT 'number', origin string"
 MORE = (

@@ -21,10 +21,10 @@ from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.schema import MOST_WITH_STATISTICS, STATISTICS_PROPERTY, with_statistics
 from lakelog.cold.store.storage import Storage
 from lakelog.cold.value_statistics import ValueStatistics
-from lakelog.config import TopicConfig
 from lakelog.engines.engine import InlineEngine
-from lakelog.record import Record
-from lakelog.topic import Topic
+from lakelog.values.config import TopicConfig
+from lakelog.values.record import Record
+from lakelog.values.topic import Topic
 
 NEWEST = datetime(9999, 12, 31, 23, 59, 59, 999_999, timezone.utc)
 VALUES = {

@@ -18,7 +18,7 @@ from lakelog.cold.store.storage import Storage
 from lakelog.cold.store.vended_credentials import PathKeys
 from lakelog.engines.engine import InlineEngine
 from lakelog.errors import ColdTierError
-from lakelog.spark.place import PathRoot
+from lakelog.place import PathRoot
 
 VENDED = {"CREDENTIALS": "unity-catalog"}
 

@@ -14,8 +14,8 @@ from lakelog.cold.store import storage, write_behind
 from lakelog.cold.store.bounded_file import SENT_BYTES, BoundedFile
 from lakelog.cold.store.storage import Storage
 from lakelog.cold.store.write_behind import HELD_BYTES, WriteBehind
-from lakelog.config import MIB
 from lakelog.testing.object_store import Fault, FaultyFront, s3_options
+from lakelog.values.config import MIB
 
 
 class Slow:

@@ -12,13 +12,14 @@ from case import Case
 from offsets_tool import OffsetsTool
 
 from lakelog import Lakelog
-from lakelog.clock import ManualClock
+from lakelog.base.clock import ManualClock
 from lakelog.codec import Entry, ProducedBatch, encode
 from lakelog.cold.table import ColdSnapshot
-from lakelog.config import Compression, EntryFormat
-from lakelog.offsets import HotSegments
-from lakelog.record import TopicPartition, produced_batch
-from lakelog.topic import Topic
+from lakelog.values.config import Compression, EntryFormat
+from lakelog.values.offsets import HotSegments
+from lakelog.values.record import produced_batch
+from lakelog.values.topic import Topic
+from lakelog.values.topic_partition import TopicPartition
 
 
 class CaseLog:

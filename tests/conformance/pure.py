@@ -14,14 +14,14 @@ from lakelog.cli.partition_filter import PartitionFilter
 from lakelog.cold.registers import ArchivedEnd
 from lakelog.cold.segment import COLUMNS, SegmentIndex, file_name
 from lakelog.cold.table import ColdSnapshot
-from lakelog.config import TopicConfig
 from lakelog.errors import InvalidConfigError
 from lakelog.ingest.partitioner import murmur2
-from lakelog.keyspace_defaults import KeyspaceDefaults
-from lakelog.offsets import HotSegment, HotSegments
 from lakelog.read.policy import OffsetReset
-from lakelog.record import TopicPartition
-from lakelog.topic import Topic
+from lakelog.values.config import TopicConfig
+from lakelog.values.keyspace_defaults import KeyspaceDefaults
+from lakelog.values.offsets import HotSegment, HotSegments
+from lakelog.values.topic import Topic
+from lakelog.values.topic_partition import TopicPartition
 
 
 def do_settings(given: Mapping[str, Any]) -> TopicConfig:

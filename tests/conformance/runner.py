@@ -33,16 +33,16 @@ from case_log import duration_ms
 from sights import Sights
 
 from lakelog import errors
+from lakelog.base.failpoints import armed
 from lakelog.cleanup import compaction
 from lakelog.cleanup.report import CleanupReport
 from lakelog.cleanup.superseded import TooManyKeys, find_superseded
 from lakelog.cold.change import Change
 from lakelog.cold.registers import CleanedEnd, LogStart, Register
-from lakelog.config import EntryFormat
-from lakelog.failpoints import armed
 from lakelog.hot import time_index
 from lakelog.hot.connection import call_script
 from lakelog.hot.keys import Keys
+from lakelog.values.config import EntryFormat
 
 
 class Crash(BaseException):

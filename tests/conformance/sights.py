@@ -12,10 +12,10 @@ from case_log import CaseLog
 
 from lakelog import errors
 from lakelog.cleanup.dirty import cleanable
-from lakelog.config import TopicConfig
 from lakelog.hot.keys import Keys
-from lakelog.offsets import NAMED_POSITIONS, AtTimestamp, HotOffsets, HotSegment
-from lakelog.record import Record, to_records
+from lakelog.values.config import TopicConfig
+from lakelog.values.offsets import NAMED_POSITIONS, AtTimestamp, HotOffsets, HotSegment
+from lakelog.values.record import Record, to_records
 
 
 class Sights(CaseLog):

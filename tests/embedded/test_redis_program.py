@@ -5,9 +5,9 @@ import stat
 
 import pytest
 
-from lakelog.embedded import redis_program
-from lakelog.embedded.redis_program import RedisProgram, redis_programs
 from lakelog.errors import MissingExtraError
+from lakelog.hot.embedded import redis_program
+from lakelog.hot.embedded.redis_program import RedisProgram, redis_programs
 
 
 def program(family: str, *version: int) -> RedisProgram:

@@ -17,15 +17,15 @@ import psutil
 import pytest
 import redis
 
-from lakelog.embedded import redis_server
-from lakelog.embedded.redis_program import redis_programs
-from lakelog.embedded.redis_server import EmbeddedRedis
 from lakelog.errors import EmbeddedRedisError, HotTierUnavailableError
+from lakelog.hot.embedded import redis_server
+from lakelog.hot.embedded.redis_program import redis_programs
+from lakelog.hot.embedded.redis_server import EmbeddedRedis
 
 # A user in another process: says where the server is, then stops when told to.
 OTHER_USER = """
 import sys
-from lakelog.embedded.redis_server import EmbeddedRedis
+from lakelog.hot.embedded.redis_server import EmbeddedRedis
 server = EmbeddedRedis(sys.argv[1]).start()
 print(server.pid, server.url, flush=True)
 sys.stdin.readline()
@@ -190,7 +190,7 @@ def test_a_server_whose_starter_died_before_it_was_ready_is_made_ready_by_the_ne
     # The starter dies inside its hook: the server runs, and nobody was told.
     program = """
 import os, sys
-from lakelog.embedded.redis_server import EmbeddedRedis
+from lakelog.hot.embedded.redis_server import EmbeddedRedis
 EmbeddedRedis(sys.argv[1], after_start=lambda url: os._exit(3)).start()
 """
     ended = subprocess.run([sys.executable, "-c", program, str(directory)], check=False)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lakelog.cli import main as cli
-from lakelog.encryption.sealed_values import MAGIC
+from lakelog.codec.encryption.sealed_values import MAGIC
 
 KEY, OTHER = "33" * 32, "44" * 32
 SETTING = "lakelog.encryption.key"

@@ -14,10 +14,9 @@ import redis
 
 from lakelog import Lakelog, TopicPartition
 from lakelog.archive.archiver import Archiver
+from lakelog.base.failpoints import armed
 from lakelog.codec import ProducedBatch, encode
-from lakelog.cold_mirror import ColdMirror
-from lakelog.config import DATA_KEYS, ENCRYPTION_KEY, Compression, EntryFormat
-from lakelog.encryption.sealed_values import MAGIC
+from lakelog.codec.encryption.sealed_values import MAGIC
 from lakelog.errors import (
     ApplyFailedError,
     ContradictionError,
@@ -27,10 +26,11 @@ from lakelog.errors import (
     InvalidConfigError,
     MissingExtraError,
 )
-from lakelog.failpoints import armed
 from lakelog.hot.declared_topics import apply, diff, load_declared
-from lakelog.record import produced_batch
-from lakelog.topic import Topic
+from lakelog.place.cold_mirror import ColdMirror
+from lakelog.values.config import DATA_KEYS, ENCRYPTION_KEY, Compression, EntryFormat
+from lakelog.values.record import produced_batch
+from lakelog.values.topic import Topic
 
 TP = TopicPartition("orders", 0)
 DEFAULT_KEY = "lakelog.log.encryption.key"

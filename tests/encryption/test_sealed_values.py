@@ -10,22 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.data_keys import DataKeys, parse_data_keys
-from lakelog.encryption.key_text import key_of_text
-from lakelog.encryption.keyring import (
+from lakelog.codec.encryption.key_text import key_of_text
+from lakelog.codec.encryption.keyring import (
     Keyring,
     new_data_keys,
     unwrap,
     with_new_key,
     wrapped_under,
 )
-from lakelog.encryption.sealed_values import (
+from lakelog.codec.encryption.sealed_values import (
     MAGIC,
     OVERHEAD_BYTES,
     SealedValues,
     any_begins_sealed,
 )
 from lakelog.errors import DecryptionError, EncryptionKeyError, NewerVersionError
+from lakelog.values.data_keys import DataKeys, parse_data_keys
 
 KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
 RING = unwrap(new_data_keys("env:KEY", KEY, clear=False), KEY, "orders")

@@ -20,7 +20,7 @@ from lakelog.cold.scan import ScanTask
 from lakelog.cold.segment import SegmentFile
 from lakelog.cold.store.storage import Storage
 from lakelog.errors import ColdTierError, CorruptRecordError
-from lakelog.record import MAX_OFFSET
+from lakelog.values.record import MAX_OFFSET
 
 RECORDS = 200
 CPU_S = 60

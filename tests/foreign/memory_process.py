@@ -17,13 +17,13 @@ from lakelog import Lakelog
 from lakelog.cold.store.storage import Storage
 from lakelog.explore.explorer.paging import page_before
 from lakelog.hot import HotSource
+from lakelog.place import LogPlace, PathRoot
 from lakelog.read.stretches import stretches
 from lakelog.read.tiers import Tiers
 from lakelog.read.where import parse
-from lakelog.record import TopicPartition
-from lakelog.spark.place import LogPlace, PathRoot
 from lakelog.spark.range_rows import range_rows
 from lakelog.testing.process_memory import status_bytes
+from lakelog.values.topic_partition import TopicPartition
 
 NOTHING = parse("no record has this")
 

@@ -24,8 +24,8 @@ from lakelog.cold.parquet.footer_seal import SEAL_BYTES, SEALED, FooterBytes, se
 from lakelog.cold.parquet.footers import parse_footer, read_footer
 from lakelog.cold.schema import FILE_SCHEMA, WRITER_OPTIONS
 from lakelog.cold.store.storage import Storage
-from lakelog.record import RECORDS as RECORDS_SCHEMA
-from lakelog.topic import Topic
+from lakelog.values.record import RECORDS as RECORDS_SCHEMA
+from lakelog.values.topic import Topic
 
 MASKS = [0x01, 0x80, 0xFF]
 FOREIGN = "partition=0/segment=0/part-0.parquet"

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from lakelog.archive.trouble import Trouble
 from lakelog.codec import ProducedBatch, encode
-from lakelog.config import Compression, EntryFormat
 from lakelog.errors import LakelogError
 from lakelog.hot.hot_log import HotLog
 from lakelog.hot.keys import DELETED_FIELDS, DELETED_MS_FIELDS, DELETING_FIELDS, Keys
 from lakelog.operate.status import status
-from lakelog.record import produced_batch
-from lakelog.topic import Topic
+from lakelog.values.config import Compression, EntryFormat
+from lakelog.values.record import produced_batch
+from lakelog.values.topic import Topic
 
 NOW_MS = 1_700_000_000_000
 

@@ -14,9 +14,9 @@ from memory_process import ROLES
 
 from lakelog import Lakelog
 from lakelog.codec import Entry, ProducedBatch, encode
-from lakelog.config import KIB, MIB, Compression, EntryFormat
 from lakelog.hot.append import AppendCall
-from lakelog.record import produced_batch
+from lakelog.values.config import KIB, MIB, Compression, EntryFormat
+from lakelog.values.record import produced_batch
 
 LIMIT_BYTES = 512 * MIB
 CODECS = [Compression.LZ4, Compression.ZSTD]

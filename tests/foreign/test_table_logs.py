@@ -28,7 +28,7 @@ from lakelog.jobs.trouble_rows import TroubleRows, recent_troubles
 from lakelog.operate.quarantine import Quarantine
 from lakelog.operate.standing import Standing
 from lakelog.operate.verification import verify
-from lakelog.topic import STATUS_TABLE
+from lakelog.values.topic import STATUS_TABLE
 
 TROUBLE = Trouble("orders", 1_700_000_000_000, "no room", 1, None)
 KINDS = ["log", "status", "quarantine"]

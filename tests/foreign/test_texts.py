@@ -19,13 +19,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from lakelog.base.secret_reference import resolve_secret
 from lakelog.cli.delete_records import _of_file
 from lakelog.cli.produce import json_record
 from lakelog.codec import decode
 from lakelog.codec.entry import EntryId
 from lakelog.cold.by_name.notes import Note, parse_copy
 from lakelog.cold.by_path.log_content import commit_pieces
-from lakelog.config import TopicConfig
 from lakelog.errors import LakelogError
 from lakelog.groups.protocol import Assignment, Subscription
 from lakelog.groups.recorded_offset import GroupType, RecordedOffset
@@ -33,8 +33,6 @@ from lakelog.groups.reset_csv import read_csv
 from lakelog.hot.declared_topics import load_declared
 from lakelog.hot.registry import _defaults_from_json, _from_json
 from lakelog.jobs.parameters import _converted, step_names, topic_names
-from lakelog.keyspace_defaults import KeyspaceDefaults
-from lakelog.offsets import position
 from lakelog.operate.erasure.certificate import check_certificate
 from lakelog.operate.transfer.manifest import (
     DataFile,
@@ -43,13 +41,16 @@ from lakelog.operate.transfer.manifest import (
     ExportedTopic,
     Manifest,
 )
-from lakelog.producer_calls import ProducerCall
 from lakelog.read.where import parse as parse_where
-from lakelog.record import OffsetAndMetadata, TopicPartition
-from lakelog.secret_reference import resolve_secret
 from lakelog.spark.offsets_json import parse_offsets
 from lakelog.spark.options import _assigned, _storage_options
-from lakelog.topic import Topic
+from lakelog.values.config import TopicConfig
+from lakelog.values.keyspace_defaults import KeyspaceDefaults
+from lakelog.values.offsets import position
+from lakelog.values.producer_calls import ProducerCall
+from lakelog.values.record import OffsetAndMetadata
+from lakelog.values.topic import Topic
+from lakelog.values.topic_partition import TopicPartition
 
 TOPIC_ID = UUID(int=7)
 DEEP = "[" * 5_000

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lakelog.clock import ManualClock
+from lakelog.base.clock import ManualClock
 from lakelog.groups.admin import GroupAdmin
 from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.groups.settings import GroupSettings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakelog.clock import ManualClock
+from lakelog.base.clock import ManualClock
 from lakelog.groups.admin import GroupAdmin
 from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.hot.connection import Servers

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from msgspec.structs import replace
 
-from lakelog.clock import ManualClock
+from lakelog.base.clock import ManualClock
 from lakelog.errors import GroupError, MemberIdRequiredError
 from lakelog.groups.admin import GroupAdmin
 from lakelog.groups.answers import Joined, JoinRequest, Leaving, Pending, Synced
@@ -24,8 +24,9 @@ from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.groups.protocol import Assignment, Subscription
 from lakelog.groups.settings import GroupSettings
 from lakelog.hot.connection import Servers
-from lakelog.record import OffsetAndMetadata, TopicPartition
 from lakelog.testing.servers import RedisServer
+from lakelog.values.record import OffsetAndMetadata
+from lakelog.values.topic_partition import TopicPartition
 
 GROUP = "readers"
 PARTITIONS = [TopicPartition("orders", n) for n in range(4)] + [TopicPartition("old", 0)]

@@ -13,7 +13,8 @@ from typing import Any
 from lakelog.groups.answers import JoinRequest, Leaving
 from lakelog.groups.description import GroupState
 from lakelog.groups.settings import GroupSettings
-from lakelog.record import OffsetAndMetadata, TopicPartition
+from lakelog.values.record import OffsetAndMetadata
+from lakelog.values.topic_partition import TopicPartition
 
 Answer = tuple[Any, ...]
 

@@ -16,7 +16,7 @@ from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.groups.protocol import Assignment, Subscription
 from lakelog.groups.settings import GroupSettings
 from lakelog.hot.connection import connect
-from lakelog.record import OffsetAndMetadata
+from lakelog.values.record import OffsetAndMetadata
 
 
 def main(url: str, group_id: str, session_ms: str) -> None:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from lakelog import Lakelog, TopicPartition
-from lakelog.clock import ManualClock
+from lakelog.base.clock import ManualClock
 from lakelog.errors import CommitFailedError, FencedInstanceIdError, RebalanceInProgressError
 from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.groups.membership import MemberState

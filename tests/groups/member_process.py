@@ -20,7 +20,8 @@ from lakelog.groups.member_config import MemberConfig
 from lakelog.groups.membership import Membership
 from lakelog.groups.settings import GroupSettings
 from lakelog.hot.connection import connect
-from lakelog.record import OffsetAndMetadata, TopicPartition
+from lakelog.values.record import OffsetAndMetadata
+from lakelog.values.topic_partition import TopicPartition
 
 
 class Owner:

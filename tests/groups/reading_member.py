@@ -10,7 +10,8 @@ from typing import Any
 from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.groups.member_config import MemberConfig
 from lakelog.groups.membership import Membership
-from lakelog.record import OffsetAndMetadata, TopicPartition
+from lakelog.values.record import OffsetAndMetadata
+from lakelog.values.topic_partition import TopicPartition
 
 #: How long one call of `attend` waits for the others.
 ATTEND_MS = 50

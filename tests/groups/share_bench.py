@@ -6,15 +6,16 @@ import itertools
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from lakelog.clock import ManualClock
+from lakelog.base.clock import ManualClock
 from lakelog.codec import ProducedBatch, encode
-from lakelog.config import Compression, EntryFormat
 from lakelog.groups.share.settings import ShareGroupSettings
 from lakelog.groups.share.share_partitions import SharePartitions
 from lakelog.groups.share.share_values import Acknowledgement, Acquisition, Outcome
 from lakelog.hot import HotLog
-from lakelog.record import TopicPartition, produced_batch
-from lakelog.topic import Topic
+from lakelog.values.config import Compression, EntryFormat
+from lakelog.values.record import produced_batch
+from lakelog.values.topic import Topic
+from lakelog.values.topic_partition import TopicPartition
 
 LOCK_MS = 1_000
 UNTIERED = {"remote.storage.enable": "false"}

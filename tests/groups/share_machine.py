@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from share_model import ShareModel
 
-from lakelog.clock import ManualClock
+from lakelog.base.clock import ManualClock
 from lakelog.codec import ProducedBatch, encode
-from lakelog.config import Compression, EntryFormat
 from lakelog.errors import UnknownTopicIdError
 from lakelog.groups.share.settings import ShareGroupSettings
 from lakelog.groups.share.share_partitions import SharePartitions
 from lakelog.groups.share.share_values import Acknowledgement, AcquiredRange, Outcome, RangeState
 from lakelog.hot import HotLog
-from lakelog.record import produced_batch
 from lakelog.testing.servers import RedisServer
+from lakelog.values.config import Compression, EntryFormat
+from lakelog.values.record import produced_batch
 
 GROUP = "workers"
 LOCK_MS = 1_000

@@ -20,7 +20,7 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 from lakelog.errors import InvalidArgumentError
 from lakelog.groups.assignors import ASSIGNORS, RebalanceProtocol, Subscriber, assignor_named
 from lakelog.groups.protocol import Subscription
-from lakelog.record import TopicPartition
+from lakelog.values.topic_partition import TopicPartition
 
 Owned = Mapping[str, tuple[TopicPartition, ...]]
 CASES = yaml.safe_load(Path(__file__).with_name("assignor_cases.yml").read_text("utf-8"))

@@ -18,7 +18,6 @@ import redis
 from group_bench import GroupBench
 from msgspec.structs import replace
 
-from lakelog.embedded.redis_program import RedisProgram
 from lakelog.errors import (
     ForeignEntryError,
     GroupError,
@@ -37,10 +36,12 @@ from lakelog.groups.description import GroupState
 from lakelog.groups.protocol import Assignment, Subscription
 from lakelog.groups.scripts import GroupScripts
 from lakelog.groups.settings import GroupSettings
+from lakelog.hot.embedded.redis_program import RedisProgram
 from lakelog.hot.keys import Keys
-from lakelog.record import OffsetAndMetadata, TopicPartition
 from lakelog.testing.eventually import eventually
 from lakelog.testing.servers import RedisClusterServers, RedisServer
+from lakelog.values.record import OffsetAndMetadata
+from lakelog.values.topic_partition import TopicPartition
 
 GROUP = "readers"
 ORDERS = [TopicPartition("orders", n) for n in range(4)]

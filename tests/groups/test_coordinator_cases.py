@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from lakelog.errors import GroupError, MemberIdRequiredError
 from lakelog.groups.answers import Joined, JoinRequest, Leaving, Pending, Synced
 from lakelog.groups.protocol import Subscription
-from lakelog.record import OffsetAndMetadata, TopicPartition
+from lakelog.values.record import OffsetAndMetadata
+from lakelog.values.topic_partition import TopicPartition
 
 CASES = yaml.safe_load(Path(__file__).with_name("coordinator_cases.yml").read_text("utf-8"))
 GROUP = "g"

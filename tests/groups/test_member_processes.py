@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from group_bench import GroupBench
 
-from lakelog.record import TopicPartition
 from lakelog.testing.eventually import eventually
+from lakelog.values.topic_partition import TopicPartition
 
 pytestmark = pytest.mark.slow
 

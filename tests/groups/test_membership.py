@@ -35,9 +35,9 @@ from lakelog.groups.description import GroupState
 from lakelog.groups.member_config import MemberConfig, chosen_assignors
 from lakelog.groups.membership import Membership, MemberState
 from lakelog.groups.protocol import Assignment, Subscription
-from lakelog.record import OffsetAndMetadata
 from lakelog.testing.eventually import eventually
 from lakelog.testing.servers import RedisClusterServers, RedisServer
+from lakelog.values.record import OffsetAndMetadata
 
 GROUP = "readers"
 ALL = of("orders", 0, 1, 2, 3)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from lakelog.errors import InvalidArgumentError, SchemaError
 from lakelog.groups.assignors import assignor_named
 from lakelog.groups.protocol import NEWEST_VERSION, Assignment, Subscription
-from lakelog.record import TopicPartition
+from lakelog.values.topic_partition import TopicPartition
 
 topics = st.text("abxyz-_.é", min_size=1, max_size=6)
 int32s = st.integers(-(2**31), 2**31 - 1)

@@ -34,7 +34,7 @@ from lakelog.groups.reset import (
     target_ms,
 )
 from lakelog.groups.reset_csv import read_csv, write_csv
-from lakelog.record import TopicPartition
+from lakelog.values.topic_partition import TopicPartition
 
 TP = TopicPartition("t", 0)
 NOW_MS = 1_700_000_000_000

@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from lakelog import Lakelog, TopicPartition
-from lakelog.clock import ManualClock
+from lakelog.base.clock import ManualClock
 from lakelog.errors import ForeignEntryError, GroupIdNotFoundError, NonEmptyGroupError
 from lakelog.groups.description import GroupState
 from lakelog.hot.keys import Keys

@@ -12,8 +12,8 @@ import pytest
 from machine_run import run, scripts_changed
 from share_machine import Differs, ShareMachine
 
-from lakelog.embedded.redis_program import RedisProgram
 from lakelog.hot import HotLog
+from lakelog.hot.embedded.redis_program import RedisProgram
 from lakelog.testing.servers import RedisServer
 
 

@@ -9,7 +9,6 @@ import pytest
 import redis
 from share_bench import LOCK_MS, ShareBench, group
 
-from lakelog.embedded.redis_program import RedisProgram
 from lakelog.errors import (
     ForeignEntryError,
     InvalidConfigError,
@@ -20,6 +19,7 @@ from lakelog.errors import (
 from lakelog.groups.share.settings import ShareGroupSettings
 from lakelog.groups.share.share_partitions import SharePartitions
 from lakelog.groups.share.share_values import Acknowledgement, Outcome, RangeState
+from lakelog.hot.embedded.redis_program import RedisProgram
 from lakelog.hot.keys import Keys
 from lakelog.testing.eventually import eventually
 from lakelog.testing.servers import RedisClusterServers, RedisServer

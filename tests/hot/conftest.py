@@ -11,14 +11,15 @@ import pytest
 import redis
 from msgspec.structs import replace
 
-from lakelog.clock import ManualClock
+from lakelog.base.clock import ManualClock
 from lakelog.codec import ProducedBatch, encode
-from lakelog.config import Compression, EntryFormat
 from lakelog.hot import AppendCall, AppendResult, HotLog
 from lakelog.hot.keys import Keys
-from lakelog.offsets import HotSegments
-from lakelog.record import Record, TopicPartition, produced_batch, to_records
-from lakelog.topic import Topic
+from lakelog.values.config import Compression, EntryFormat
+from lakelog.values.offsets import HotSegments
+from lakelog.values.record import Record, produced_batch, to_records
+from lakelog.values.topic import Topic
+from lakelog.values.topic_partition import TopicPartition
 
 FIRST_PRODUCER = 1_000
 

@@ -9,7 +9,6 @@ import pytest
 from msgspec.structs import replace
 
 from lakelog.codec import Entry, ProducedBatch
-from lakelog.config import DAY_MS, HOUR_MS, EntryFormat
 from lakelog.errors import (
     ForeignEntryError,
     InvalidArgumentError,
@@ -26,7 +25,9 @@ from lakelog.errors import (
     UnknownTopicOrPartitionError,
 )
 from lakelog.hot import Acks, AppendResult
-from lakelog.record import TimestampType, TopicPartition
+from lakelog.values.config import DAY_MS, HOUR_MS, EntryFormat
+from lakelog.values.record import TimestampType
+from lakelog.values.topic_partition import TopicPartition
 
 NOW_MS = 1_700_000_000_000  # where the manual clock begins
 TENTH_OF_2_TO_53 = 10**14  # where Lua's `..` turns to exponents

@@ -15,7 +15,7 @@ from lakelog.cli.main import main
 from lakelog.errors import HotTierUnavailableError, InvalidArgumentError, LakelogError
 from lakelog.hot.hot_log import HotSource
 from lakelog.hot.reachability import ways_to_redis
-from lakelog.spark.place.log_place import check_no_password
+from lakelog.place.log_place import check_no_password
 from lakelog.testing.servers import RedisServer, TlsFront, free_port
 
 KEY_PASSWORD = "of the key"

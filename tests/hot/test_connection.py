@@ -594,9 +594,9 @@ def test_a_reference_that_names_no_password(reference):
 FORK = """
 import os, sys
 from lakelog.codec import ProducedBatch, encode
-from lakelog.config import Compression, EntryFormat
+from lakelog.values.config import Compression, EntryFormat
 from lakelog.hot import HotLog
-from lakelog.record import produced_batch
+from lakelog.values.record import produced_batch
 hot = HotLog.connect(sys.argv[1])
 topic = hot.topics().create("orders")
 tp = topic.partition(0)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lakelog.codec import EntryId
 from lakelog.hot.declared import Declared, cover
-from lakelog.record import OffsetRange, TopicPartition
+from lakelog.values.topic_partition import OffsetRange, TopicPartition
 
 TP = TopicPartition("orders", 0)
 RECORDS, GAP, MOVED = "records", "a gap", "a gap without an entry, as quarantine leaves it"

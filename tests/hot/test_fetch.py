@@ -6,7 +6,6 @@ import random
 
 import pytest
 
-from lakelog.config import MIB, EntryFormat
 from lakelog.errors import (
     CorruptRecordError,
     ForeignEntryError,
@@ -16,7 +15,8 @@ from lakelog.errors import (
     UnknownTopicOrPartitionError,
 )
 from lakelog.hot import fetch
-from lakelog.record import TopicPartition
+from lakelog.values.config import MIB, EntryFormat
+from lakelog.values.topic_partition import TopicPartition
 
 NOW_MS = 1_700_000_000_000
 

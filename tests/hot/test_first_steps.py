@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lakelog.config import EntryFormat
-from lakelog.record import TopicPartition
+from lakelog.values.config import EntryFormat
+from lakelog.values.topic_partition import TopicPartition
 
 NOW_MS = 1_700_000_000_000
 PARTITIONS = 5

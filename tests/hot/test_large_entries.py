@@ -13,11 +13,11 @@ import pytest
 import redis
 
 from lakelog.codec import ProducedBatch, encode
-from lakelog.config import KIB, MIB, Compression, EntryFormat
 from lakelog.errors import CorruptRecordError
 from lakelog.hot import connection as of_hot
 from lakelog.hot.large_entries import LARGE_BYTES, read_entries
-from lakelog.record import PRODUCED
+from lakelog.values.config import KIB, MIB, Compression, EntryFormat
+from lakelog.values.record import PRODUCED
 
 LARGE = os.urandom(LARGE_BYTES) + b"\r\n*2\r\n$3\r\n"
 VERY_LARGE = os.urandom(3 * MIB)

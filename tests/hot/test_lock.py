@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from lakelog.back_off import BackOff
+from lakelog.base.back_off import BackOff
 from lakelog.errors import ConcurrentChangeError, UnknownTopicIdError
 from lakelog.hot import HotLog, lock
 

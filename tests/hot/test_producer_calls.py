@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import pytest
 from msgspec.structs import replace
 
-from lakelog.config import DAY_MS
 from lakelog.errors import (
     OutOfOrderSequenceError,
     ProducerFencedError,
@@ -15,15 +14,16 @@ from lakelog.errors import (
     UnknownProducerError,
 )
 from lakelog.hot import AppendResult
-from lakelog.producer_calls import (
+from lakelog.values.config import DAY_MS
+from lakelog.values.producer_calls import (
     CUT,
     MAX_SEQUENCES,
     REMEMBERED_CALLS,
     ProducerCall,
     last_calls,
 )
-from lakelog.record import OffsetRange, TopicPartition
-from lakelog.reservation import Reserved, Wanted
+from lakelog.values.reservation import Reserved, Wanted
+from lakelog.values.topic_partition import OffsetRange, TopicPartition
 
 NOW_MS = 1_700_000_000_000
 

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from lakelog.codec import ProducedBatch
-from lakelog.config import QUOTA_BYTE_RATE, QUOTA_HOT_BYTES, QUOTA_TOPICS
 from lakelog.errors import QuotaExceededError, ThrottlingQuotaExceededError
 from lakelog.hot import AppendResult
+from lakelog.values.config import QUOTA_BYTE_RATE, QUOTA_HOT_BYTES, QUOTA_TOPICS
 
 PARTITIONS = 6
 NOW_MS = 1_700_000_000_000

@@ -19,8 +19,8 @@ from lakelog.errors import (
 from lakelog.hot import HotLog
 from lakelog.hot.connection import call_script
 from lakelog.hot.recovery import Recovery
-from lakelog.record import OffsetRange, TopicPartition
-from lakelog.reservation import Reserved
+from lakelog.values.reservation import Reserved
+from lakelog.values.topic_partition import OffsetRange, TopicPartition
 
 NOW_MS = 1_700_000_000_000
 GAP = 2**24

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lakelog import Lakelog
-from lakelog.embedded.redis_program import RedisProgram
 from lakelog.errors import InvalidArgumentError
+from lakelog.hot.embedded.redis_program import RedisProgram
 from lakelog.testing.servers import RedisServer
 
 #: What Amazon's ElastiCache says that it refuses, and what others do.

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 import pytest
 from msgspec.structs import replace
 
-from lakelog.config import DAY_MS, TopicConfig
 from lakelog.errors import (
     ApplyFailedError,
     ConcurrentConfigChangeError,
@@ -28,7 +27,8 @@ from lakelog.hot import HotLog, TopicRegistry
 from lakelog.hot.declared_topics import DeclaredTopic, apply
 from lakelog.hot.keys import Keys
 from lakelog.hot.registry import settings_text
-from lakelog.record import TopicPartition
+from lakelog.values.config import DAY_MS, TopicConfig
+from lakelog.values.topic_partition import TopicPartition
 
 NOW_MS = 1_700_000_000_000
 GAP = 2**24

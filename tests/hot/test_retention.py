@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.config import DAY_MS, KEYSPACE_SETTINGS, MINUTE_MS, EntryFormat
 from lakelog.errors import HotTierFullError, UnknownTopicOrPartitionError
-from lakelog.record import TopicPartition
+from lakelog.values.config import DAY_MS, KEYSPACE_SETTINGS, MINUTE_MS, EntryFormat
+from lakelog.values.topic_partition import TopicPartition
 
 NOW_MS = 1_700_000_000_000
 CHECK_MS = int(KEYSPACE_SETTINGS["log.retention.check.interval.ms"].default)

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lakelog.config import DAY_MS, HOUR_MS
-from lakelog.offsets import HotSegment
+from lakelog.values.config import DAY_MS, HOUR_MS
+from lakelog.values.offsets import HotSegment
 
 NOW_MS = 1_700_000_000_000
 INT32_MAX = 2**31 - 1

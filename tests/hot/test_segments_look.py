@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lakelog.hot import inspection, segments_look, time_index
-from lakelog.record import OffsetRange
+from lakelog.values.topic_partition import OffsetRange
 
 SIZE = 600_000  # more than half a segment
 CONFIG = {

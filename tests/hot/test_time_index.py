@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.config import EntryFormat
 from lakelog.errors import TrimmedError, UnknownTopicIdError, UnknownTopicOrPartitionError
 from lakelog.hot.fetch import Fetcher
-from lakelog.record import OffsetAndTimestamp, TopicPartition
+from lakelog.values.config import EntryFormat
+from lakelog.values.record import OffsetAndTimestamp
+from lakelog.values.topic_partition import TopicPartition
 
 NOW_MS = 1_700_000_000_000
 ANY_TIME = {"message_timestamp_after_max_ms": 2**62}

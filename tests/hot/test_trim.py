@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.config import EntryFormat
 from lakelog.errors import (
     OffsetOutOfRangeError,
     TrimmedError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from lakelog.record import TopicPartition
+from lakelog.values.config import EntryFormat
+from lakelog.values.topic_partition import TopicPartition
 
 NOW_MS = 1_700_000_000_000
 

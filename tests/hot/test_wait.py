@@ -11,8 +11,8 @@ import pytest
 from lakelog.errors import HotTierUnavailableError, UnknownTopicOrPartitionError
 from lakelog.hot import HotLog, arrivals
 from lakelog.hot.waker import Waker
-from lakelog.record import TopicPartition
 from lakelog.testing.eventually import eventually
+from lakelog.values.topic_partition import TopicPartition
 
 NOW_MS = 1_700_000_000_000
 LONG_MS = 60_000  # a test that waits so long has failed

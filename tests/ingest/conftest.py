@@ -12,7 +12,8 @@ import pytest
 
 from lakelog.hot import HotLog, TopicRegistry
 from lakelog.ingest.producer import Producer, ProducerConfig
-from lakelog.record import Record, TopicPartition, to_records
+from lakelog.values.record import Record, to_records
+from lakelog.values.topic_partition import TopicPartition
 
 
 class Tier:

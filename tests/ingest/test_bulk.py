@@ -13,7 +13,7 @@ from lakelog.errors import (
     UnknownTopicOrPartitionError,
 )
 from lakelog.ingest.partitioner import partition_of_key
-from lakelog.record import RecordMetadata
+from lakelog.values.record import RecordMetadata
 
 
 def test_each_row_goes_where_its_metadata_says(tier, make_producer):

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from lakelog.codec import Entry, encode
-from lakelog.config import DAY_MS, Compression, EntryFormat, TopicConfig
 from lakelog.ingest.expiry import age_limit_ms, oldest_expired_ms
-from lakelog.record import produced_batch
+from lakelog.values.config import DAY_MS, Compression, EntryFormat, TopicConfig
+from lakelog.values.record import produced_batch
 
 NOW_MS = 1_700_000_000_000
 UNTIERED = {"remote.storage.enable": False}

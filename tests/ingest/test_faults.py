@@ -28,8 +28,8 @@ from lakelog.errors import (
     UnknownProducerError,
 )
 from lakelog.hot.append import append_arguments
-from lakelog.record import TopicPartition
 from lakelog.testing.eventually import eventually
+from lakelog.values.topic_partition import TopicPartition
 
 T0 = TopicPartition("t", 0)
 

@@ -10,7 +10,7 @@ import pytest
 from lakelog.errors import InvalidArgumentError
 from lakelog.ingest.given_records import as_columns
 from lakelog.ingest.given_values import as_bytes, as_headers, as_timestamp_ms
-from lakelog.record import PRODUCED, Record
+from lakelog.values.record import PRODUCED, Record
 
 NOW_MS = 1_700_000_000_000
 

@@ -8,9 +8,9 @@ import pytest
 from lakelog.codec import Entry
 from lakelog.ingest.delivery import Delivery
 from lakelog.ingest.partition_queue import Call, InFlight, PartitionQueue
-from lakelog.producer_calls import MAX_SEQUENCES
-from lakelog.record import TopicPartition
-from lakelog.topic import Topic
+from lakelog.values.producer_calls import MAX_SEQUENCES
+from lakelog.values.topic import Topic
+from lakelog.values.topic_partition import TopicPartition
 
 
 def call(records: int = 10) -> Call:

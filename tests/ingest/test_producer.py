@@ -12,7 +12,7 @@ from itertools import pairwise
 import pytest
 
 from lakelog import Lakelog
-from lakelog.clock import ManualClock
+from lakelog.base.clock import ManualClock
 from lakelog.codec import fields_entry
 from lakelog.codec.decoded_size import buffer_lengths
 from lakelog.errors import (
@@ -31,7 +31,8 @@ from lakelog.hot import Acks
 from lakelog.ingest import encoding, sender
 from lakelog.ingest.partitioner import partition_of_key
 from lakelog.ingest.producer import Producer, ProducerConfig
-from lakelog.record import Record, RecordMetadata, TopicPartition
+from lakelog.values.record import Record, RecordMetadata
+from lakelog.values.topic_partition import TopicPartition
 
 FOREVER_MS = 3_600_000
 

@@ -8,7 +8,7 @@ import pytest
 
 from lakelog.errors import ContradictionError
 from lakelog.ingest.recoveries import TOPICS_AT_ONCE, Recoveries
-from lakelog.record import TopicPartition
+from lakelog.values.topic_partition import TopicPartition
 
 
 def test_those_of_a_topic_take_turns_and_topics_do_not_wait_for_one_another() -> None:

@@ -26,9 +26,9 @@ from lakelog.cold.change import Change, HotRange, Rewrite
 from lakelog.cold.offset_set import OffsetSet
 from lakelog.cold.registers import ArchivedEnd, CleanedEnd, LogStart
 from lakelog.cold.table import ColdTable
-from lakelog.config import TopicConfig
-from lakelog.record import HEADERS_TYPE, RECORDS, Headers
-from lakelog.topic import Topic
+from lakelog.values.config import TopicConfig
+from lakelog.values.record import HEADERS_TYPE, RECORDS, Headers
+from lakelog.values.topic import Topic
 
 EPOCH_MS = 1_700_000_000_000
 HORIZON_MS = 1_700_000_100_123

@@ -7,7 +7,7 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from lakelog.topic import catalog_name
+from lakelog.values.topic import catalog_name
 
 #: Source: the type mapping on the page of Trino's Delta Lake connector.
 TRINO_TYPES = {

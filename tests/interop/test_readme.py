@@ -14,7 +14,7 @@ from archived_topic import ArchivedTopic
 from deltalake import DeltaTable
 
 from lakelog.cold.store.storage import Storage
-from lakelog.topic import Topic
+from lakelog.values.topic import Topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

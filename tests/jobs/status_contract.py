@@ -17,7 +17,7 @@ from lakelog.jobs.status_rows import STATUS, RunKey, status_rows
 from lakelog.jobs.status_table import StatusTable
 from lakelog.operate.group_lag import GroupLag
 from lakelog.operate.standing import PartitionStanding, RedisMemory, Standing
-from lakelog.record import TopicPartition
+from lakelog.values.topic_partition import TopicPartition
 
 NOW_MS = int(datetime.now(timezone.utc).timestamp()) * 1000 + 123
 

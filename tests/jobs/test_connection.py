@@ -20,7 +20,7 @@ from lakelog.jobs.parameters import Parameters
 from lakelog.jobs.readings import SAMPLE_READINGS
 from lakelog.jobs.trouble_rows import recent_troubles
 from lakelog.operate.standing import standing_of
-from lakelog.spark.place import cold_root
+from lakelog.place import cold_root
 
 COMMON = {
     "redis_url": "",

@@ -19,8 +19,8 @@ from lakelog.jobs import JobRun, add_readings, group_history, standing, status_h
 from lakelog.jobs import group_rows as module
 from lakelog.jobs.group_rows import now_behind, with_rows
 from lakelog.operate.group_lag import GroupOffset
-from lakelog.record import OffsetAndMetadata
 from lakelog.testing.eventually import eventually
+from lakelog.values.record import OffsetAndMetadata
 
 TOPIC = "readings"
 

@@ -16,7 +16,7 @@ from lakelog.explore import charts
 from lakelog.jobs import JobRun, add_readings, group_history, run_history, status_history
 from lakelog.jobs.path_status_table import PathStatusTable
 from lakelog.jobs.status_rows import RunKey
-from lakelog.spark.place import PathRoot
+from lakelog.place import PathRoot
 
 DAY_MS = 86_400_000
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from lakelog import Lakelog, failpoints
+from lakelog import Lakelog
+from lakelog.base import failpoints
 from lakelog.errors import InvalidArgumentError
 from lakelog.jobs import add_readings
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from lakelog import Lakelog, failpoints
+from lakelog import Lakelog
+from lakelog.base import failpoints
 from lakelog.errors import (
     ArchiveStalledError,
     CleanupFailedError,
@@ -22,7 +23,7 @@ from lakelog.jobs import JobRun, add_readings, run_history, standing, status_his
 from lakelog.operate import status
 from lakelog.operate.metrics.cold_looks import ColdLooks
 from lakelog.testing.servers import RedisServer
-from lakelog.topic import Topic
+from lakelog.values.topic import Topic
 
 TOPIC = "readings"
 

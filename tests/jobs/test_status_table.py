@@ -21,8 +21,8 @@ from status_contract import (
     rows_of,
 )
 
-from lakelog import failpoints
-from lakelog.back_off import BackOff
+from lakelog.base import failpoints
+from lakelog.base.back_off import BackOff
 from lakelog.cold.by_path.listing import tables
 from lakelog.cold.store.storage import Storage
 from lakelog.errors import (

@@ -16,7 +16,7 @@ from lakelog.jobs.result import JobResult
 from lakelog.jobs.state import Failures
 from lakelog.jobs.status_rows import RunKey
 from lakelog.jobs.told import Told
-from lakelog.record import OffsetAndMetadata
+from lakelog.values.record import OffsetAndMetadata
 
 RESULT = JobResult.of("archive", rows_of(RunKey("archive", "4711"), "orders"))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import lakelog
-from lakelog.metrics.metric import Metric
-from lakelog.metrics.of_log import OF_LOG
-from lakelog.metrics.of_process import OF_PROCESS
+from lakelog.base.metrics.metric import Metric
+from lakelog.base.metrics.of_log import OF_LOG
+from lakelog.base.metrics.of_process import OF_PROCESS
 
 README = (Path(lakelog.__file__).parent / "metrics" / "README.md").read_text("utf-8")
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from lakelog.base.metrics import of_process as m
+from lakelog.base.metrics.counts import COUNTS
+from lakelog.base.metrics.metric import Metric
 from lakelog.errors import ArchiveUnfinishedError, CleanupFailedError, LakelogError
 from lakelog.lakelog import Lakelog
-from lakelog.metrics import of_process as m
-from lakelog.metrics.counts import COUNTS
-from lakelog.metrics.metric import Metric
 from lakelog.testing.eventually import eventually
 from lakelog.testing.servers import RedisServer
 

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
-from lakelog import topic as topic_module
 from lakelog.archive import archiver
 from lakelog.archive.copy import HotRows
+from lakelog.base.failpoints import failpoint
 from lakelog.cleanup import cleanup, compaction, dirty, plan, retention, superseded
 from lakelog.cleanup.erasure import erasure
 from lakelog.cleanup.erasure import plan as erasure_plan
@@ -34,17 +34,17 @@ from lakelog.cold.parquet import segment_reader
 from lakelog.cold.registers import ReservedEnd
 from lakelog.cold.segment import Segment, SegmentFile
 from lakelog.cold.table import Applied, ColdSnapshot, ColdTable
-from lakelog.config import TopicConfig
 from lakelog.errors import ContradictionError, DecryptionError, TopicPurgedError
-from lakelog.failpoints import failpoint
 from lakelog.hot import connection
-from lakelog.offsets import HotSegments, LatestTiered, Position
 from lakelog.read import seek
 from lakelog.read.values import Values
-from lakelog.record import OffsetRange
 from lakelog.spark import frame_parts
 from lakelog.testing.model import Difference
-from lakelog.topic import Topic
+from lakelog.values import topic as topic_module
+from lakelog.values.config import TopicConfig
+from lakelog.values.offsets import HotSegments, LatestTiered, Position
+from lakelog.values.topic import Topic
+from lakelog.values.topic_partition import OffsetRange
 
 
 @dataclass(frozen=True, slots=True)

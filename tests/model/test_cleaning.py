@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from lakelog.config import TopicConfig
-from lakelog.offsets import HotSegment, HotSegments
-from lakelog.record import Record
 from lakelog.testing.cleaning import (
     ColdSegment,
     dirty,
@@ -15,6 +12,9 @@ from lakelog.testing.cleaning import (
     retained,
     superseded,
 )
+from lakelog.values.config import TopicConfig
+from lakelog.values.offsets import HotSegment, HotSegments
+from lakelog.values.record import Record
 
 NOW_MS = 100_000
 

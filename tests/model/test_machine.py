@@ -15,12 +15,12 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from lakelog.config import Compression, EntryFormat
 from lakelog.testing.cleanup_rules import STEPS, Life
 from lakelog.testing.log_rules import LogRules
 from lakelog.testing.machine import log_machine
 from lakelog.testing.shared_root_rules import SharedRootRules
 from lakelog.testing.strategies import Batch
+from lakelog.values.config import Compression, EntryFormat
 
 
 def test_log_and_model_never_differ(tmp_path: Path) -> None:

@@ -13,14 +13,9 @@ from lakelog.errors import (
     RecoveryNeededError,
     UnknownProducerError,
 )
-from lakelog.record import (
-    RECORDS,
-    Fetched,
-    OffsetAndTimestamp,
-    OffsetRange,
-    TopicPartition,
-)
 from lakelog.testing.model import Answer, Difference, ModelLog
+from lakelog.values.record import RECORDS, Fetched, OffsetAndTimestamp
+from lakelog.values.topic_partition import OffsetRange, TopicPartition
 
 GAP_END = 1 << 24
 

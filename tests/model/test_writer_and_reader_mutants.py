@@ -15,17 +15,18 @@ from msgspec.structs import replace
 from mutants import Mutant, patched, script
 from stories import run, written_by
 
-from lakelog import producer_calls
 from lakelog.errors import HotTierUnavailableError
 from lakelog.ingest import delivery, sender
 from lakelog.ingest.verdict import Verdict, verdict
-from lakelog.producer_calls import ProducerCall
 from lakelog.read import cursor
-from lakelog.record import OffsetRange, RecordMetadata
 from lakelog.spark import datasource, ranges, sink_append
 from lakelog.testing.log_rules import LogRules
 from lakelog.testing.machine import log_machine
 from lakelog.testing.model import Difference
+from lakelog.values import producer_calls
+from lakelog.values.producer_calls import ProducerCall
+from lakelog.values.record import RecordMetadata
+from lakelog.values.topic_partition import OffsetRange
 
 
 def _resent_as_new(answer: Any, **known: Any) -> Verdict:

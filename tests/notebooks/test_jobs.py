@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from notebook_run import run_job
 
-from lakelog import Lakelog, failpoints
+from lakelog import Lakelog
+from lakelog.base import failpoints
 from lakelog.jobs import add_readings, status_history
 
 READINGS = 400

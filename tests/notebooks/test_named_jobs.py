@@ -17,7 +17,8 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from notebook_run import run_job
 
-from lakelog import Lakelog, failpoints
+from lakelog import Lakelog
+from lakelog.base import failpoints
 from lakelog.jobs import status_history
 from lakelog.testing.unity_catalog import SPARKS_OWN, UnityCatalogServer
 

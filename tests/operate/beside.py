@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakelog import Lakelog
-from lakelog.failpoints import Pause, armed, exit_process
+from lakelog.base.failpoints import Pause, armed, exit_process
 from lakelog.testing.eventually import LIVENESS_S
 
 if TYPE_CHECKING:

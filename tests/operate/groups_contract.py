@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from lakelog.groups.recorded_offset import GroupType, RecordedOffset
 from lakelog.operate.recorded_groups.groups_table import GroupsTable
 from lakelog.operate.recorded_groups.rows import Recording
-from lakelog.record import OffsetAndMetadata, TopicPartition
+from lakelog.values.record import OffsetAndMetadata
+from lakelog.values.topic_partition import TopicPartition
 
 Make = Callable[[], GroupsTable]
 

@@ -23,7 +23,6 @@ from lakelog.cold.parquet.footer_seal import SEALED
 from lakelog.cold.schema import PARTITION_COLUMNS, WRITER_OPTIONS
 from lakelog.cold.segment import SegmentFile
 from lakelog.cold.store.storage import Storage
-from lakelog.config import Compression, EntryFormat
 from lakelog.engines.engine import InlineEngine
 from lakelog.hot.append import AppendCall
 from lakelog.hot.hot_log import HotLog, HotSource
@@ -31,7 +30,9 @@ from lakelog.hot.keys import PartitionKeys
 from lakelog.operate.finding import Finding
 from lakelog.operate.verification import verify
 from lakelog.read.unified_log import UnifiedLog
-from lakelog.record import TopicPartition, produced_batch
+from lakelog.values.config import Compression, EntryFormat
+from lakelog.values.record import produced_batch
+from lakelog.values.topic_partition import TopicPartition
 
 EPOCH_MS = 1_700_000_000_000
 

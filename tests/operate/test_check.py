@@ -18,14 +18,16 @@ import pytest
 import redis
 from segment_bench import Bench
 
-from lakelog import Lakelog, back_off
+from lakelog import Lakelog
+from lakelog.base import back_off
 from lakelog.cli import main as cli
 from lakelog.cold.store import object_store
 from lakelog.errors import ColdTierError
 from lakelog.hot.keys import Keys
 from lakelog.operate.finding import Kind
-from lakelog.record import OffsetAndMetadata, OffsetRange, TopicPartition
 from lakelog.testing.object_store import Fault, FaultyFront, s3_options
+from lakelog.values.record import OffsetAndMetadata
+from lakelog.values.topic_partition import OffsetRange, TopicPartition
 
 HOUR_S = 3600
 

@@ -17,6 +17,7 @@ from dead_letters import reject_all
 from erased_traces import traces as found_traces
 
 from lakelog import Lakelog
+from lakelog.base.failpoints import armed
 from lakelog.cli.main import main
 from lakelog.errors import (
     ArchivedElsewhereError,
@@ -26,14 +27,13 @@ from lakelog.errors import (
     MissingFileError,
     UnknownTopicOrPartitionError,
 )
-from lakelog.failpoints import armed
 from lakelog.hot.hot_log import HotLog
 from lakelog.operate.erasure.certificate import certificate, check_certificate
 from lakelog.operate.erasure.report import Erased
 from lakelog.read.topic_log import TopicLog
-from lakelog.record import OffsetRange, TopicPartition
 from lakelog.testing.eventually import eventually
 from lakelog.testing.servers import RedisServer
+from lakelog.values.topic_partition import OffsetRange, TopicPartition
 
 KEY = b"ada-7f3a9c51e2"  # nothing else has these bytes
 VALUE = b"GEHEIM-b81d04f7aa"

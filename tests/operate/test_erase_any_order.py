@@ -18,7 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lakelog import Lakelog
-from lakelog.failpoints import armed
+from lakelog.base.failpoints import armed
 from lakelog.testing.eventually import eventually
 from lakelog.testing.servers import RedisServer
 

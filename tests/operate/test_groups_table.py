@@ -11,9 +11,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from groups_contract import CONTRACT, KEYSPACE, Make, offset, recording
 
+from lakelog.base.failpoints import armed
 from lakelog.cold.store.storage import Storage
 from lakelog.errors import CorruptRecordError, ForeignTableError, NewerVersionError
-from lakelog.failpoints import armed
 from lakelog.groups.recorded_offset import RecordedOffset
 from lakelog.operate.recorded_groups.groups_table import VACUUM_COMMITS
 from lakelog.operate.recorded_groups.path_table import PathGroupsTable

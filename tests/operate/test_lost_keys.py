@@ -11,7 +11,7 @@ import redis
 from lakelog.errors import DeliveryError, UnknownTopicIdError
 from lakelog.hot.keys import Keys
 from lakelog.lakelog import Lakelog
-from lakelog.record import TopicPartition
+from lakelog.values.topic_partition import TopicPartition
 
 T_0 = TopicPartition("t", 0)
 SMALL = {"retention.ms": -1, "internal.segment.bytes": 500, "index.interval.bytes": 1}

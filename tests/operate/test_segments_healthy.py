@@ -13,8 +13,8 @@ from lakelog.cold.change import Change, Rewrite
 from lakelog.cold.offset_set import OffsetSet
 from lakelog.cold.parquet.file_scan import scan_file
 from lakelog.cold.registers import CleanedEnd, LogStart
-from lakelog.config import Compression, EntryFormat
 from lakelog.operate.verification import verify
+from lakelog.values.config import Compression, EntryFormat
 
 
 def counted(bench: Any, **more: Any) -> int:

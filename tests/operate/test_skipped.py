@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from lakelog.hot.server_info import ServerInfo
-from lakelog.offsets import HotSegment, HotSegments, LogOffsets
 from lakelog.operate.skipped import Skipped, may_be_lost, skipped
-from lakelog.record import OffsetRange, TopicPartition
+from lakelog.values.offsets import HotSegment, HotSegments, LogOffsets
+from lakelog.values.topic_partition import OffsetRange, TopicPartition
 
 SERVER = ServerInfo(
     "redis://a", "redis", "7.0.15", "master", "1", 0, 0, "noeviction", True, "everysec", ""

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from lakelog.clock import ManualClock
+from lakelog.base.clock import ManualClock
 from lakelog.cold.by_path.path_table import PathTable
-from lakelog.config import DAY_MS, HOUR_MS
 from lakelog.errors import (
     ArchivedElsewhereError,
     ColdTierUnavailableError,
@@ -27,8 +26,9 @@ from lakelog.operate.metrics import cold_looks
 from lakelog.operate.metrics.cold_looks import ColdLooks
 from lakelog.operate.segments import segments
 from lakelog.operate.status import PartitionWarning, status
-from lakelog.record import TopicPartition
 from lakelog.testing.eventually import eventually
+from lakelog.values.config import DAY_MS, HOUR_MS
+from lakelog.values.topic_partition import TopicPartition
 
 ANY_TIME = {"message.timestamp.after.max.ms": 2**63 - 1}
 T_0 = TopicPartition("t", 0)

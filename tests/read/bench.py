@@ -11,14 +11,13 @@ import redis
 
 from lakelog.archive.copy import HotRows
 from lakelog.archive.plan import FlushLimit, plan
-from lakelog.clock import ManualClock
+from lakelog.base.clock import ManualClock
 from lakelog.codec import ProducedBatch, encode
 from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.change import RowsOf
 from lakelog.cold.emptying import empty
 from lakelog.cold.store.storage import Storage
 from lakelog.cold.table import ColdTable
-from lakelog.config import Compression, EntryFormat
 from lakelog.engines.engine import InlineEngine
 from lakelog.hot.append import AppendCall
 from lakelog.hot.hot_log import HotLog, HotSource
@@ -27,8 +26,9 @@ from lakelog.read.consumer import Consumer
 from lakelog.read.consumer_config import ConsumerConfig
 from lakelog.read.subscription import SeenTopics
 from lakelog.read.unified_log import UnifiedLog
-from lakelog.record import Record, produced_batch, to_records
 from lakelog.testing.harness import TableTold
+from lakelog.values.config import Compression, EntryFormat
+from lakelog.values.record import Record, produced_batch, to_records
 
 #: Small, so that a few records make several segments.
 SEGMENT_BYTES = 1200

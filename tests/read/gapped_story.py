@@ -15,8 +15,9 @@ from lakelog.cold.change import Change, HotRange, Rewrite
 from lakelog.cold.offset_set import OffsetSet
 from lakelog.cold.registers import ArchivedEnd, CleanedEnd, LogStart
 from lakelog.cold.segment import Segment
-from lakelog.config import EntryFormat
-from lakelog.record import RECORDS, OffsetRange, Record
+from lakelog.values.config import EntryFormat
+from lakelog.values.record import RECORDS, Record
+from lakelog.values.topic_partition import OffsetRange
 
 VALUE_BYTES = 100  # some seven records a segment
 

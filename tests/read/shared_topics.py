@@ -11,8 +11,8 @@ from lakelog.groups.settings import GroupSettings
 from lakelog.read.consumer import Consumer
 from lakelog.read.consumer_config import ConsumerConfig
 from lakelog.read.subscription import SeenTopics
-from lakelog.record import Record
 from lakelog.testing.eventually import eventually
+from lakelog.values.record import Record
 
 GROUP = "nightly"
 UNTIERED = {"remote.storage.enable": False, "retention.ms": -1}

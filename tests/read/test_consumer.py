@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lakelog.config import EntryFormat
+from lakelog.base.metrics.counts import COUNTS
+from lakelog.base.metrics.of_process import CONSUMED_RECORDS
 from lakelog.errors import (
     CorruptRecordError,
     InvalidArgumentError,
@@ -19,9 +20,9 @@ from lakelog.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from lakelog.metrics.counts import COUNTS
-from lakelog.metrics.of_process import CONSUMED_RECORDS
-from lakelog.record import RECORDS, OffsetAndTimestamp, TopicPartition, to_records
+from lakelog.values.config import EntryFormat
+from lakelog.values.record import RECORDS, OffsetAndTimestamp, to_records
+from lakelog.values.topic_partition import TopicPartition
 
 LONG_MS = 60_000  # what a test that passes never waits out
 

@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 from lakelog.cold.change import Change, Rewrite
 from lakelog.cold.offset_set import OffsetSet
 from lakelog.cold.registers import CleanedEnd
-from lakelog.config import EntryFormat
 from lakelog.errors import (
     ContradictionError,
     CorruptRecordError,
@@ -15,8 +14,10 @@ from lakelog.errors import (
     RecoveryNeededError,
     UnknownTopicOrPartitionError,
 )
-from lakelog.offsets import LogOffsets
-from lakelog.record import OffsetRange, to_records
+from lakelog.values.config import EntryFormat
+from lakelog.values.offsets import LogOffsets
+from lakelog.values.record import to_records
+from lakelog.values.topic_partition import OffsetRange
 
 
 def recovered_end(bench, at_least):

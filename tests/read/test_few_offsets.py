@@ -12,9 +12,9 @@ import pytest
 import redis
 
 from lakelog import Lakelog
-from lakelog.record import OffsetRange
-from lakelog.reservation import FEW_OFFSETS
 from lakelog.testing.eventually import eventually
+from lakelog.values.reservation import FEW_OFFSETS
+from lakelog.values.topic_partition import OffsetRange
 
 
 def _answers(client: redis.Redis) -> bool:

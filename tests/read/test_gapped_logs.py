@@ -24,12 +24,13 @@ from lakelog.cold.parquet.segment_reader import SegmentReader
 from lakelog.cold.registers import ArchivedEnd, CleanedEnd, app_id
 from lakelog.cold.segment import SegmentFile, file_name
 from lakelog.cold.store.storage import Storage
-from lakelog.config import EntryFormat
 from lakelog.errors import MissingFileError, OffsetOutOfRangeError
 from lakelog.read.record_count import RecordCount, count_records
 from lakelog.read.stretches import stretches_between
 from lakelog.read.tiers import Tiers
-from lakelog.record import OffsetAndTimestamp, OffsetRange, Record, to_records
+from lakelog.values.config import EntryFormat
+from lakelog.values.record import OffsetAndTimestamp, Record, to_records
+from lakelog.values.topic_partition import OffsetRange
 
 # -- reading in every way ----------------------------------------------------------------------
 

@@ -32,9 +32,9 @@ from lakelog.read.consumer import Consumer
 from lakelog.read.consumer_config import ConsumerConfig
 from lakelog.read.group_offsets import GroupOffsets
 from lakelog.read.subscription import ConsumerRebalanceListener
-from lakelog.record import OffsetAndMetadata
 from lakelog.testing.eventually import eventually
 from lakelog.testing.servers import RedisServer
+from lakelog.values.record import OffsetAndMetadata
 
 TP = TopicPartition("orders", 0)
 ALL = of("orders", 0, 1, 2, 3)

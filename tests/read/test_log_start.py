@@ -10,7 +10,7 @@ from lakelog.errors import (
     OffsetOutOfRangeError,
     PolicyViolationError,
 )
-from lakelog.offsets import LogOffsets
+from lakelog.values.offsets import LogOffsets
 
 
 @pytest.mark.parametrize("tiered", [True, False], ids=["tiered", "untiered"])

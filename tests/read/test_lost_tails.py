@@ -9,10 +9,10 @@ from typing import Any, NoReturn
 import pytest
 from bench import Bench
 
-from lakelog import failpoints, reservation
 from lakelog.archive.archiver import Archiver
 from lakelog.archive.copy import HotRows
-from lakelog.clock import ManualClock
+from lakelog.base import failpoints
+from lakelog.base.clock import ManualClock
 from lakelog.cold.reserve import reserve, reserving
 from lakelog.errors import RecoveryNeededError, UnknownTopicIdError
 from lakelog.hot.hot_log import HotLog, HotSource
@@ -20,9 +20,10 @@ from lakelog.hot.keys import Keys
 from lakelog.hot.recovery import Recovery
 from lakelog.ingest.producer import Producer
 from lakelog.read.unified_log import UnifiedLog
-from lakelog.record import OffsetRange, TopicPartition
-from lakelog.reservation import FIRST_OFFSETS, LEAST_OFFSETS, Reserved, Wanted
 from lakelog.testing.servers import RedisServer
+from lakelog.values import reservation
+from lakelog.values.reservation import FIRST_OFFSETS, LEAST_OFFSETS, Reserved, Wanted
+from lakelog.values.topic_partition import OffsetRange, TopicPartition
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS

@@ -3,9 +3,9 @@ from datetime import timedelta
 import pytest
 
 from lakelog.errors import InvalidArgumentError, InvalidConfigError
-from lakelog.offsets import Ago, Earliest, Latest
 from lakelog.read.policy import OffsetReset
-from lakelog.typed_time import parse_duration
+from lakelog.values.offsets import Ago, Earliest, Latest
+from lakelog.values.typed_time import parse_duration
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 import pytest
 
-from lakelog.config import EntryFormat
 from lakelog.errors import InvalidArgumentError, OffsetOutOfRangeError
-from lakelog.record import RECORDS, empty_records
+from lakelog.values.config import EntryFormat
+from lakelog.values.record import RECORDS, empty_records
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from lakelog.config import KIB, MIB
 from lakelog.errors import CorruptRecordError, InvalidConfigError
 from lakelog.testing.eventually import eventually
+from lakelog.values.config import KIB, MIB
 
 LIMIT_BYTES = 8 * KIB
 RECORDS = 60

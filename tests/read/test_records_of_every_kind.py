@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lakelog import Lakelog, Record, TimestampType, TopicPartition
-from lakelog.record import RECORDS_AT_ONCE
+from lakelog.values.record import RECORDS_AT_ONCE
 
 HEADERS = [("h", b"1"), ("h", b"2"), ("none", None), ("", b"")]
 KINDS = (

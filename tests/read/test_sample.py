@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.config import EntryFormat
 from lakelog.errors import InvalidArgumentError
 from lakelog.read.sample import SAMPLED, _parts
 from lakelog.read.stretches import Stretch
-from lakelog.record import to_records
+from lakelog.values.config import EntryFormat
+from lakelog.values.record import to_records
 
 
 @st.composite

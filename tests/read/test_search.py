@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from lakelog.cold import row_groups
 from lakelog.cold.by_path.path_table import PathTable
-from lakelog.config import EntryFormat
 from lakelog.errors import InvalidArgumentError, MissingFileError, UnknownTopicOrPartitionError
 from lakelog.read import search as searching
 from lakelog.read import search_merge, search_scan
@@ -24,7 +23,8 @@ from lakelog.read import seek as seeking
 from lakelog.read.found import EDGE, FULL, STOPPED, TOO_MANY_RECORDS, SearchLimit, records_of
 from lakelog.read.tiers import Tiers
 from lakelog.read.unified_log import UnifiedLog
-from lakelog.record import Record
+from lakelog.values.config import EntryFormat
+from lakelog.values.record import Record
 
 Row = tuple[int, int]  # partition and offset
 

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from lakelog.cold.change import Change
 from lakelog.cold.registers import LogStart
-from lakelog.config import EntryFormat
 from lakelog.errors import InvalidArgumentError, OffsetOutOfRangeError
-from lakelog.offsets import (
+from lakelog.read import seek
+from lakelog.values.config import EntryFormat
+from lakelog.values.offsets import (
     Ago,
     AtTimestamp,
     Earliest,
@@ -22,8 +23,7 @@ from lakelog.offsets import (
     LatestTiered,
     MaxTimestamp,
 )
-from lakelog.read import seek
-from lakelog.record import OffsetAndTimestamp
+from lakelog.values.record import OffsetAndTimestamp
 
 # What may happen to a log; numbers say where by proportion, so that shrinking keeps them legal.
 share = st.integers(0, 8)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lakelog import AcknowledgeType, Lakelog, LakelogError, ShareConsumer, TopicPartition
-from lakelog.clock import ManualClock
+from lakelog.base.clock import ManualClock
 from lakelog.errors import (
     InvalidArgumentError,
     InvalidConfigError,
@@ -20,9 +20,9 @@ from lakelog.errors import (
     UnknownTopicOrPartitionError,
 )
 from lakelog.groups.share.share_partitions import SharePartitions
-from lakelog.record import Record
 from lakelog.testing.eventually import eventually
 from lakelog.testing.servers import RedisClusterServers, RedisServer
+from lakelog.values.record import Record
 
 TP = TopicPartition("jobs", 0)
 LOCK_MS = 30_000

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from lakelog import Lakelog
 from lakelog.codec import ProducedBatch, encode
-from lakelog.config import Compression, EntryFormat
 from lakelog.errors import (
     InvalidArgumentError,
     InvalidConfigError,
@@ -25,8 +24,10 @@ from lakelog.errors import (
 from lakelog.hot.append import AppendCall
 from lakelog.read.consumer_config import ConsumerConfig
 from lakelog.read.subscription import ConsumerRebalanceListener, SeenTopics, Subscription
-from lakelog.record import TopicPartition, produced_batch
-from lakelog.topic import Topic, TopicConfig
+from lakelog.values.config import Compression, EntryFormat
+from lakelog.values.record import produced_batch
+from lakelog.values.topic import Topic, TopicConfig
+from lakelog.values.topic_partition import TopicPartition
 
 SOON = {"metadata_max_age_ms": 1, "auto_offset_reset": "earliest"}
 UNTIERED = {"remote.storage.enable": False, "retention.ms": -1}

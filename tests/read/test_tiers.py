@@ -7,9 +7,9 @@ from lakelog.cold.registers import ArchivedEnd, LogStart
 from lakelog.cold.segment import COLUMNS, SegmentIndex
 from lakelog.cold.table import ColdSnapshot
 from lakelog.errors import UnknownTopicIdError
-from lakelog.offsets import HotOffsets, LogOffsets
 from lakelog.read.tiers import join
-from lakelog.record import OffsetRange
+from lakelog.values.offsets import HotOffsets, LogOffsets
+from lakelog.values.topic_partition import OffsetRange
 
 
 def hot(local_log_start, log_end, **more):

@@ -25,9 +25,9 @@ from lakelog.cold.by_name.delta_transaction import DeltaTransaction
 from lakelog.cold.by_name.named_table import NamedTable
 from lakelog.cold.by_name.names import TableName
 from lakelog.cold.change import RowsOf
-from lakelog.spark.place.table_location import TableLocation
+from lakelog.place.table_location import TableLocation
 from lakelog.testing.unity_catalog import SPARKS_OWN, UnityCatalogServer
-from lakelog.topic import Topic
+from lakelog.values.topic import Topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,7 +11,7 @@ from gapped_story import Story
 
 from lakelog.cold.by_name.named_table import NamedTable
 from lakelog.cold.change import RowsOf
-from lakelog.spark.place import NamedRoot
+from lakelog.place import NamedRoot
 
 
 class NamedBench(Bench):

@@ -14,8 +14,8 @@ from spark_log import EPOCH_MS, SparkLog, limited, rows_of
 
 from lakelog import Lakelog
 from lakelog.errors import TrimmedError
-from lakelog.record import Record
 from lakelog.spark import SparkEngine, reach, read, register_topics
+from lakelog.values.record import Record
 
 REDIS_HOPS = ("name", "TCP", "connection", "AUTH", "PING")
 

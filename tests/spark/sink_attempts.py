@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 
 from lakelog import Lakelog
-from lakelog.back_off import ASK_AGAIN
+from lakelog.base.back_off import ASK_AGAIN
 from lakelog.hot import Acks, AppendCall
-from lakelog.record import to_records
 from lakelog.spark.sink import append_rows
 from lakelog.spark.sink_append import TaskAppend, TaskIdentity
 from lakelog.spark.sink_rows import TaskRows
-from lakelog.topic import Topic
+from lakelog.values.record import to_records
+from lakelog.values.topic import Topic
 
 PARTITIONS = 2
 COUNT = 220

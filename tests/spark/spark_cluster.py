@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyspark
 
-from lakelog.embedded.java import java_home
+from lakelog.hot.embedded.java import java_home
 from lakelog.testing.servers import free_port
 
 HOSTS = ("127.0.0.2", "127.0.0.3")

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from lakelog import Lakelog
-from lakelog.record import Record
 from lakelog.spark.datasource import HAS_READ_LIMITS
 from lakelog.testing.unity_catalog import SPARKS_OWN as SPARKS_OWN
+from lakelog.values.record import Record
 
 EPOCH_MS = 1_700_000_000_000  # 2023-11-14T22:13:20Z
 

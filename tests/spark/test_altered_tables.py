@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from spark_log import SparkLog, rows_of
 
-from lakelog import failpoints
+from lakelog.base import failpoints
 from lakelog.errors import CleanupFailedError, ColdTierError
 from lakelog.spark import read
 

@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 from spark_log import SparkLog
 
 from lakelog.cold.schema import FEED_PROPERTY
-from lakelog.config import TopicConfig
 from lakelog.errors import InvalidConfigError
+from lakelog.values.config import TopicConfig
 
 pytestmark = pytest.mark.slow
 

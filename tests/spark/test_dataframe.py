@@ -10,8 +10,8 @@ import pytest
 from spark_log import EPOCH_MS, SparkLog, files_read, rows_of
 
 from lakelog.errors import InvalidArgumentError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
-from lakelog.record import Record, TimestampType
 from lakelog.spark import read
+from lakelog.values.record import Record, TimestampType
 
 
 def test_the_columns_are_the_kafka_sources_and_every_byte_comes_back(make_log, spark) -> None:

@@ -10,10 +10,10 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from spark_log import EPOCH_MS, SparkLog, limited, rows_of
 
-from lakelog.record import Record
 from lakelog.spark.datasource import HAS_READ_LIMITS
 from lakelog.spark.kafka_columns import COLUMNS
 from lakelog.testing.eventually import eventually
+from lakelog.values.record import Record
 
 
 def batch(spark: Any, options: dict[str, str]) -> Any:

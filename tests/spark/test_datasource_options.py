@@ -8,11 +8,11 @@ import pytest
 
 from lakelog.errors import InvalidArgumentError
 from lakelog.hot.hot_log import HotSource
-from lakelog.offsets import Ago, AtOffset, AtTimestamp, Earliest, Latest
-from lakelog.record import TopicPartition
+from lakelog.place import LogPlace
 from lakelog.spark.options import check, parse, parse_write
-from lakelog.spark.place import LogPlace
 from lakelog.spark.trigger_limits import TriggerLimits
+from lakelog.values.offsets import Ago, AtOffset, AtTimestamp, Earliest, Latest
+from lakelog.values.topic_partition import TopicPartition
 
 WHERE = {"redis": "redis://localhost:6379", "subscribe": "orders"}
 ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)

@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 
 from lakelog.cold.table import ColdSnapshot
 from lakelog.errors import InvalidArgumentError
-from lakelog.offsets import HotOffsets, LogOffsets
 from lakelog.read.record_count import RecordCount, count_records
 from lakelog.read.stretches import Stretch
 from lakelog.read.tiers import Look
-from lakelog.record import OffsetRange, TopicPartition
 from lakelog.spark.datasource import LakelogReader
 from lakelog.spark.offsets_json import StreamOffset, parse_offsets
 from lakelog.spark.options import parse
@@ -30,7 +28,9 @@ from lakelog.spark.ranges import (
     shared,
     split,
 )
-from lakelog.topic import Topic
+from lakelog.values.offsets import HotOffsets, LogOffsets
+from lakelog.values.topic import Topic
+from lakelog.values.topic_partition import OffsetRange, TopicPartition
 
 ORDERS = Topic("orders", UUID(int=1), 3)
 PARTITIONS = st.builds(

@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from spark_log import SparkLog, rows_of
 
 import lakelog.spark
-from lakelog.config import DATA_KEYS, ENCRYPTION_KEY
-from lakelog.encryption.keyring import new_data_keys
-from lakelog.encryption.of_topic import check_tasks_have_key
-from lakelog.encryption.sealed_values import MAGIC
+from lakelog.codec.encryption.keyring import new_data_keys
+from lakelog.codec.encryption.of_topic import check_tasks_have_key
+from lakelog.codec.encryption.sealed_values import MAGIC
 from lakelog.errors import ContradictionError, InvalidArgumentError
 from lakelog.spark import register
 from lakelog.spark.datasource import HAS_READ_LIMITS
+from lakelog.values.config import DATA_KEYS, ENCRYPTION_KEY
 
 
 def test_spark_reads_and_writes_values_that_lie_nowhere_in_the_clear(

@@ -23,14 +23,14 @@ from named_story import NamedBench, NamedStory
 
 from lakelog.cold import row_groups
 from lakelog.cold.store.storage import Storage
-from lakelog.config import EntryFormat
 from lakelog.hot.hot_log import HotSource
+from lakelog.place import LogPlace, NamedRoot, PathRoot
 from lakelog.spark.catalog.registration import register_topic
-from lakelog.spark.place import LogPlace, NamedRoot, PathRoot
 from lakelog.testing.machine import LogMachine, log_machine
 from lakelog.testing.model import Difference
 from lakelog.testing.readers import Readers
 from lakelog.testing.spark_readers import NamedReaders, SparkReaders
+from lakelog.values.config import EntryFormat
 
 ROW_GROUP_ROWS = 3
 

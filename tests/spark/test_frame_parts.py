@@ -14,11 +14,11 @@ from mutants import FRAME_MUTANT
 from lakelog.cold.registers import CleanedEnd
 from lakelog.cold.segment import SegmentIndex, file_name
 from lakelog.cold.table import ColdSnapshot
-from lakelog.offsets import HotOffsets, LogOffsets
 from lakelog.read.tiers import Look
-from lakelog.record import OffsetRange
 from lakelog.spark.frame_parts import condition, divide
 from lakelog.testing.layouts import ColdLayout, LaidFile, RowTable, cold_layouts
+from lakelog.values.offsets import HotOffsets, LogOffsets
+from lakelog.values.topic_partition import OffsetRange
 
 
 def check(layout: ColdLayout, several: Iterable[dict[int, OffsetRange]]) -> None:

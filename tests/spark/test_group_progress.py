@@ -11,7 +11,7 @@ from redis import Redis
 from spark_log import SparkLog
 
 from lakelog import TopicPartition
-from lakelog.clock import ManualClock
+from lakelog.base.clock import ManualClock
 from lakelog.errors import InvalidArgumentError, InvalidGroupIdError
 from lakelog.spark.datasource import LakelogStreamReader
 from lakelog.spark.options import parse

@@ -13,7 +13,7 @@ from lakelog import Lakelog, TopicPartition
 from lakelog.errors import ForeignTableError
 from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.operate.recorded_groups.named_table import NamedGroupsTable
-from lakelog.record import OffsetAndMetadata
+from lakelog.values.record import OffsetAndMetadata
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,12 +18,12 @@ from lakelog.cold.by_name.names import TableName, unquoted
 from lakelog.cold.change import Change, Rewrite
 from lakelog.cold.registers import LogStart
 from lakelog.cold.segment import SegmentFile, SegmentIndex
-from lakelog.config import TopicConfig
 from lakelog.errors import ColdTierError, ContradictionError, ForeignTableError
-from lakelog.producer_calls import ProducerCall
-from lakelog.record import to_records
-from lakelog.spark.place.table_location import TableLocation
-from lakelog.topic import Topic
+from lakelog.place.table_location import TableLocation
+from lakelog.values.config import TopicConfig
+from lakelog.values.producer_calls import ProducerCall
+from lakelog.values.record import to_records
+from lakelog.values.topic import Topic
 
 pytestmark = pytest.mark.slow
 

@@ -18,9 +18,10 @@ from lakelog.cold.by_name.named_table import NamedTable
 from lakelog.cold.by_name.names import TableName
 from lakelog.cold.table import ColdSnapshot
 from lakelog.errors import ColdTierRefusedError, ContradictionError
-from lakelog.record import Record, TopicPartition, to_records
-from lakelog.spark.place.table_location import TableLocation
-from lakelog.topic import Topic
+from lakelog.place.table_location import TableLocation
+from lakelog.values.record import Record, to_records
+from lakelog.values.topic import Topic
+from lakelog.values.topic_partition import TopicPartition
 
 
 @pytest.fixture

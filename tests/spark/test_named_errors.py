@@ -18,7 +18,7 @@ import pytest
 from lakelog.cold.by_name.task_errors import TaskErrors
 from lakelog.cold.change import HotRange
 from lakelog.errors import LakelogError, RecordTooLargeError, TrimmedError
-from lakelog.topic import Topic
+from lakelog.values.topic import Topic
 
 
 class Trap:

@@ -17,7 +17,7 @@ from lakelog.cold.by_name import either_view
 from lakelog.cold.by_name.delta_actions import NotDirectError
 from lakelog.cold.by_name.log_view import LogView
 from lakelog.errors import ColdTierAccessError, ColdTierUnavailableError, MissingFileError
-from lakelog.topic import Topic
+from lakelog.values.topic import Topic
 
 pytestmark = pytest.mark.slow
 

@@ -23,12 +23,13 @@ from lakelog.cold.by_name.names import quoted, unquoted
 from lakelog.cold.by_name.ready_files import write_ready_file
 from lakelog.cold.change import HotRange
 from lakelog.cold.store.storage import Storage
-from lakelog.config import PARQUET_COMPRESSION, TopicConfig
 from lakelog.errors import ColdTierAccessError, ColdTierError
-from lakelog.record import RECORDS, Record, TopicPartition
 from lakelog.testing.object_store import Fault, FaultyFront
 from lakelog.testing.unity_catalog import UnityCatalogServer
-from lakelog.topic import Topic
+from lakelog.values.config import PARQUET_COMPRESSION, TopicConfig
+from lakelog.values.record import RECORDS, Record
+from lakelog.values.topic import Topic
+from lakelog.values.topic_partition import TopicPartition
 
 VALUES = "id bigint, m map<string,struct<a:int,b:array<string>>>, d decimal(10,2), at timestamp"
 

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from spark_log import SPARKS_OWN, SparkLog, rows_of
 
-from lakelog import Lakelog, failpoints
+from lakelog import Lakelog
+from lakelog.base import failpoints
 from lakelog.cleanup.report import LeftToCatalog
 from lakelog.cli import main as cli
 from lakelog.cold.by_name.named_table import NamedTable

@@ -18,10 +18,10 @@ from lakelog.errors import (
     InvalidArgumentError,
     UnknownTopicOrPartitionError,
 )
-from lakelog.offsets import AtTimestamp
-from lakelog.record import Record
-from lakelog.spark.place import NamedRoot, PathRoot, cold_root
-from lakelog.topic import Topic
+from lakelog.place import NamedRoot, PathRoot, cold_root
+from lakelog.values.offsets import AtTimestamp
+from lakelog.values.record import Record
+from lakelog.values.topic import Topic
 
 EPOCH_MS = 1_700_000_000_000
 

@@ -19,9 +19,9 @@ from lakelog.cold.by_name.named_table import NamedTable
 from lakelog.cold.by_name.notes import Slice
 from lakelog.cold.change import HotRange
 from lakelog.cold.segment import SegmentFile
-from lakelog.config import TopicConfig
 from lakelog.testing.unity_catalog import UnityCatalogServer
-from lakelog.topic import Topic
+from lakelog.values.config import TopicConfig
+from lakelog.values.topic import Topic
 
 pytestmark = pytest.mark.slow
 

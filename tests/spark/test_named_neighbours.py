@@ -16,10 +16,10 @@ from spark_log import SPARKS_OWN, Row, SparkLog, rows_of
 from lakelog import Lakelog
 from lakelog.archive.trouble import NOT_ARCHIVED
 from lakelog.errors import ColdTierError, ForeignTableError
-from lakelog.record import TopicPartition
 from lakelog.testing.eventually import eventually
 from lakelog.testing.object_store import Fault
 from lakelog.testing.unity_catalog import UnityCatalogServer
+from lakelog.values.topic_partition import TopicPartition
 
 
 @pytest.fixture

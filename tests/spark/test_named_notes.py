@@ -25,8 +25,8 @@ from lakelog.cold.offset_set import OffsetSet
 from lakelog.cold.registers import ArchivedEnd, CleanedEnd, LogStart
 from lakelog.cold.segment import SegmentFile, archived_start, clean_sources, is_ours
 from lakelog.errors import ContradictionError
-from lakelog.producer_calls import ProducerCall
-from lakelog.topic import Topic
+from lakelog.values.producer_calls import ProducerCall
+from lakelog.values.topic import Topic
 
 TOPIC = Topic("orders", UUID(int=7), 2)
 

@@ -13,7 +13,7 @@ from spark_log import SparkLog, rows_of
 import lakelog.spark
 from lakelog.cli import main as cli
 from lakelog.errors import CorruptRecordError
-from lakelog.record import OffsetRange
+from lakelog.values.topic_partition import OffsetRange
 
 pytestmark = pytest.mark.slow
 

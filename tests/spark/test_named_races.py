@@ -13,10 +13,11 @@ import pytest
 from made_up import archive
 from spark_log import SparkLog, rows_of
 
-from lakelog import Lakelog, failpoints
+from lakelog import Lakelog
 from lakelog.archive import Archiver
 from lakelog.archive.archiver import Flushed
-from lakelog.back_off import patiently
+from lakelog.base import failpoints
+from lakelog.base.back_off import patiently
 from lakelog.cleanup.cleanup import Cleanup
 from lakelog.cold.by_name.commit import NamedCommit
 from lakelog.cold.by_name.delta_transaction import DeltaTransaction
@@ -25,12 +26,12 @@ from lakelog.cold.by_name.named_table import NamedTable
 from lakelog.cold.change import Change, Rewrite
 from lakelog.cold.offset_set import OffsetSet
 from lakelog.cold.registers import CleanedEnd
-from lakelog.config import TopicConfig
 from lakelog.errors import ColdTierError, CommitUnknownError
-from lakelog.record import to_records
-from lakelog.spark.place import LogPlace
+from lakelog.place import LogPlace
 from lakelog.testing.unity_catalog import UnityCatalogServer
-from lakelog.topic import Topic
+from lakelog.values.config import TopicConfig
+from lakelog.values.record import to_records
+from lakelog.values.topic import Topic
 
 COMPACTED = {
     "cleanup.policy": "compact,delete",

@@ -17,7 +17,7 @@ from made_up import archive
 from lakelog.cold.change import Change, Rewrite
 from lakelog.cold.table import ColdTable
 from lakelog.errors import LakelogError
-from lakelog.topic import Topic
+from lakelog.values.topic import Topic
 
 TOPIC = Topic("orders", UUID("11111111-2222-3333-4444-555555555555"), partitions=3)
 

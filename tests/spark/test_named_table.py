@@ -15,7 +15,7 @@ from hypothesis import settings
 from spark_log import SPARKS_OWN
 
 from lakelog.cold.by_name.named_table import NamedTable
-from lakelog.topic import Topic
+from lakelog.values.topic import Topic
 
 TOPIC = Topic("orders", UUID("11111111-2222-3333-4444-555555555555"), partitions=3)
 

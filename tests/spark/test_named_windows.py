@@ -10,7 +10,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 from spark_log import SparkLog
 
 from lakelog.cold.by_name import windows
-from lakelog.config import KIB
+from lakelog.values.config import KIB
 
 CODECS = ["lz4", "zstd"]
 WINDOW_BYTES = BATCH_BYTES = 512 * KIB

@@ -16,9 +16,9 @@ from lakelog import Lakelog
 from lakelog.cold.store.storage import Storage
 from lakelog.engines.spark import SparkEngine
 from lakelog.errors import InvalidArgumentError, SparkUnavailableError
+from lakelog.place import LogPlace, PathRoot
 from lakelog.spark.options import log_place
-from lakelog.spark.place import LogPlace, PathRoot
-from lakelog.topic import Topic
+from lakelog.values.topic import Topic
 
 SECRET = "a secret word"
 

@@ -12,7 +12,7 @@ import pyspark
 import pytest
 from spark_log import SparkLog
 
-from lakelog.embedded.java import java_home
+from lakelog.hot.embedded.java import java_home
 
 pytestmark = pytest.mark.slow
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from spark_log import EPOCH_MS, limited
 
-from lakelog.record import TopicPartition
 from lakelog.spark.progress import Behind, LagListener, behind
 from lakelog.testing.eventually import eventually
+from lakelog.values.topic_partition import TopicPartition
 
 
 @pytest.fixture

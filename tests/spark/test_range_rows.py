@@ -13,14 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spark_log import SparkLog
 
-from lakelog.back_off import ASK_AGAIN, BackOff
+from lakelog.base.back_off import ASK_AGAIN, BackOff
 from lakelog.cold.store.storage import Storage
-from lakelog.config import MIB
 from lakelog.errors import HotTierUnavailableError, UnknownTopicIdError
 from lakelog.hot import HotSource
+from lakelog.place import LogPlace, PathRoot
 from lakelog.spark.datasource import LakelogReader
 from lakelog.spark.options import parse
-from lakelog.spark.place import LogPlace, PathRoot
 from lakelog.spark.range_rows import (
     TOGETHER_BYTES,
     Looked,
@@ -29,6 +28,7 @@ from lakelog.spark.range_rows import (
     together,
 )
 from lakelog.testing.servers import RedisServer
+from lakelog.values.config import MIB
 
 RECORDS = 60
 

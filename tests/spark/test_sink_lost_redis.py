@@ -21,7 +21,7 @@ from sink_attempts import (
     rows,
 )
 
-from lakelog.back_off import ASK_AGAIN
+from lakelog.base.back_off import ASK_AGAIN
 from lakelog.cold.by_path.producer_snapshots import FOLDER
 from lakelog.errors import ProducerFencedError, RepeatDiffersError, UnknownProducerError
 from lakelog.hot import Acks, AppendCall

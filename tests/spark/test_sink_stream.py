@@ -16,8 +16,8 @@ from sink_process import MEET_AFTER, MET, PIPE
 from spark_cluster import SparkCluster
 from spark_log import SparkLog, limited
 
-from lakelog.record import Record, to_records
 from lakelog.testing.eventually import eventually
+from lakelog.values.record import Record, to_records
 
 PARTITIONS = 3
 PROGRAM = "sink_process.py"

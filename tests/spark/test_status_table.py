@@ -26,7 +26,7 @@ from lakelog.jobs.open_status_table import open_status_table
 from lakelog.jobs.path_status_table import PathStatusTable
 from lakelog.jobs.status_rows import STATUS, RunKey
 from lakelog.jobs.status_table import KEPT_DAYS
-from lakelog.spark.place import cold_root
+from lakelog.place import cold_root
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

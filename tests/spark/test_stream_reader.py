@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import pytest
 from spark_log import EPOCH_MS, SparkLog
 
-from lakelog.back_off import ASK_AGAIN
-from lakelog.clock import Clock, ManualClock
+from lakelog.base.back_off import ASK_AGAIN
+from lakelog.base.clock import Clock, ManualClock
 from lakelog.errors import (
     HotTierUnavailableError,
     InvalidArgumentError,

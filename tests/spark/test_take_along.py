@@ -7,7 +7,7 @@ from spark_log import EPOCH_MS
 
 from lakelog.explore.explorer.spark_condition import spark_condition
 from lakelog.read.where import parse
-from lakelog.record import Record
+from lakelog.values.record import Record
 
 pytestmark = pytest.mark.slow
 

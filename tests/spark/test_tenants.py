@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from lakelog import Lakelog
-from lakelog.config import QUOTA_COLD_BYTES, QUOTA_TOPICS
 from lakelog.errors import (
     ArchiveFailedError,
     QuotaExceededError,
@@ -16,6 +15,7 @@ from lakelog.errors import (
     UnknownTopicOrPartitionError,
 )
 from lakelog.spark import read
+from lakelog.values.config import QUOTA_COLD_BYTES, QUOTA_TOPICS
 
 
 def test_source_sink_and_frames_go_by_the_tenant(redis_url, tmp_path, spark) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from spark_log import EPOCH_MS, SparkLog, files_read
 
-from lakelog.record import Record
+from lakelog.values.record import Record
 
 COLUMNS = (
     "flight int COMMENT 'number', `dep-delay` double, at timestamp, day date, price decimal(10,2), "

@@ -174,7 +174,7 @@ def test_nothing_that_spark_writes_has_them(log, tmp_path):
 RECOVER = """
 import pickle, sys
 from pathlib import Path
-from lakelog.record import TopicPartition
+from lakelog.values.topic_partition import TopicPartition
 
 writer, topic = pickle.loads(Path(sys.argv[1]).read_bytes())
 writer._recover(topic, TopicPartition("orders", 0), 0)

@@ -11,8 +11,8 @@ from spark_log import EPOCH_MS, SparkLog, files_read, rows_of
 
 from lakelog.cold.by_name import entry
 from lakelog.errors import ForeignTableError
-from lakelog.record import Record
 from lakelog.spark.catalog import views
+from lakelog.values.record import Record
 
 Key = bytes | None
 

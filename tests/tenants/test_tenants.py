@@ -7,7 +7,6 @@ import json
 import pytest
 
 from lakelog import Lakelog
-from lakelog.config import QUOTA_COLD_BYTES, QUOTA_HOT_BYTES, QUOTA_TOPICS
 from lakelog.errors import (
     InvalidArgumentError,
     InvalidConfigError,
@@ -19,7 +18,8 @@ from lakelog.errors import (
     TopicExistsError,
     UnknownTenantError,
 )
-from lakelog.tenant_name import check_tenant_name
+from lakelog.values.config import QUOTA_COLD_BYTES, QUOTA_HOT_BYTES, QUOTA_TOPICS
+from lakelog.values.tenant_name import check_tenant_name
 
 KEPT = {"retention.ms": -1, "local.retention.ms": 0}
 

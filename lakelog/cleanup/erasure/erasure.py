@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
+from ...base.failpoints import failpoint
 from ...cold.change import Rewrite
 from ...cold.leftovers import ORPHAN, QUARANTINED, Discarded, Leftover
 from ...cold.offset_set import OffsetSet
@@ -24,10 +25,9 @@ from ...errors import (
     LakelogError,
     MissingFileError,
 )
-from ...failpoints import failpoint
-from ...offset_ranges import merged
-from ...record import OffsetRange
-from ...topic import Topic
+from ...values.offset_ranges import merged
+from ...values.topic import Topic
+from ...values.topic_partition import OffsetRange
 from ..compaction import partition_of
 from ..rounds import rounds
 from .condition import Condition

@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from ... import compute as pc
+from ...base import compute as pc
 from ...cold.offset_set import OffsetSet
 from ...cold.segment import SegmentFile
 from ...cold.table import RowReader
 from ...engines.choice import Work
 from ...errors import CorruptRecordError, MissingFileError
-from ...record import OffsetRange
+from ...values.topic_partition import OffsetRange
 from .condition import Condition
 
 

@@ -13,7 +13,7 @@ from ...cold.offset_set import OffsetSet
 from ...cold.registers import ErasedEnd, Register
 from ...cold.segment import SegmentFile
 from ...cold.table import ColdSnapshot
-from ...topic import Topic
+from ...values.topic import Topic
 from .matches import Matches
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from ...cold.leftovers import Discarded
 from ...errors import LakelogError
-from ...record import OffsetRange, TopicPartition
+from ...values.topic_partition import OffsetRange, TopicPartition
 
 
 class PartitionErased(Struct, frozen=True):

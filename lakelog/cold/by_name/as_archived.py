@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from ...errors import ColdTierRefusedError
-from ...topic import Topic
+from ...values.topic import Topic
 from ..as_archived import AsArchived
 from ..registers import ArchivedEnd
 from ..segment import SegmentFile

@@ -9,7 +9,7 @@ from uuid import uuid4
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...producer_calls import newest
+from ...values.producer_calls import newest
 from ..change import Change, HotRange, Rewrite
 from ..registers import ReservedEnd
 from ..segment import SegmentFile, SegmentIndex

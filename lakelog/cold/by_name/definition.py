@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from ...codec.value_columns import value_schema
 from ...errors import InvalidConfigError
-from ...topic import Topic
-from ...value_ddl import VALUE_ERROR, parse_columns
+from ...values.topic import Topic
+from ...values.value_ddl import VALUE_ERROR, parse_columns
 from ..schema import PARTITION_COLUMNS, TABLE_SCHEMA, table_properties
 from .names import quoted, quoted_text
 from .properties import in_pieces

@@ -13,8 +13,8 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from ...json_text import parse_json
-from ...record import MAX_OFFSET
+from ...base.json_text import parse_json
+from ...values.record import MAX_OFFSET
 from ..schema import PARTITION_COLUMNS
 from ..segment import UNKNOWN_TIMESTAMP_MS, SegmentFile
 from .deletion_vectors import DeletionVector

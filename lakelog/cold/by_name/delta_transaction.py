@@ -37,7 +37,7 @@ from .names import unquoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ...topic import Topic
+    from ...values.topic import Topic
 
 logger = logging.getLogger(__name__)
 

@@ -26,7 +26,8 @@ from ...errors import (
     LakelogError,
     NewerVersionError,
 )
-from ...record import OffsetAndTimestamp, OffsetRange
+from ...values.record import OffsetAndTimestamp
+from ...values.topic_partition import OffsetRange
 from ..ordered_rows import Spacing
 from ..projection import projection
 from ..scan import FileScan, ScanTask
@@ -37,8 +38,7 @@ from ..table import ColdSnapshot, RowGroupTimes
 from .delta_actions import LogFile, NotDirectError
 from .history import Commit
 from .log_view import LogView
-from .lookup import Measured
-from .notes import FOUND, Slice
+from .notes import FOUND, Measured, Slice
 from .query_errors import is_unreadable
 from .reader import NamedReader
 from .view import SparkView

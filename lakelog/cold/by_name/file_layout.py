@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
-from ...config import PARQUET_COMPRESSION, TopicConfig
+from ...values.config import PARQUET_COMPRESSION, TopicConfig
 from ..schema import FILE_SCHEMA, PARTITION_COLUMNS, leaf_paths, writer_options
 from ..store.storage import Storage
 

@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from ...base.local_path import OBJECT_STORES
 from ...errors import ColdTierRefusedError, InvalidArgumentError
-from ...local_path import OBJECT_STORES
 from ..store.storage import Storage
 from ..store.unity_catalog import UnityCatalog
 from ..store.vended_credentials import TableKeys

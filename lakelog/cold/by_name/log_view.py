@@ -15,11 +15,12 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ... import compute as pc
-from ...back_off import patiently
+from ...base import compute as pc
+from ...base.back_off import patiently
 from ...errors import ContradictionError, CorruptRecordError, MissingFileError
-from ...offset_ranges import merged
-from ...record import MAX_OFFSET, OffsetAndTimestamp, OffsetRange
+from ...values.offset_ranges import merged
+from ...values.record import MAX_OFFSET, OffsetAndTimestamp
+from ...values.topic_partition import OffsetRange
 from ..extent import Extent
 from ..ordered_rows import Spacing
 from ..parquet.file_scan import scan_file
@@ -32,8 +33,7 @@ from .deletion_vectors import DeletionVector
 from .delta_actions import CommitActions, LogFile, NotDirectError
 from .history import FIRST_ROWS, Commit, is_enough
 from .location import Located, Location
-from .lookup import Measured
-from .notes import Note, Slice
+from .notes import Measured, Note, Slice
 from .properties import joined
 from .runs import Run, by_segment, newest_of, runs, version_with
 from .slice_scan import SpacedRows, apart, scan_slices, unknown_slice

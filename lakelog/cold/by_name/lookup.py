@@ -8,22 +8,15 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from ..store_errors import one_line
-from .notes import FOUND, Slice
+from .notes import FOUND, Measured, Slice
 from .query_errors import is_unreadable
-
-if TYPE_CHECKING:
-    from .view import TableView
+from .view import TableView
 
 logger = logging.getLogger(__name__)
-
-#: What a view says of some rows of one file: ``path``, ``size_bytes`` of the file, ``records``,
-#: ``first`` and ``last`` (offsets), ``min_us`` and ``max_us``; and of which slice or segment.
-Measured = Mapping[str, Any]
 
 
 def look_up(view: TableView, name: str, version: int, slices: Sequence[Slice]) -> list[Slice]:

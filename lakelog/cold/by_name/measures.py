@@ -23,8 +23,8 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from ... import compute as pc
-from ...value_ddl import VALUE_ERROR
+from ...base import compute as pc
+from ...values.value_ddl import VALUE_ERROR
 from .notes import Slice
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import pyarrow as pa
 from msgspec.structs import replace
 
-from ...back_off import BackOff, Tries
-from ...config import DAY_MS, PARQUET_COMPRESSION
+from ...base.back_off import BackOff, Tries
+from ...base.failpoints import failpoint
 from ...engines.choice import BY_NAME
 from ...engines.chosen import chosen
 from ...engines.spark import SparkEngine, TaskTraceback
@@ -42,12 +42,12 @@ from ...errors import (
     InvalidArgumentError,
     LakelogError,
 )
-from ...failpoints import failpoint
-from ...format_version import check_format
-from ...producer_calls import ProducerCall
-from ...record import OffsetRange
-from ...topic import Topic
 from ...tracing.switch import step
+from ...values.config import DAY_MS, PARQUET_COMPRESSION
+from ...values.format_version import check_format
+from ...values.producer_calls import ProducerCall
+from ...values.topic import Topic
+from ...values.topic_partition import OffsetRange
 from .. import contradictions
 from ..change import Change, HotRange, Rewrite, RowsOf
 from ..committing import (

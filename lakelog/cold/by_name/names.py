@@ -18,7 +18,7 @@ import re
 from typing import NamedTuple
 
 from ...errors import InvalidArgumentError
-from ...topic import Topic, catalog_name
+from ...values.topic import Topic, catalog_name
 
 #: Of a topic's id, in the name of its table. A table of that name that is another's is refused.
 ID_DIGITS = 8

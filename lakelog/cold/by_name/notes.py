@@ -39,10 +39,10 @@ import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ...config import INT64_MAX
+from ...base.json_text import parse_json
 from ...errors import ContradictionError
-from ...json_text import parse_json
-from ...producer_calls import ProducerCall
+from ...values.config import INT64_MAX
+from ...values.producer_calls import ProducerCall
 from ..call_rows import calls_of_rows, rows_of_calls
 from ..change import HotRange, Rewrite
 from ..registers import REGISTER_NAMES, ArchivedEnd, Register
@@ -68,6 +68,11 @@ _REGISTERS = {name: register for register, name in REGISTER_NAMES.items()}
 
 #: By partition, what its producers had sent last below its archived end.
 Calls = Mapping[int, Sequence[ProducerCall]]
+
+
+#: What a view says of some rows of one file: ``path``, ``size_bytes`` of the file, ``records``,
+#: ``first`` and ``last`` (offsets), ``min_us`` and ``max_us``; and of which slice or segment.
+Measured = Mapping[str, Any]
 
 
 class Slice(Struct, frozen=True):

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from ...engines.spark import Failure, SparkEngine
-from ...record import MAX_OFFSET, OffsetAndTimestamp, OffsetRange
-from ...value_ddl import VALUE_ERROR
+from ...values.record import MAX_OFFSET, OffsetAndTimestamp
+from ...values.topic_partition import OffsetRange
+from ...values.value_ddl import VALUE_ERROR
 from ..ordered_rows import Spacing
 from ..projection import projection
 from ..scan import FileScan, ScanTask

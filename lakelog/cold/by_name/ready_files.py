@@ -19,7 +19,7 @@ from uuid import uuid4
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...back_off import patiently
+from ...base.back_off import patiently
 from ...errors import ColdTierError
 from ..change import HotRange, RowsOf
 from ..file_statistics import statistics

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from ...record import OffsetAndTimestamp
+from ...values.record import OffsetAndTimestamp
 from ..segment import SegmentFile
 from .notes import version_of_path
 

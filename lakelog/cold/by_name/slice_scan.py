@@ -15,11 +15,12 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from ... import compute as pc
+from ...base import compute as pc
 from ...engines.spark_worker import spare_imports
 from ...errors import CorruptRecordError, MissingFileError
-from ...offset_ranges import Ranges
-from ...record import MAX_OFFSET, NO_TIMESTAMP_MS, OffsetRange
+from ...values.offset_ranges import Ranges
+from ...values.record import MAX_OFFSET, NO_TIMESTAMP_MS
+from ...values.topic_partition import OffsetRange
 from ..ordered_rows import OrderedRows, Spacing
 from ..scan import FileScan, ScanTask
 from ..segment import UNKNOWN_TIMESTAMP_MS, SegmentFile

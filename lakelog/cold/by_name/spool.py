@@ -22,10 +22,10 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
-from ... import compute as pc
+from ...base import compute as pc
 from ...engines.spark import outcome_of
 from ...engines.spark_worker import spare_imports
-from ...record import OffsetRange
+from ...values.topic_partition import OffsetRange
 from ..projection import projection, shaped
 from ..segment import SegmentFile
 from ..tombstones import Tombstones

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Struct, field
 
+from ...base.json_text import parse_json
 from ...errors import MissingFileError
-from ...json_text import parse_json
 from ..log_names import LOG, commit_name, commit_versions, newest_checkpoint
 from ..store.storage import Storage
 from .delta_actions import (

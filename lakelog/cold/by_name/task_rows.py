@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 from msgspec import Struct
 
-from ... import compute as pc
+from ...base import compute as pc
 from ...engines.spark_worker import spare_imports
 from ..change import HotRange, Rewrite, RowsOf
 from ..rows import archived_rows, rewritten_rows, with_value_columns

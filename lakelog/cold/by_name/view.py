@@ -9,8 +9,7 @@ from uuid import UUID
 from .commit import where_segments
 from .entry import read_properties
 from .history import Commit, is_newest, read_history
-from .lookup import Measured
-from .notes import Slice
+from .notes import Measured, Slice
 
 if TYPE_CHECKING:
     from collections.abc import Callable

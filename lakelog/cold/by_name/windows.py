@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from ... import compute as pc
-from ...config import MIB
+from ...base import compute as pc
+from ...values.config import MIB
 from ..projection import shaped
 from ..row_sizes import cuts
 

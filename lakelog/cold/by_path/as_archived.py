@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...errors import ColdTierAccessError, ColdTierRefusedError
-from ...topic import Topic
+from ...values.topic import Topic
 from ..as_archived import AsArchived
 from ..registers import ArchivedEnd, LogStart, Register, app_id
 from ..table import ColdSnapshot

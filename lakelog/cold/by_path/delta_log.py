@@ -29,6 +29,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 from msgspec import Struct
 
+from ...base.failpoints import failpoint
+from ...base.json_text import parse_json
 from ...engines.at_exit import watch
 from ...engines.workers import Workers
 from ...errors import (
@@ -38,10 +40,8 @@ from ...errors import (
     ForeignTableError,
     LakelogError,
 )
-from ...failpoints import failpoint
-from ...format_version import check_format
-from ...json_text import parse_json
-from ...topic import Topic
+from ...values.format_version import check_format
+from ...values.topic import Topic
 from ..committing import deleted_topic
 from ..foreign_properties import TXN_RETENTION_PROPERTY, warnings
 from ..log_names import LAST_CHECKPOINT, LOG, checkpoint_names, commit_name, commit_versions

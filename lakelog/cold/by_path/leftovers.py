@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Mapping
 
-from ...record import MAX_OFFSET
+from ...values.record import MAX_OFFSET
 from ..leftovers import ORPHAN, PENDING, QUARANTINED, REMOVED, Leftover
 from ..segment import UNKNOWN_TIMESTAMP_MS, SegmentFile, file_range
 from ..table import ColdSnapshot

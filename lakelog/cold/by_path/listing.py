@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable, Iterator
 from uuid import UUID
 
 from ...errors import ColdTierError, ForeignTableError, LakelogError, NewerVersionError
-from ...topic import Topic, check_topic_name
+from ...values.topic import Topic, check_topic_name
 from ..catalogue import Catalogue, described_topic
 from ..store.storage import Storage
 from .log_state import open_log

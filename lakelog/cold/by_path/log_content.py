@@ -14,7 +14,7 @@ import msgspec
 import pyarrow as pa
 from msgspec import Struct, field
 
-from ... import compute as pc
+from ...base import compute as pc
 from ...errors import MissingFileError
 from ..added_file import AddedFile, plain_rows
 from ..schema import PARTITION_COLUMNS

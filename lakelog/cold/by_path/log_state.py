@@ -11,15 +11,15 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 from msgspec import Struct, field
 
-from ... import compute as pc
-from ...arrow_columns import texts
+from ...base import compute as pc
+from ...base.arrow_columns import texts
+from ...base.json_text import parse_json
 from ...errors import (
     ColdTierRefusedError,
     ContradictionError,
     CorruptRecordError,
     MissingFileError,
 )
-from ...json_text import parse_json
 from ..added_file import AddedFile, index_of, index_rows, rows_of
 from ..log_names import (
     LAST_CHECKPOINT,

@@ -22,7 +22,7 @@ As a second line of defence, no file younger than `SETTLING_MS` goes, by the sto
 
 from __future__ import annotations
 
-from ...config import MINUTE_MS
+from ...values.config import MINUTE_MS
 from ..segment import archived_start, clean_sources, sources_digest
 from ..table import ColdSnapshot
 

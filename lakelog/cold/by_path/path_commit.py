@@ -7,9 +7,9 @@ from uuid import UUID, uuid4
 
 from msgspec import Struct
 
-from ...back_off import BackOff
+from ...base.back_off import BackOff
+from ...base.failpoints import failpoint
 from ...errors import ContradictionError, MissingFileError
-from ...failpoints import failpoint
 from ..change import Change, Rewrite
 from ..committing import NotLanded, read_back
 from ..foreign_properties import APPEND_ONLY_PROPERTY, unset

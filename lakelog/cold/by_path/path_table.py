@@ -22,8 +22,9 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
-from ...back_off import BackOff
-from ...clock import Clock
+from ...base.back_off import BackOff
+from ...base.clock import Clock
+from ...base.failpoints import failpoint
 from ...engines.engine import Engine
 from ...engines.workers import Workers
 from ...errors import (
@@ -34,11 +35,10 @@ from ...errors import (
     LakelogError,
     MissingFileError,
 )
-from ...failpoints import failpoint
-from ...producer_calls import ProducerCall
-from ...record import OffsetRange
-from ...topic import Topic
 from ...tracing.switch import step
+from ...values.producer_calls import ProducerCall
+from ...values.topic import Topic
+from ...values.topic_partition import OffsetRange
 from .. import contradictions
 from ..change import Change, HotRange, Rewrite, RowsOf
 from ..committing import (

@@ -20,9 +20,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
+from ...base.json_text import parse_json
 from ...errors import ColdTierError, ColdTierRefusedError
-from ...json_text import parse_json
-from ...producer_calls import ProducerCall, newest
+from ...values.producer_calls import ProducerCall, newest
 from ..call_rows import calls_of_rows, rows_of_calls
 from ..store.storage import Storage
 from ..table import ColdSnapshot

@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...config import DAY_MS
-from ...failpoints import failpoint
+from ...base.failpoints import failpoint
+from ...values.config import DAY_MS
 from ..purged import Purged
 from ..store.storage import Storage, modified_ms
 

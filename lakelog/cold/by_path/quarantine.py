@@ -16,6 +16,8 @@ import logging
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
+from ...base.failpoints import failpoint
+from ...base.json_text import parse_json
 from ...errors import (
     CommitConflictError,
     ContradictionError,
@@ -25,11 +27,9 @@ from ...errors import (
     MissingFileError,
     PolicyViolationError,
 )
-from ...failpoints import failpoint
-from ...json_text import parse_json
-from ...offsets import check_offset
-from ...record import OffsetRange, TopicPartition
-from ...topic import Topic
+from ...values.offsets import check_offset
+from ...values.topic import Topic
+from ...values.topic_partition import OffsetRange, TopicPartition
 from ..change import Change, Rewrite
 from ..segment import SegmentFile, is_stand_in
 from ..store.storage import Storage

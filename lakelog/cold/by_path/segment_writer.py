@@ -11,10 +11,10 @@ from uuid import uuid4
 import pyarrow as pa
 from msgspec import Struct
 
-from ...back_off import patiently
-from ...config import PARQUET_COMPRESSION
+from ...base.back_off import patiently
 from ...errors import ColdTierError
-from ...topic import Topic
+from ...values.config import PARQUET_COMPRESSION
+from ...values.topic import Topic
 from ..change import HotRange, Rewrite, RowsOf
 from ..file_statistics import milliseconds, statistics
 from ..parquet.file_writer import write_file

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...failpoints import failpoint
+from ...base.failpoints import failpoint
 from ..store.in_place import can_be_changed
 from ..store.storage import Storage
 from ..store.write_behind import WriteBehind

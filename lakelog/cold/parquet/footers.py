@@ -19,8 +19,8 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from ...config import MIB
-from ...record import MAX_OFFSET
+from ...values.config import MIB
+from ...values.record import MAX_OFFSET
 from ..tombstones import Tombstones
 from .bloom_filters import MOST_FILTER_BYTES, FilterPlace, filter_range
 from .footer_seal import SEALED, FooterBytes, as_file, footer_bytes

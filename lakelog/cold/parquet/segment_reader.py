@@ -15,12 +15,13 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from ... import compute as pc
-from ...back_off import Tries, patiently
-from ...config import KIB, MIB
+from ...base import compute as pc
+from ...base.back_off import Tries, patiently
 from ...errors import ColdTierError
-from ...offset_ranges import merged
-from ...record import RECORDS, OffsetAndTimestamp, OffsetRange
+from ...values.config import KIB, MIB
+from ...values.offset_ranges import merged
+from ...values.record import RECORDS, OffsetAndTimestamp
+from ...values.topic_partition import OffsetRange
 from ..projection import projection, shaped
 from ..row_sizes import cut_rows, items_of, row_bytes
 from ..schema import FILE_SCHEMA

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...config import MIB
+from ...values.config import MIB
 
 #: After so much, what was sent is waited for: Arrow keeps each part (10 MiB) until the store has
 #: taken it, however many these are, but its threads send no more than eight at a time.

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 
-from ...config import KIB, MIB
+from ...values.config import KIB, MIB
 
 #: So much is given to the kernel at a time. From a MiB on it wants larger pieces of memory for its
 #: cache. On a virtual machine whose free memory goes back to its host, each of these was fetched

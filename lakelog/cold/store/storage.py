@@ -23,7 +23,8 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from ...back_off import patiently
+from ...base.back_off import patiently
+from ...base.local_path import path_or_url
 from ...errors import (
     ColdTierRefusedError,
     ColdTierUnavailableError,
@@ -31,8 +32,7 @@ from ...errors import (
     LakelogError,
     MissingFileError,
 )
-from ...local_path import path_or_url
-from ...topic import Topic
+from ...values.topic import Topic
 from ..store_errors import COMMITS_NEED, cannot_commit, error_class, one_line
 from . import vended_credentials
 from .bounded_file import BoundedFile

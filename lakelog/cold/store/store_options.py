@@ -32,8 +32,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from ...base.secret_reference import check_executors_can_resolve, resolve_secret
 from ...errors import InvalidArgumentError
-from ...secret_reference import check_executors_can_resolve, resolve_secret
 
 CREDENTIALS = "CREDENTIALS"
 UNITY_CATALOG = "unity-catalog"

@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...config import MIB
 from ...engines.turns import only_waits
 from ...engines.workers import Workers
+from ...values.config import MIB
 from .bounded_file import BoundedFile
 
 #: So much waits to be written; whoever gives more waits, too.

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from ... import compute as pc
+from ...base import compute as pc
 from . import words
 from .drawing import drawn
 from .facts import NULL, checked, int64

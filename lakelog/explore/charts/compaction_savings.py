@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from ... import compute as pc
+from ...base import compute as pc
 from ...cleanup.report import CleanupReport
 from ...read.topic_log import TopicLog
 from . import words

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ... import compute as pc
+from ...base import compute as pc
 from ...errors import InvalidArgumentError
 
 _KEY = b"lakelog.chart"

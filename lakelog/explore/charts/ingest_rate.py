@@ -11,8 +11,8 @@ import pyarrow as pa
 from msgspec import Struct
 
 from ...errors import InvalidArgumentError
-from ...offsets import timestamp_ms
 from ...read.topic_log import TopicLog
+from ...values.offsets import timestamp_ms
 from . import words
 from .drawing import drawn
 from .facts import about, checked, described, float64, int64, notes_of

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from ... import compute as pc
-from ...offsets import LogOffsets
+from ...base import compute as pc
 from ...read.topic_log import TopicLog
+from ...values.offsets import LogOffsets
 from . import style, words
 from .drawing import drawn
 from .facts import about, checked, described, int64, notes_of, partitions_of

@@ -22,13 +22,13 @@ import pyarrow as pa
 from msgspec import Struct
 
 from ...cold.segment import UNKNOWN_TIMESTAMP_MS, SegmentIndex
-from ...config import MIB
 from ...errors import MissingFileError, OffsetOutOfRangeError
-from ...offsets import HotSegments, LogOffsets
 from ...operate.segments import inspection_of
 from ...read.tiers import Look, SegmentedLook
 from ...read.topic_log import TopicLog
-from ...record import OffsetRange, TopicPartition
+from ...values.config import MIB
+from ...values.offsets import HotSegments, LogOffsets
+from ...values.topic_partition import OffsetRange, TopicPartition
 from .facts import int64
 from .segment_map import covered
 

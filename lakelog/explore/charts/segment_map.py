@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from ... import compute as pc
+from ...base import compute as pc
 from ...cold.segment import UNKNOWN_TIMESTAMP_MS
 from ...cold.table import ColdSnapshot
-from ...offsets import HotSegments, LogOffsets
 from ...operate.finding import COLD, HOT
 from ...operate.segments import BELOW_LOG_START, CLEANED, CLOSED, DIRTY, OPEN
 from ...read.topic_log import TopicLog
-from ...record import OffsetRange
+from ...values.offsets import HotSegments, LogOffsets
+from ...values.topic_partition import OffsetRange
 from . import words
 from .drawing import drawn
 from .facts import NULL, about, checked, described, float64, int64, notes_of, partitions_of

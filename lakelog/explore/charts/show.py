@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from ...base.notebook import of_notebook
 from ...errors import InvalidArgumentError
-from ...notebook import of_notebook
 from .plain_table import PlainTable
 
 

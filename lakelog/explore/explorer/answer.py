@@ -8,10 +8,10 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...offsets import Ago, AtOffset, AtTimestamp, LogOffsets, MaxTimestamp, Position
 from ...read.tiers import SegmentedLook
 from ...read.unified_log import UnifiedLog
-from ...record import OffsetRange
+from ...values.offsets import Ago, AtOffset, AtTimestamp, LogOffsets, MaxTimestamp, Position
+from ...values.topic_partition import OffsetRange
 from .opened_topic import OpenedTopic, stretches_of
 from .paging import page_before, page_from
 from .record_tiers import record_tiers

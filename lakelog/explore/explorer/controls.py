@@ -6,7 +6,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from ...typed_time import UTC
+from ...values.typed_time import UTC
 from .decode import FORMATS
 from .pointer import AWAY, OVER
 from .reader_zone import ZONE_TELLER

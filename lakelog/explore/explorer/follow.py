@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Mapping
 import pyarrow as pa
 from msgspec.structs import replace
 
-from ...config import MIB
 from ...errors import LakelogError
-from ...offsets import HotOffsets, Latest
 from ...read.found import FOUND, Place, SearchLimit
 from ...read.outage import Outage
 from ...read.where import is_all
-from ...record import OffsetRange, TopicPartition
+from ...values.config import MIB
+from ...values.offsets import HotOffsets, Latest
+from ...values.topic_partition import OffsetRange, TopicPartition
 from .answer import answer, of_search
 from .opened_topic import OpenedTopic
 from .search_pages import Found

@@ -13,7 +13,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from ...errors import InvalidArgumentError
-from ...offsets import (
+from ...read.found import SearchLimit
+from ...read.where import Always, Where, parse
+from ...values.offsets import (
     AtOffset,
     AtTimestamp,
     Earliest,
@@ -23,9 +25,7 @@ from ...offsets import (
     at_time,
     position,
 )
-from ...read.found import SearchLimit
-from ...read.where import Always, Where, parse
-from ...typed_time import UTC, TypedTime, read_time, zone_named
+from ...values.typed_time import UTC, TypedTime, read_time, zone_named
 from .controls import ALL, CHOSEN_MOST, NONE, hide, unhide
 from .key_history import history_of
 from .questions import Questions

@@ -6,10 +6,10 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from ...errors import InvalidArgumentError
-from ...offsets import Earliest, Latest
 from ...read.found import SearchLimit
 from ...read.where import Where
 from ...read.where.expression import Bytes, Compare
+from ...values.offsets import Earliest, Latest
 from .decode import decode
 from .view import Ask
 

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from ...codec.infer import infer
 from ...codec.value_columns import columns_of, value_schema
-from ...config import MIB
-from ...value_ddl import VALUE_ERROR
+from ...values.config import MIB
+from ...values.value_ddl import VALUE_ERROR
 from .decode import NULL, one_line
 from .rows import VALUE_BYTES, Cell, Row
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone, tzinfo
 
-from ...record import NO_TIMESTAMP_MS
+from ...values.record import NO_TIMESTAMP_MS
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 

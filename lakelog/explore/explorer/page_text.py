@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...text_table import text_table
+from ...base.text_table import text_table
 from .rows import COLUMNS, PARTITION, Row, readable_size
 
 #: The widest a column gets; a line stays readable in a terminal.

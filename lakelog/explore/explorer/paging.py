@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from ...config import MIB
 from ...read.stretches import Stretch
 from ...read.topic_log import TopicLog
-from ...record import RECORDS
+from ...values.config import MIB
+from ...values.record import RECORDS
 from .opened_topic import likely_start
 
 #: How much one step of reading a page brings; most pages are some kilobytes.

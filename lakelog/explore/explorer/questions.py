@@ -16,10 +16,10 @@ from ...errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from ...offsets import AtOffset, Latest
 from ...read.found import Progress
 from ...read.topic_log import TopicLog
-from ...topic import Topic
+from ...values.offsets import AtOffset, Latest
+from ...values.topic import Topic
 from ..picture.picture import Picture, pictures
 from .answer import answer
 from .background import Background, Job

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import tzinfo
 from html import escape
 
-from ...record import Record, TimestampType
-from ...text_table import counted
+from ...base.text_table import counted
+from ...values.record import Record, TimestampType
 from .decode import AUTO, EMPTY, HEX, NULL, decode
 from .moment import clock_time
 from .rows import readable_size, size_bytes

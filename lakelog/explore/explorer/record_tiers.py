@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from ... import compute as pc
+from ...base import compute as pc
 from ...read.tiers import Look
 from .opened_topic import OpenedTopic
 

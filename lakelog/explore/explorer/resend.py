@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ...record import Record
+from ...values.record import Record
 
 
 class Resend(Struct, frozen=True):

@@ -7,7 +7,8 @@ from datetime import timezone, tzinfo
 from msgspec import Struct
 
 from ...read.found import records_of
-from ...record import Record, TopicPartition, to_records
+from ...values.record import Record, to_records
+from ...values.topic_partition import TopicPartition
 from .decode import AUTO, EMPTY, NULL, Decoded, decode, one_line
 from .moment import clock_time
 from .view import Shown

@@ -16,7 +16,7 @@ from datetime import datetime, timezone
 from html import escape
 from typing import Any
 
-from ...notebook import of_notebook
+from ...base.notebook import of_notebook
 from .rows import Row
 from .shown_by import ShownBy
 from .table_html import cell_html

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ...base.text_table import counted
 from ...errors import InvalidArgumentError, LakelogError
-from ...offsets import AtTimestamp, Earliest, Latest
 from ...read.found import Progress
 from ...read.where import parse, write
-from ...record import Record
-from ...text_table import counted
-from ...typed_time import UTC, zone_named
-from ...value_ddl import parse_columns
+from ...values.offsets import AtTimestamp, Earliest, Latest
+from ...values.record import Record
+from ...values.typed_time import UTC, zone_named
+from ...values.value_ddl import parse_columns
 from ..picture.drawing import Mark, legend, picture_html, summary
 from ..picture.picture import Picture
 from .controls import ALL, CHOSEN_MOST, NONE, Controls, hide, unhide

@@ -8,15 +8,15 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ... import compute as pc
+from ...base import compute as pc
+from ...base.text_table import counted
 from ...ingest.partitioner import partition_of_key
-from ...offsets import AtOffset, Earliest, Latest
 from ...read.found import EDGE, FULL, STOPPED, TOO_MANY_RECORDS, Page, Place, Progress
 from ...read.search import Search
 from ...read.tiers import SegmentedLook
 from ...read.topic_log import TopicLog
 from ...read.where import Always, Bounds, is_all
-from ...text_table import counted
+from ...values.offsets import AtOffset, Earliest, Latest
 from .key_history import history_note
 from .paging import PAGE_BYTES
 from .rows import readable_size

@@ -14,13 +14,13 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ...base.text_table import counted
 from ...errors import InvalidArgumentError
-from ...offsets import AtOffset
 from ...read.found import FOUND
 from ...read.where import is_all, write
-from ...record_lines import CSV_HEADING, csv_lines, json_lines
-from ...text_table import counted
-from ...typed_time import clock_text
+from ...values.offsets import AtOffset
+from ...values.record_lines import CSV_HEADING, csv_lines, json_lines
+from ...values.typed_time import clock_text
 from .member_columns import PREFIX
 from .rows import readable_size
 from .spark_condition import spark_condition

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone, tzinfo
 from html import escape
 
-from ...typed_time import TypedTime, clock_text
+from ...values.typed_time import TypedTime, clock_text
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 

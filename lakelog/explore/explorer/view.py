@@ -8,14 +8,14 @@ import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ...offsets import AtOffset, Earliest, Latest, LogOffsets, Position
 from ...read.found import Place, SearchLimit
 from ...read.range_read import RangeRead
 from ...read.search import Search
 from ...read.tiers import SegmentedLook
 from ...read.topic_log import TopicLog
 from ...read.where import Always, Where, is_all, write
-from ...record import OffsetRange
+from ...values.offsets import AtOffset, Earliest, Latest, LogOffsets, Position
+from ...values.topic_partition import OffsetRange
 
 DEFAULT_PAGE_RECORDS = 50
 

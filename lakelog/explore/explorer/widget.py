@@ -10,14 +10,14 @@ from typing import Any
 import ipywidgets as widgets
 from msgspec.structs import replace
 
+from ...base.text_table import counted
 from ...errors import InvalidArgumentError, LakelogError, MissingExtraError
-from ...offsets import PositionLike, position
 from ...read.consumer_config import check_count
 from ...read.found import SearchLimit
 from ...read.topic_log import TopicLog
 from ...read.where import Always, parse
-from ...record import Record
-from ...text_table import counted
+from ...values.offsets import PositionLike, position
+from ...values.record import Record
 from .background import Job
 from .controls import Controls
 from .handlers import Handlers

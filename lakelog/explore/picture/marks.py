@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...offsets import LogOffsets
+from ...values.offsets import LogOffsets
 from .drawing import Mark
 from .histogram import BOTH, COLD, HOT, Groups
 

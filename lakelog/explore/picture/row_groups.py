@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from ...cold.schema import ROW_GROUP_ROWS
 from ...cold.table import RowGroupTimes
-from ...config import KIB, MIB
 from ...errors import MissingFileError
 from ...read.tiers import SegmentedLook
 from ...read.topic_log import TopicLog
+from ...values.config import KIB, MIB
 from .histogram import BOTH, COLD, Groups, Numbers
 
 #: So many footers are read for a picture, and about so many bytes of them.

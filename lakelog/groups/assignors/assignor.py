@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from ...record import TopicPartition
+from ...values.topic_partition import TopicPartition
 from ..protocol import Assignment, Subscription
 
 

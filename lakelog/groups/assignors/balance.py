@@ -12,7 +12,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from ...record import TopicPartition
+from ...values.topic_partition import TopicPartition
 from .assignor import Subscriber, partitions_of, subscribers_by_topic
 from .claims import Claim
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from ...record import TopicPartition
+from ...values.topic_partition import TopicPartition
 
 
 class Claim(Struct, frozen=True):

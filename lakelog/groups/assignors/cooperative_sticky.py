@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from ...errors import SchemaError
-from ...record import TopicPartition
+from ...values.topic_partition import TopicPartition
 from ..protocol import NO_GENERATION, Assignment, Subscription
 from ..wire import Reader, Writer
 from .assignor import Assignor, RebalanceProtocol, Subscriber

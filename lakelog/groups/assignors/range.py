@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...record import TopicPartition
+from ...values.topic_partition import TopicPartition
 from ..protocol import Assignment
 from .assignor import Assignor, Subscriber, in_order, partitions_of, subscribers_by_topic
 

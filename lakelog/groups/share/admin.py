@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from ...clock import Clock
+from ...base.clock import Clock
 from ...errors import GroupIdNotFoundError, NonEmptyGroupError
 from ...hot.connection import Servers
 from ...hot.keys import DEFAULT_KEYSPACE, Keys
-from ...record import TopicPartition
+from ...values.topic_partition import TopicPartition
 from ..description import GroupState
 from ..group_ids import check_group_id
 from .share_partitions import SharePartitions, listed_partitions

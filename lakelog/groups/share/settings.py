@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ...arguments import settle_numbers
-from ...config import INT32_MAX
 from ...errors import InvalidConfigError
+from ...values.arguments import settle_numbers
+from ...values.config import INT32_MAX
 
 
 class ShareGroupSettings(Struct, frozen=True, kw_only=True):

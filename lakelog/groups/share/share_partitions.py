@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
-from ...clock import Clock
+from ...base.clock import Clock
 from ...errors import TooManyRangesError, UnknownTopicIdError
 from ...hot.connection import Servers, call_script
 from ...hot.foreign import foreign_if_illegible
 from ...hot.keys import DEFAULT_KEYSPACE, Keys
-from ...record import TopicPartition
+from ...values.topic_partition import TopicPartition
 from ..group_ids import check_group_id
 from .settings import DEFAULT_SETTINGS, MOST_RANGES_FACTOR, ShareGroupSettings
 from .share_values import (

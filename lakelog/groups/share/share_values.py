@@ -7,8 +7,8 @@ from enum import Enum, IntEnum
 
 from msgspec import Struct
 
-from ...offsets import appended
-from ...record import OffsetRange, TopicPartition
+from ...values.offsets import appended
+from ...values.topic_partition import OffsetRange, TopicPartition
 
 
 class AcknowledgeType(IntEnum):

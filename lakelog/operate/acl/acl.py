@@ -8,11 +8,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from ...base.local_path import path_or_url
 from ...errors import InvalidArgumentError
 from ...hot.key_patterns import KeyPatterns
 from ...hot.keys import DEFAULT_KEYSPACE
-from ...local_path import path_or_url
-from ...topic import check_topic_name
+from ...values.topic import check_topic_name
 from . import azure_policy, gcs_policy, s3_policy
 from .redis_rules import redis_rules
 from .role import EVERY, Role

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from ...errors import InvalidArgumentError
-from ...topic import GROUPS_TABLE, STATUS_TABLE
+from ...values.topic import GROUPS_TABLE, STATUS_TABLE
 from .role import Role
 
 

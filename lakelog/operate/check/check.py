@@ -28,9 +28,9 @@ from ...groups.group_records import GroupRecords
 from ...groups.recorded_offset import RecordedOffset
 from ...hot.hot_log import HotLog
 from ...hot.registry import TopicRegistry
+from ...place import ColdRoot
 from ...read.topic_log import TopicLog
-from ...spark.place import ColdRoot
-from ...topic import Topic
+from ...values.topic import Topic
 from ..finding import COLD, HOT, Finding, Kind, Progress, is_no_answer
 from ..verification import verify
 from .group_positions import LogRange, judged

@@ -8,8 +8,9 @@ from uuid import UUID
 from msgspec import Struct
 
 from ...groups.recorded_offset import GroupType, RecordedOffset
-from ...record import MAX_OFFSET, OffsetRange
-from ...topic import Topic
+from ...values.record import MAX_OFFSET
+from ...values.topic import Topic
+from ...values.topic_partition import OffsetRange
 from ..finding import HOT, Finding, Kind
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from ...base.text_table import counted
 from ...errors import LakelogError
 from ...hot.mending import Mend
-from ...offset_ranges import Ranges
-from ...record import TopicPartition
-from ...text_table import counted
-from ...topic import Topic
+from ...values.offset_ranges import Ranges
+from ...values.topic import Topic
+from ...values.topic_partition import TopicPartition
 from ..finding import Finding, Kind
 from ..hot_verification import HotVerification
 from .check import Checked

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...hot.inspection import HotLook
 from ...hot.mending import Mend, Settings
 from ...hot.registry import settings_text
-from ...topic import Topic
+from ...values.topic import Topic
 
 
 def partition_flaw(topic: Topic, look: HotLook) -> str | None:

@@ -10,8 +10,9 @@ from ...errors import CorruptRecordError
 from ...hot.hot_log import HotLog
 from ...hot.inspection import StoredEntry
 from ...hot.mending import Indexed, Mend, Unindexed
-from ...record import NO_TIMESTAMP_MS, TopicPartition
-from ...topic import Topic
+from ...values.record import NO_TIMESTAMP_MS
+from ...values.topic import Topic
+from ...values.topic_partition import TopicPartition
 
 
 def index_mends(hot: HotLog, topic: Topic, topic_partition: TopicPartition) -> Iterator[Mend]:

@@ -22,8 +22,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ...base.json_text import parse_json
 from ...errors import InvalidArgumentError
-from ...json_text import parse_json
 from .report import Erased
 
 _FORMAT = 1

@@ -29,7 +29,7 @@ from ...read.where.expression import (
     Rows,
     Text,
 )
-from ...record import RECORDS
+from ...values.record import RECORDS
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from msgspec.structs import replace
 
 from ...archive.archiver import Archiver
 from ...archive.held import trimmable
+from ...base.failpoints import failpoint
+from ...base.text_table import counted
 from ...cleanup.erasure.erasure import Erasure
 from ...cleanup.erasure.report import ColdErased
 from ...cold.table import ColdSnapshot, ColdTable
@@ -28,17 +30,15 @@ from ...errors import (
     InvalidArgumentError,
     LakelogError,
 )
-from ...failpoints import failpoint
 from ...groups.share.admin import ShareGroupAdmin
 from ...hot.hot_log import HotLog
 from ...hot.persistence import NONE, REWRITTEN
-from ...offsets import HotOffsets
 from ...read.share.dead_letters import HEADER_PREFIX
 from ...read.topic_log import TopicLog
 from ...read.where import Where
-from ...record import OffsetRange
-from ...text_table import counted
-from ...topic import Topic
+from ...values.offsets import HotOffsets
+from ...values.topic import Topic
+from ...values.topic_partition import OffsetRange
 from ..who import who
 from .condition import RecordCondition
 from .quarantined import give_up, given_up, quarantined_suspects, said_of

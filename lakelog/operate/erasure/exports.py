@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from msgspec import Struct
 
 from ...errors import LakelogError, MissingFileError
-from ...topic import Topic
+from ...values.topic import Topic
 from ..transfer.known_exports import KnownExport, KnownExports
 from ..transfer.manifest import Manifest
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from ...errors import CorruptRecordError, ForeignEntryError
 from ...hot.hot_log import HotLog
 from ...hot.quarantine import QuarantinedEntry
-from ...topic import Topic
+from ...values.topic import Topic
 from .condition import RecordCondition
 
 _WHY = "its bytes were given up by an erasure"

@@ -9,8 +9,8 @@ from msgspec import Struct, field
 from ...cleanup.erasure.report import ColdErased
 from ...errors import LakelogError
 from ...hot.persistence import Persistence
-from ...record import OffsetRange
-from ...topic import Topic
+from ...values.topic import Topic
+from ...values.topic_partition import OffsetRange
 from .exports import STAYS, ExportTold
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable
 
+from ...base.metrics import of_process as m
+from ...base.metrics.metric import Histogram, Measured, Metric, Sample
 from ...cleanup.figures import figures_of
 from ...cleanup.report import CleanupReport
 from ...errors import HotTierAccessError
 from ...hot.cleanups import Cleanups
-from ...metrics import of_process as m
-from ...metrics.metric import Histogram, Measured, Metric, Sample
-from ...topic import Topic
+from ...values.topic import Topic
 
 #: With the topic as label.
 _OF_TOPICS = (

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from ...cleanup.plan import cleanables
 from ...cold.segment import SegmentIndex
 from ...cold.table import ColdSnapshot
-from ...topic import Topic
+from ...values.topic import Topic
 
 #: What compaction may clean grows with time too: of a snapshot it is asked this often.
 DIRTY_LASTS_MS = 60_000

@@ -16,7 +16,7 @@ from ...cold.table import ColdSnapshot, ColdTable
 from ...engines.at_exit import watch
 from ...engines.workers import Workers
 from ...errors import ColdTierUnavailableError, LakelogError
-from ...topic import Topic
+from ...values.topic import Topic
 
 #: Of a folder's tables one is looked at at a time: there is nothing to wait for, and threads that
 #: share Python's lock take twice as long together. One that takes longer keeps no other waiting.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from ...base.metrics.counts import COUNTS
+from ...base.metrics.metric import Kind, Measured, Metric
 from ...errors import MissingExtraError
-from ...metrics.counts import COUNTS
-from ...metrics.metric import Kind, Measured, Metric
 from .table import samples_of
 
 try:

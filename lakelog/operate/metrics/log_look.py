@@ -10,18 +10,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from ...archive.trouble import reported
+from ...base.metrics import of_log as m
+from ...base.metrics.metric import Measured, Metric, Sample
 from ...cold.table import NO_TABLE, ColdSnapshot, ColdTable
 from ...errors import LakelogError
 from ...groups.group_records import GroupRecords
 from ...groups.recorded_offset import SeenGroups
 from ...hot import HotLog
 from ...hot.archived_into import check_own
-from ...metrics import of_log as m
-from ...metrics.metric import Measured, Metric, Sample
-from ...offsets import HotSegments, LogOffsets
 from ...read.tiers import join
-from ...record import TopicPartition
-from ...topic import Topic
+from ...values.offsets import HotSegments, LogOffsets
+from ...values.topic import Topic
+from ...values.topic_partition import TopicPartition
 from ..group_lag import GroupOffset
 from ..throttled import high_water_marks, throttle_ms
 from . import cleaned

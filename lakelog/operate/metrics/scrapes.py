@@ -8,10 +8,10 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 
+from ...base.metrics import of_log as m
+from ...base.metrics.counts import COUNTS
+from ...base.metrics.metric import Measured
 from ...engines.workers import Workers
-from ...metrics import of_log as m
-from ...metrics.counts import COUNTS
-from ...metrics.metric import Measured
 
 #: How long an answer may take: Prometheus gives up after 10 s.
 WITHIN_S = 8.0

@@ -13,8 +13,8 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from msgspec import Struct
 
+from ...base.metrics.every import METRICS
 from ...errors import InvalidArgumentError
-from ...metrics.every import METRICS
 from .exposition import Collector, make_wsgi_app, registry_of
 from .scrapes import Scrapes
 

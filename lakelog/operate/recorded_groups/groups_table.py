@@ -13,12 +13,12 @@ from collections.abc import Iterable
 from typing import Protocol
 from uuid import UUID
 
-from ...back_off import BackOff
+from ...base.back_off import BackOff
 from ...cold.root_table import RootTableDefinition
 from ...cold.schema import FORMAT_PROPERTY
 from ...errors import ForeignTableError
-from ...format_version import USUAL_FORMAT, check_format
-from ...topic import GROUPS_TABLE
+from ...values.format_version import USUAL_FORMAT, check_format
+from ...values.topic import GROUPS_TABLE
 from .rows import GROUPS, Recording
 
 DEFINITION = RootTableDefinition(

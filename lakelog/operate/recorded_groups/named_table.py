@@ -12,15 +12,15 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from ...back_off import Tries
+from ...base.back_off import Tries
+from ...base.failpoints import failpoint
 from ...cold.by_name.entry import look_up, run, table_of
 from ...cold.by_name.names import TableName, parse_schema, quoted_text
 from ...cold.by_name.root_table import create_root_table, sql_columns
 from ...cold.schema import FORMAT_PROPERTY
 from ...cold.store_errors import error_class, first_sentence
 from ...errors import ColdTierError
-from ...failpoints import failpoint
-from ...topic import GROUPS_TABLE
+from ...values.topic import GROUPS_TABLE
 from .groups_table import COMMITS, DEFINITION, VACUUM_COMMITS, app_id, check_ours
 from .rows import GROUPS, Recording, recording_of, recording_rows
 

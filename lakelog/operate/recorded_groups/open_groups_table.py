@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
-from ...spark.place import ColdRoot, PathRoot
-from ...spark.place.by_name import NamedRoot
+from ...place import ColdRoot, PathRoot
+from ...place.by_name import NamedRoot
 from .groups_table import GroupsTable
 from .named_table import NamedGroupsTable
 from .path_table import PathGroupsTable

@@ -12,14 +12,14 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import Transaction
 
-from ... import compute as pc
-from ...back_off import Tries
+from ...base import compute as pc
+from ...base.back_off import Tries
+from ...base.failpoints import failpoint
 from ...cold.by_path.root_table import RootTable
 from ...cold.schema import FORMAT_PROPERTY
 from ...cold.store.storage import Storage
 from ...cold.store_errors import error_class, one_line
 from ...errors import LakelogError
-from ...failpoints import failpoint
 from .groups_table import COMMITS, DEFINITION, VACUUM_COMMITS, app_id, check_ours
 from .rows import GROUPS, Recording, recording_of, recording_rows
 

@@ -8,10 +8,10 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from ...failpoints import failpoint
+from ...base.failpoints import failpoint
 from ...groups.group_records import GroupRecords
 from ...groups.recorded_offset import GroupType, RecordedOffset, RecordingMark, SeenGroups, ordered
-from ...record import TopicPartition
+from ...values.topic_partition import TopicPartition
 from .groups_table import GroupsTable
 from .rows import Recording
 

@@ -28,7 +28,8 @@ from msgspec import Struct
 
 from ...errors import CorruptRecordError
 from ...groups.recorded_offset import GroupType, RecordedOffset, ordered
-from ...record import OffsetAndMetadata, TopicPartition
+from ...values.record import OffsetAndMetadata
+from ...values.topic_partition import TopicPartition
 
 GROUPS = pa.schema(
     [

@@ -22,13 +22,13 @@ from uuid import UUID, uuid4
 
 from msgspec import Struct
 
-from ...back_off import patiently
+from ...base.back_off import patiently
+from ...base.failpoints import failpoint
 from ...cold.store.hidden_file import hidden_path
 from ...cold.store.in_place import can_be_changed
 from ...cold.store.placed_writer import PlacedWriter
 from ...cold.store.storage import Storage
 from ...errors import MissingFileError
-from ...failpoints import failpoint
 from .copying import Copied, Opened, Readable, Tell, ToCopy, at_once, check_size, pour, same
 from .manifest import MANIFEST, MOST_MANIFEST_BYTES, refuse
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
+from ...base.json_text import parse_json
 from ...cold import contradictions
 from ...cold.added_file import AddedFile, Row, Statistics, index_of, statistics_in
 from ...cold.parquet.footers import Footer, read_footer
@@ -13,7 +14,6 @@ from ...cold.registers import Register
 from ...cold.segment import SegmentFile, SegmentIndex
 from ...cold.store.storage import Storage
 from ...errors import ContradictionError, CorruptRecordError, MissingFileError
-from ...json_text import parse_json
 from .manifest import DataFile, ExportedTopic, refuse
 
 

@@ -10,10 +10,10 @@ from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
-from ...back_off import patiently
+from ...base.back_off import patiently
+from ...base.failpoints import failpoint
 from ...cold.store.storage import Sink, Storage
 from ...errors import ContradictionError
-from ...failpoints import failpoint
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...archive.plan import FlushLimit, plan
+from ...base.failpoints import failpoint
 from ...cold.by_path.path_table import PathTable
 from ...cold.by_path.segment_writer import WrittenFile, write_segment_file
 from ...cold.change import RowsOf
@@ -27,13 +28,12 @@ from ...errors import (
     MissingFileError,
     TrimmedError,
 )
-from ...failpoints import failpoint
 from ...groups.recorded_offset import RecordedOffset
-from ...offset_ranges import merged
-from ...offsets import HotSegments
-from ...producer_calls import REMEMBERED_CALLS, ProducerCall
-from ...record import OffsetRange, TopicPartition
-from ...topic import Topic
+from ...values.offset_ranges import merged
+from ...values.offsets import HotSegments
+from ...values.producer_calls import REMEMBERED_CALLS, ProducerCall
+from ...values.topic import Topic
+from ...values.topic_partition import OffsetRange, TopicPartition
 from .copying import Copied, Tell, ToCopy
 from .manifest import DataFile, ExportedFile, ExportedPartition, ExportedTopic, Manifest
 

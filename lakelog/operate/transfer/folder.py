@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID, uuid4
 
+from ...base.failpoints import failpoint
+from ...base.json_text import parse_json
 from ...cold.store.storage import Storage
 from ...errors import InvalidArgumentError, MissingFileError
-from ...failpoints import failpoint
-from ...json_text import parse_json
 from .copying import (
     Copied,
     Opened,

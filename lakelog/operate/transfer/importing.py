@@ -26,14 +26,13 @@ from uuid import UUID, uuid4, uuid5
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ... import reservation
+from ...base.failpoints import failpoint
 from ...cold.by_path.path_table import PathTable
 from ...cold.by_path.purging import is_marked
 from ...cold.by_path.segment_writer import WrittenFile
 from ...cold.registers import Register, ReservedEnd
 from ...cold.reserve import reserving
 from ...cold.table import ColdTable
-from ...config import QUOTA_TOPICS, SETTINGS, TopicConfig, check_keys_kept
 from ...errors import (
     CorruptExportError,
     InvalidArgumentError,
@@ -42,14 +41,16 @@ from ...errors import (
     TopicExistsError,
     UnknownTopicOrPartitionError,
 )
-from ...failpoints import failpoint
 from ...groups.group_records import GroupRecords
 from ...groups.recorded_offset import RecordedOffset
 from ...hot.hot_log import HotLog
 from ...hot.registry import TIERED, Ends, TopicRegistry, check_not_ours, with_data_keys
-from ...record import MAX_OFFSET, OffsetRange, TopicPartition
-from ...reservation import Reserved, Wanted
-from ...topic import Topic, check_new_topic_name
+from ...values import reservation
+from ...values.config import QUOTA_TOPICS, SETTINGS, TopicConfig, check_keys_kept
+from ...values.record import MAX_OFFSET
+from ...values.reservation import Reserved, Wanted
+from ...values.topic import Topic, check_new_topic_name
+from ...values.topic_partition import OffsetRange, TopicPartition
 from ..restore import RestoredTopic, brought_back, table_ends
 from .checking import check_footers, check_sizes, checked_index
 from .copying import Copied, Opened, at_once, checksum, copy_file

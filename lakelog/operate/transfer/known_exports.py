@@ -21,10 +21,10 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from ...base.json_text import parse_json
 from ...cold.store.storage import Storage
 from ...errors import ColdTierError
-from ...json_text import parse_json
-from ...topic import EXPORTS_FOLDER, Topic
+from ...values.topic import EXPORTS_FOLDER, Topic
 from ..who import who
 
 logger = logging.getLogger(__name__)

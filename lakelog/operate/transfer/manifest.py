@@ -22,16 +22,17 @@ from uuid import UUID
 from msgspec import Struct
 from msgspec.structs import astuple
 
+from ...base.json_text import parse_json
 from ...cold.call_rows import calls_of_rows, rows_of_calls
 from ...cold.registers import ArchivedEnd, CleanedEnd, ErasedEnd, LogStart, Register
 from ...cold.schema import mirrored_properties, mirrored_topic, table_properties
 from ...errors import CorruptExportError, LakelogError, NewerVersionError
-from ...format_version import newer
 from ...groups.recorded_offset import GroupType, RecordedOffset
-from ...json_text import parse_json
-from ...producer_calls import ProducerCall
-from ...record import MAX_OFFSET, OffsetAndMetadata, OffsetRange, TopicPartition
-from ...topic import Topic
+from ...values.format_version import newer
+from ...values.producer_calls import ProducerCall
+from ...values.record import MAX_OFFSET, OffsetAndMetadata
+from ...values.topic import Topic
+from ...values.topic_partition import OffsetRange, TopicPartition
 
 MANIFEST = "manifest.json"
 FORMAT = 1

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from ...base.local_path import local_path
 from ...cold.store.storage import Storage
 from ...errors import InvalidArgumentError
-from ...local_path import local_path
 from .archive import ArchiveReader, ArchiveWriter
 from .folder import FolderReader, FolderWriter
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from ...base.local_path import OBJECT_STORES, path_or_url
 from ...errors import InvalidArgumentError, MissingExtraError
-from ...local_path import OBJECT_STORES, path_or_url
 from ..diagnosis import BROKEN, MISSING, OK, RISKY, Finding
 from .cluster_reach import reach_from_cluster
 from .deployment import Deployment

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 from msgspec import Struct
 
-from ... import compute as pc
-from ...config import MIB
-from ...record import Fetched, TopicPartition
+from ...base import compute as pc
+from ...values.config import MIB
+from ...values.record import Fetched
+from ...values.topic_partition import TopicPartition
 from ..tiers import out_of_range
 from ..topic_log import TopicLog
 

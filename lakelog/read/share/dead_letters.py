@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from ...record import Record
+from ...values.record import Record
 from ..topic_log import TopicLog
 
 #: Kafka's names of the headers (KIP-1191).

@@ -10,7 +10,8 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ...arguments import check_callback, check_timeout, checked_partition
+from ...base.metrics import of_process as m
+from ...base.metrics.counts import COUNTS
 from ...errors import (
     InvalidArgumentError,
     InvalidRecordStateError,
@@ -27,12 +28,12 @@ from ...groups.share.share_values import (
     Acquisition,
     Outcome,
 )
-from ...metrics import of_process as m
-from ...metrics.counts import COUNTS
-from ...offsets import check_offset
-from ...record import OffsetRange, Record, TopicPartition, to_records
-from ...topic import check_topic_name
 from ...tracing.switch import tracer
+from ...values.arguments import check_callback, check_timeout, checked_partition
+from ...values.offsets import check_offset
+from ...values.record import Record, to_records
+from ...values.topic import check_topic_name
+from ...values.topic_partition import OffsetRange, TopicPartition
 from ..call_guard import CallGuard
 from ..consumer_config import check_count
 from ..deserializers import Deserializers

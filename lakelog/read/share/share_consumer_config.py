@@ -6,11 +6,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from ...arguments import settle_numbers
-from ...config import check_names
 from ...errors import InvalidConfigError
 from ...groups.group_ids import check_group_id
 from ...groups.share.settings import ShareGroupSettings
+from ...values.arguments import settle_numbers
+from ...values.config import check_names
 from ..consumer_config import check_count, check_deserializers, check_flag, check_max_age
 from ..deserializers import Deserializer
 from ..policy import OffsetReset

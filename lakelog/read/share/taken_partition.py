@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from ...errors import OffsetOutOfRangeError
 from ...groups.share.share_values import Acknowledgement, AcquiredRange, Outcome
-from ...record import Record, TopicPartition, empty_records
+from ...values.record import Record, empty_records
+from ...values.topic_partition import TopicPartition
 from ..topic_log import TopicLog
 from .acquired_reader import AcquiredReader, Stretch
 from .held_records import HeldRecords

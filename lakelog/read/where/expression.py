@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from ... import compute as pc
+from ...base import compute as pc
 
 #: The longest text that is handed to RE2 as a pattern.
 _PATTERN_BYTES = 1_000

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InvalidArgumentError
-from ...typed_time import clock_text, read_time
+from ...values.typed_time import clock_text, read_time
 from .expression import (
     ANY,
     EQ,

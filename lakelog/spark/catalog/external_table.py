@@ -16,7 +16,7 @@ from ...cold.by_name.entry import CatalogEntry, look_up, run, same_place
 from ...cold.by_name.names import TableName, quoted_text
 from ...cold.schema import GENERATION_PROPERTY, TOPIC_ID_PROPERTY
 from ...errors import CommitConflictError, ForeignTableError
-from ...topic import Topic
+from ...values.topic import Topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

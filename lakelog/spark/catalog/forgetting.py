@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ...cold.by_name.entry import look_up, run
 from ...cold.by_name.names import TableName, latest_name, parse_schema, view_name
 from ...cold.schema import TOPIC_ID_PROPERTY
-from ...topic import Topic, catalog_name
+from ...values.topic import Topic, catalog_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,8 +13,8 @@ from msgspec import Struct
 from ...cold.by_name.names import parse_schema
 from ...cold.table import NO_TABLE, ColdTable
 from ...errors import ColdTierRefusedError, InvalidArgumentError
-from ...topic import Topic
-from ..place import ColdRoot, cold_root
+from ...place import ColdRoot, cold_root
+from ...values.topic import Topic
 from .views import create_views
 
 if TYPE_CHECKING:

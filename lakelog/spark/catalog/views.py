@@ -41,7 +41,7 @@ from ...cold.by_name.entry import CatalogEntry, column_comments, look_up, run
 from ...cold.by_name.names import TableName, latest_name, quoted, quoted_text, view_name
 from ...cold.schema import COLUMN_COMMENTS, TOPIC_ID_PROPERTY, TOPIC_NAME_PROPERTY
 from ...errors import ColdTierRefusedError, CommitConflictError, ForeignTableError
-from ...topic import Topic
+from ...values.topic import Topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

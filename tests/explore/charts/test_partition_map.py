@@ -15,8 +15,8 @@ from lakelog.errors import InvalidArgumentError
 from lakelog.explore.charts import partition_map, partition_ranges
 from lakelog.explore.charts.facts import described
 from lakelog.explore.charts.partition_map import RANGES, fitted_widths, placed
-from lakelog.offsets import LogOffsets
-from lakelog.record import OffsetRange
+from lakelog.values.offsets import LogOffsets
+from lakelog.values.topic_partition import OffsetRange
 
 pytest.importorskip("plotly")
 

@@ -10,14 +10,14 @@ from gapped_story import Story, beginnings, happenings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.config import EntryFormat
 from lakelog.explore.explorer.answer import answer
 from lakelog.explore.explorer.opened_topic import OpenedTopic
 from lakelog.explore.explorer.view import Ask, Before, Shown
-from lakelog.offsets import AtOffset, Latest
 from lakelog.read.found import SearchLimit
 from lakelog.read.where import Always, Where, parse
-from lakelog.record import Record, to_records
+from lakelog.values.config import EntryFormat
+from lakelog.values.offsets import AtOffset, Latest
+from lakelog.values.record import Record, to_records
 
 
 class Pages:

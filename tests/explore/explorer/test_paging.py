@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.config import EntryFormat
 from lakelog.explore.explorer.opened_topic import OpenedTopic, likely_start, stretches_of
 from lakelog.explore.explorer.paging import page_before, page_from
 from lakelog.read.stretches import Stretch
+from lakelog.values.config import EntryFormat
 
 
 @st.composite

@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelog.cold import row_groups
-from lakelog.config import EntryFormat
 from lakelog.errors import MissingFileError
 from lakelog.explore.explorer.opened_topic import OpenedTopic
 from lakelog.explore.picture import groups as grouping
@@ -26,6 +25,7 @@ from lakelog.explore.picture.histogram import BOTH, COLD, HOT, Groups, histogram
 from lakelog.explore.picture.marks import marks_of
 from lakelog.explore.picture.picture import pictures
 from lakelog.explore.picture.time_axis import ticks, written
+from lakelog.values.config import EntryFormat
 
 EPOCH_MS = 1_700_000_000_000
 CODES = {"cold": COLD, "both": BOTH, "hot": HOT}

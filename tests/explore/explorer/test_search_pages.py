@@ -11,16 +11,16 @@ from hands import Hands
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.config import EntryFormat
 from lakelog.explore.explorer.answer import answer
 from lakelog.explore.explorer.opened_topic import OpenedTopic
 from lakelog.explore.explorer.view import Ask, Shown
 from lakelog.ingest.partitioner import partition_of_key
-from lakelog.offsets import AtTimestamp, Earliest, Latest
 from lakelog.read import search as searching
 from lakelog.read import seek
 from lakelog.read.where import parse
 from lakelog.testing.eventually import eventually
+from lakelog.values.config import EntryFormat
+from lakelog.values.offsets import AtTimestamp, Earliest, Latest
 
 KEY = b"guest"
 OWN = partition_of_key(KEY, 3)

@@ -19,7 +19,8 @@ from lakelog.errors import (
     UnknownTopicOrPartitionError,
 )
 from lakelog.groups.coordinator import GroupCoordinator
-from lakelog.record import RECORDS, OffsetAndMetadata, TopicPartition
+from lakelog.values.record import RECORDS, OffsetAndMetadata
+from lakelog.values.topic_partition import TopicPartition
 
 CLASSES = """topic partition offset chosen timestamp seek earliest latest earliest-local back
     forward search find stop follow table record expression error

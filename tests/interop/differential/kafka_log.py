@@ -22,7 +22,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from lakelog.back_off import POLL, wait_until
+from lakelog.base.back_off import POLL, wait_until
 
 from .answers import Answer, error_answer, record_answer
 from .workload import Append, Compact, DeleteRecords, Retain, Row, Step, Workload

@@ -6,11 +6,12 @@ from pathlib import Path
 from uuid import uuid4
 
 from lakelog import Lakelog
-from lakelog.clock import ManualClock
+from lakelog.base.clock import ManualClock
 from lakelog.codec import ProducedBatch, encode
-from lakelog.config import Compression, EntryFormat
 from lakelog.errors import LakelogError
-from lakelog.record import TopicPartition, produced_batch, to_records
+from lakelog.values.config import Compression, EntryFormat
+from lakelog.values.record import produced_batch, to_records
+from lakelog.values.topic_partition import TopicPartition
 
 from .answers import Answer, error_answer, record_answer
 from .workload import Append, Compact, DeleteRecords, Move, Retain, Row, Step, Workload

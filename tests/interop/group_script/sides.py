@@ -13,7 +13,8 @@ from uuid import uuid4
 
 from lakelog.cli import main as cli
 from lakelog.lakelog import Lakelog
-from lakelog.record import OffsetAndMetadata, TopicPartition
+from lakelog.values.record import OffsetAndMetadata
+from lakelog.values.topic_partition import TopicPartition
 
 #: Of Kafka's tool, whose output has columns for people.
 _TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"

@@ -10,19 +10,20 @@ import pytest
 import redis
 from deltalake import DeltaTable
 
+from lakelog.base.metrics.every import METRICS
 from lakelog.cold.table import ColdTable
 from lakelog.errors import CleanupFailedError, HotTierUnavailableError, UnknownTopicOrPartitionError
 from lakelog.hot.key_patterns import KeyPatterns
 from lakelog.lakelog import Lakelog
-from lakelog.metrics.every import METRICS
 from lakelog.operate.acl.redis_rules import redis_rules
 from lakelog.operate.acl.role import Role
 from lakelog.operate.metrics import cold_looks
 from lakelog.operate.metrics.log_look import LogLook
 from lakelog.operate.metrics.table import METRICS_SCHEMA, metrics_table
-from lakelog.record import OffsetAndMetadata, TopicPartition
 from lakelog.testing.eventually import eventually
-from lakelog.topic import Topic
+from lakelog.values.record import OffsetAndMetadata
+from lakelog.values.topic import Topic
+from lakelog.values.topic_partition import TopicPartition
 
 TINY_SEGMENTS = {"internal.segment.bytes": 100}  # a segment a record
 

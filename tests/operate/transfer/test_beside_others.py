@@ -13,16 +13,16 @@ import pytest
 from transfer_bench import rows, send
 
 from lakelog import Lakelog
-from lakelog.config import QUOTA_TOPICS
+from lakelog.base.failpoints import armed
 from lakelog.errors import (
     KeyspaceInUseError,
     LakelogError,
     QuotaExceededError,
     TopicExistsError,
 )
-from lakelog.failpoints import armed
 from lakelog.testing.object_store import S3Server, s3_options
 from lakelog.testing.servers import RedisServer
+from lakelog.values.config import QUOTA_TOPICS
 
 KEPT = {"retention.ms": -1, "local.retention.ms": 0}
 

@@ -15,8 +15,8 @@ import pytest
 from transfer_bench import rows, send
 
 from lakelog import Lakelog
+from lakelog.base.failpoints import KILLED, NAMES, armed
 from lakelog.errors import CorruptExportError, MissingFileError
-from lakelog.failpoints import KILLED, NAMES, armed
 from lakelog.operate.transfer.archive import whole_members
 
 EXPORT = [name for name in NAMES if name.startswith(("export.", "transfer."))]

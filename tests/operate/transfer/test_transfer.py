@@ -22,7 +22,7 @@ from lakelog.errors import (
 from lakelog.hot.keys import Keys
 from lakelog.operate.transfer import archive
 from lakelog.operate.transfer.exporting import Progress
-from lakelog.record import TopicPartition
+from lakelog.values.topic_partition import TopicPartition
 
 
 def committed(lake: Lakelog, topic: str = "orders") -> list[object]:

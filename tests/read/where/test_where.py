@@ -34,7 +34,8 @@ from lakelog.read.where.expression import (
     reached,
 )
 from lakelog.read.where.grammar import MAX_DEPTH, write
-from lakelog.record import RECORDS, Record, TopicPartition, to_records
+from lakelog.values.record import RECORDS, Record, to_records
+from lakelog.values.topic_partition import TopicPartition
 
 PARTITION = 1
 TP = TopicPartition("t", PARTITION)

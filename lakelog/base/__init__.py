@@ -1,0 +1,1 @@
+"""Small tools that know nothing of a log: times, texts, files, threads, what is tried again."""

@@ -1,0 +1,161 @@
+"""How the tables of a catalog are found without Spark's reader, by what this process knows.
+
+| known here                                                   | who says where tables lie        |
+|--------------------------------------------------------------|----------------------------------|
+| ``tablesAt``, an option of ``format("lakelog")``             | the Unity Catalog at that URL;   |
+|                                                              | or they lie in that folder       |
+| ``UNITY_CATALOG_URL`` (and ``UNITY_CATALOG_TOKEN``)          | that Unity Catalog               |
+| a Databricks runtime, or a login in ``DATABRICKS_HOST``      | the workspace's Unity Catalog    |
+| a Spark whose conf has ``spark.sql.catalog.{catalog}.uri``   | the Unity Catalog of that conf   |
+| another Spark                                                | its metastore                    |
+
+Tasks of Spark, and what plans them, have no session: a process that knows nothing of all that goes
+by what it was handed on, and by the log's own files for what was committed since.
+
+The catalogs ``spark_catalog`` and ``hive_metastore`` are a Spark's own.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from ..cold.by_name.delta_actions import NotDirectError
+from ..cold.by_name.location import Located, PlainLocation, UnityLocation
+from ..cold.by_name.names import TableName
+from ..cold.by_name.table_log import Newest, TableLog
+from ..cold.store.unity_catalog import URL_VARIABLE, UnityCatalog
+from ..cold.store_errors import one_line
+from ..errors import ColdTierError, MissingExtraError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+OF_SPARK = frozenset({"spark_catalog", "hive_metastore"})
+
+
+def known_catalog(catalog: str) -> UnityCatalog | None:
+    """The Unity Catalog that this process reaches without a Spark; None if it knows none."""
+    if catalog in OF_SPARK:
+        return None
+    if url := os.environ.get(URL_VARIABLE):
+        return UnityCatalog(url)
+    if "DATABRICKS_RUNTIME_VERSION" in os.environ or "DATABRICKS_HOST" in os.environ:
+        return UnityCatalog()
+    return None
+
+
+def catalog_of(spark: SparkSession, catalog: str) -> UnityCatalog | None:
+    """The Unity Catalog that a session reaches under a name; None if it is another kind."""
+    said = {
+        part: spark.conf.get(f"spark.sql.catalog.{catalog}{part}", None)
+        for part in ("", ".uri", ".token")
+    }
+    if "unitycatalog" not in str(said[""]) or not said[".uri"]:
+        return None
+    return UnityCatalog(str(said[".uri"]), said[".token"])
+
+
+HandedOn = tuple[tuple[TableName, Located], ...]
+"""Tables as a planner found them, with keys that open them: a secret, for pickles alone."""
+
+
+def to_hand_on(locations: Iterable[TableLocation]) -> HandedOn:
+    """What lets tasks read these tables where nobody is logged in.
+
+    What cannot be found now is left out: a task may have no need of it, or says so itself.
+    """
+    found = []
+    for one in locations:
+        try:
+            located = one.find()
+            if located is not None:
+                located.storage.to_hand_on()  # so that its pickle has keys that last
+                found.append((one.name, located))
+        except (NotDirectError, ColdTierError, MissingExtraError) as error:
+            logger.debug("tasks get no way to read %s where it lies: %s", one.name, error)
+    return tuple(found)
+
+
+def why_not_directly(location: TableLocation) -> str:
+    """Why a table cannot be read where it lies, as far as a look at it tells; empty if it can."""
+    try:
+        located = location.find()
+        if located is not None:
+            TableLog(located.storage).refresh(located.newest)
+    except (NotDirectError, ColdTierError, MissingExtraError) as error:
+        return one_line(error)
+    return ""
+
+
+def take(handed_on: HandedOn) -> None:
+    """Find tables in this process by what another one handed on."""
+    _HANDED_ON.update(dict(handed_on))
+
+
+_HANDED_ON: dict[TableName, Located] = {}
+
+
+@dataclass(slots=True)
+class TableLocation:
+    """See `Location`. Finds out at its first use who is to be asked. Not thread-safe.
+
+    Args:
+        spark: gives the session; None where there is none.
+        tables_at: the URL of a catalog, or a folder that has the tables; None: see above.
+    """
+
+    name: TableName
+    spark: Callable[[], SparkSession] | None
+    tables_at: str | None = None
+    _of: UnityLocation | PlainLocation | None = field(default=None, init=False)
+
+    def find(self) -> Located | None:
+        """See `Location.find`."""
+        handed_on = None if self.spark is not None else _HANDED_ON.get(self.name)
+        try:
+            if self._of is None:
+                self._of = self._known()
+            return self._of.find()
+        except (NotDirectError, ColdTierError, MissingExtraError):
+            if handed_on is None:
+                raise
+            return replace(handed_on, newest=Newest(None, handed_on.newest.staged))
+
+    def forget(self) -> None:
+        """See `Location.forget`."""
+        self._of = None
+
+    def _known(self) -> UnityLocation | PlainLocation:
+        if self.tables_at is not None:
+            if re.match("https?://", self.tables_at):
+                return UnityLocation(UnityCatalog(self.tables_at), self.name)
+            return PlainLocation(f"{self.tables_at.rstrip('/')}/{self.name.table}", is_there=False)
+        catalog = known_catalog(self.name.catalog)
+        if catalog is None and self.spark is not None:
+            catalog = catalog_of(self.spark(), self.name.catalog)
+        if catalog is not None:
+            return UnityLocation(catalog, self.name)
+        if self.spark is None:
+            raise NotDirectError(
+                f"nothing here says where the tables of {self.name.catalog} lie: set "
+                f"{URL_VARIABLE} in the environment if it is a Unity Catalog, or the option "
+                "tablesAt of a reader"
+            )
+        return PlainLocation(self._path(self.spark()))
+
+    def _path(self, spark: SparkSession) -> str | None:
+        if not spark.catalog.tableExists(str(self.name)):
+            return None
+        (row,) = spark.sql(f"DESCRIBE DETAIL {self.name}").collect()
+        if row["format"] != "delta":
+            raise NotDirectError(f"it is no Delta table but one of format {row['format']}")
+        return str(row["location"])

@@ -1,0 +1,1 @@
+"""Records, offsets, topics and their settings: frozen values that know no tier."""
