@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -81,9 +82,11 @@ def committed(bench: GroupBench) -> int | None:
 
 
 def test_members_wait_for_each_other_and_share(make_groups: Callable[..., GroupBench]) -> None:
-    bench = make_groups(clock=False, initial_rebalance_delay_ms=300)
+    bench = make_groups(clock=False, initial_rebalance_delay_ms=2_000)
+    together = Barrier(20)
 
     def share(_: int) -> tuple[int, tuple[TopicPartition, ...]]:
+        together.wait()
         joined = bench.coordinator.join(GROUP, REQUEST)
         while True:
             try:
@@ -330,9 +333,15 @@ def test_the_rights_of_a_keyspace_are_enough(
 def test_members_wait_for_each_other_on_a_cluster(
     redis_cluster: RedisClusterServers, make_groups: Callable[..., GroupBench]
 ) -> None:
-    bench = make_groups(redis_cluster.url, clock=False, initial_rebalance_delay_ms=300)
+    bench = make_groups(redis_cluster.url, clock=False, initial_rebalance_delay_ms=2_000)
+    together = Barrier(3)
+
+    def join(_: int) -> Joined:
+        together.wait()
+        return bench.coordinator.join(GROUP, REQUEST)
+
     with ThreadPoolExecutor(3) as pool:
-        found = list(pool.map(lambda _: bench.coordinator.join(GROUP, REQUEST), range(3)))
+        found = list(pool.map(join, range(3)))
     assert {one.generation_id for one in found} == {1}
 
 

@@ -260,7 +260,7 @@ def test_the_advised_rights_are_enough_and_no_more_than_that(
     assert bench.hot.offset_for_timestamp(bench.tp(), 0).offset == 0
     bench.hot.raise_log_start(bench.tp(), 1)
     with pytest.raises(NotEnoughReplicasError):
-        HotLog.connect(f"{bench.url}?socket_timeout=0.5").append(
+        HotLog.connect(f"{bench.url}?socket_timeout=2").append(
             bench.tp(1), bench.topic.topic_id, batch, acks=Acks.parse("replicas=1")
         )
     bench.hot.pause([bench.tp()])
@@ -357,7 +357,7 @@ def test_a_full_redis_can_be_recovered(make_redis, make_bench):
 
 def test_a_server_that_stands_still_is_an_error_in_time(make_redis, make_bench, make_batch):
     server = make_redis()
-    bench = make_bench(url=f"{server.url}?socket_timeout=0.2&socket_connect_timeout=0.2")
+    bench = make_bench(url=f"{server.url}?socket_timeout=2&socket_connect_timeout=2")
     run_id = bench.append(NOW_MS).run_id
     os.kill(server.pid, signal.SIGSTOP)
     try:
@@ -392,7 +392,7 @@ def test_other_errors_of_the_server_are_retriable_and_nothing_was_sent(make_benc
 
 def test_acks_of_replicas(make_redis, make_bench, make_batch):
     primary, replica = make_redis(**QUICK), make_redis()
-    bench = make_bench(url=f"{primary.url}?socket_timeout=0.5")
+    bench = make_bench(url=f"{primary.url}?socket_timeout=2")
     batch, second = make_batch([NOW_MS]), make_batch([NOW_MS], first_sequence=1)
     state = bench.keys()[1]
 

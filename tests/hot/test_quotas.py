@@ -199,7 +199,7 @@ def test_a_producer_waits_for_the_rate_within_its_delivery_timeout(redis_url):
         with lake.producer(batch_size=131_072) as producer:  # the second batch pays for the first
             sent = [producer.send("orders", b"x" * 10_000) for _ in range(15)]
         assert sorted({record.result().partition for record in sent}) in ([0], [1], [0, 1])
-        with lake.producer(delivery_timeout_ms=200) as producer:
+        with lake.producer(delivery_timeout_ms=2_000) as producer:
             producer.send("orders", b"x" * 900_000).result()  # what exceeds a second's is owed
             later = producer.send("orders", b"x")
             with pytest.raises(Exception, match=r"producer\.byte\.rate") as told:

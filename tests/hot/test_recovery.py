@@ -543,7 +543,7 @@ def test_no_script_of_an_earlier_run_is_ever_loaded(make_redis, make_bench, make
 
 def test_an_answer_that_was_lost_with_the_server_is_unknown(make_redis, make_bench, make_batch):
     server = make_redis(appendfsync="no")  # everysec may hold a write back
-    bench = make_bench(url=f"{server.url}?socket_timeout=0.3")
+    bench = make_bench(url=f"{server.url}?socket_timeout=2")
     bench.append(NOW_MS)
     batch = make_batch([NOW_MS])
     with server.client() as client:

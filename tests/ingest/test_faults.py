@@ -33,6 +33,10 @@ from lakelog.values.topic_partition import TopicPartition
 
 T0 = TopicPartition("t", 0)
 
+#: How long a producer tries where the test waits for it to give up: what is to arrive before does
+#: so on a busy machine, too.
+SOON_MS = 2_000
+
 
 # -- a network that breaks ---------------------------------------------------------------------
 
@@ -97,7 +101,7 @@ def test_a_call_without_an_answer_at_its_timeout_is_unknown_and_those_behind_it_
     direct.topics.create("t")
     network = make_network(server.port)
     producer = make_producer(
-        make_tier(network.url), delivery_timeout_ms=300, linger_ms=0, max_in_flight=1
+        make_tier(network.url), delivery_timeout_ms=SOON_MS, linger_ms=0, max_in_flight=1
     )
     producer.send("t", b"first").result()
     network.plan = lambda: "mute"
@@ -138,7 +142,7 @@ def test_records_that_never_reached_redis_are_surely_not_written(
     server = make_redis()
     tier = make_tier(server.url)
     tier.topics.create("t")
-    producer = make_producer(tier, delivery_timeout_ms=100)
+    producer = make_producer(tier, delivery_timeout_ms=SOON_MS)
     producer.send("t", b"a").result()
     server.kill()
     error = producer.send("t", b"b").exception()
@@ -227,7 +231,7 @@ def test_what_a_full_redis_never_took_says_that_it_is_full(make_redis, make_tier
     tier = make_tier(server.url)
     tier.topics.create("t", config={"lakelog.entry.format": "arrow"})
     producer = make_producer(
-        tier, compression_type="none", batch_size=16_384, delivery_timeout_ms=300
+        tier, compression_type="none", batch_size=16_384, delivery_timeout_ms=SOON_MS
     )
     with server.client() as client:
         producer.send("t", b"first").result()
@@ -265,7 +269,7 @@ def test_a_full_redis_fails_records_at_their_timeout_as_surely_not_written(
     server = make_redis()
     tier = make_tier(server.url)
     tier.topics.create("t")
-    producer = make_producer(tier, delivery_timeout_ms=100)
+    producer = make_producer(tier, delivery_timeout_ms=SOON_MS)
     producer.send("t", b"first").result()
     with server.client() as client:
         client.config_set("maxmemory", 1)
@@ -360,7 +364,7 @@ def test_calls_after_a_planned_failover_are_refused_by_none_of_the_old_connectio
 
 def test_without_the_replicas_nothing_is_written(tier, make_producer):
     tier.topics.create("t")
-    producer = make_producer(tier, acks="replicas=1", delivery_timeout_ms=100)
+    producer = make_producer(tier, acks="replicas=1", delivery_timeout_ms=SOON_MS)
     error = producer.send("t", b"a").exception()
     assert (error.not_written, error.unknown) == (1, 0)
     assert isinstance(error.last_error, NotEnoughReplicasError)
@@ -377,7 +381,7 @@ def test_too_few_confirmations_are_unknown_and_the_record_is_there_once(
         lambda call, now_ms, replicas: append_arguments(call, now_ms),  # as if one were online
     )
     tier.topics.create("t")
-    producer = make_producer(tier, acks="replicas=1", delivery_timeout_ms=100)
+    producer = make_producer(tier, acks="replicas=1", delivery_timeout_ms=SOON_MS)
     error = producer.send("t", b"a").exception()
     assert (error.not_written, error.unknown) == (0, 1)
     assert isinstance(error.last_error, NotEnoughReplicasAfterAppendError)
@@ -507,7 +511,7 @@ def test_a_lock_of_a_process_that_was_killed_holds_back_its_partition_alone(make
     with Lakelog.connect(server.url, str(tmp_path)) as lake, server.client() as client:
         for name in ("held", "free"):
             lake.topics.create(name)
-        producer = lake.producer(linger_ms=0, delivery_timeout_ms=400)
+        producer = lake.producer(linger_ms=0, delivery_timeout_ms=SOON_MS)
         for name in ("held", "free"):
             producer.send(name, b"before").result()
         lake.hot.pause([TopicPartition("held", 0), TopicPartition("free", 0)])
@@ -553,7 +557,7 @@ def test_a_recovery_that_takes_long_holds_back_its_own_topic_alone(
             assert may_end.wait(60)
         tier.hot.recover(topic_partition, at_least)
 
-    producer = make_producer(tier, recover=recover, linger_ms=0, delivery_timeout_ms=400)
+    producer = make_producer(tier, recover=recover, linger_ms=0, delivery_timeout_ms=SOON_MS)
     for name in ("held", "free"):
         producer.send(name, b"before").result()
     _restart(server)

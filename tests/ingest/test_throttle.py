@@ -123,8 +123,8 @@ def test_who_is_held_back_for_longer_than_a_delivery_may_take_hears_why(
     lake: Lakelog, client: redis.Redis
 ) -> None:
     lake.topics.create("t", 1)
-    use_percent(client, 97)
-    with lake.producer(delivery_timeout_ms=100) as producer:
+    use_percent(client, 99)
+    with lake.producer(delivery_timeout_ms=600) as producer:
         producer.send("t", b"v").result()
         with pytest.raises(DeliveryError, match="Redis is nearly full") as failed:
             producer.send("t", b"v").result()

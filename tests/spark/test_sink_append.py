@@ -58,7 +58,7 @@ def attempts(redis_url: str) -> Attempts:
 def away(make_redis: Callable[..., Any]) -> tuple[Any, Attempts]:
     """A server that can go away."""
     server = make_redis(appendfsync="always")
-    return server, Attempts(f"{server.url}?socket_timeout=0.3")
+    return server, Attempts(f"{server.url}?socket_timeout=2")
 
 
 # -- repeats -----------------------------------------------------------------------------------

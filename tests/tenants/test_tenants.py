@@ -161,7 +161,7 @@ def test_a_tenant_has_quotas_and_defaults_of_its_own(place):
     limits = {one.quota: one.limit for one in usage.quotas if one.limit is not None}
     assert limits == {QUOTA_HOT_BYTES: 2048}
     assert usage.defaults == {"log.retention.hours": "48"}
-    with own.producer(delivery_timeout_ms=300) as producer:
+    with own.producer(delivery_timeout_ms=2_000) as producer:
         producer.send("orders", b"x" * 1500).result()
         refused = producer.send("orders", b"x" * 1500)
         with pytest.raises(Exception, match=r"hot\.bytes=2048") as told:

@@ -112,7 +112,7 @@ def test_a_tenant_s_producer_keeps_to_quotas_and_meets_nobody(world: World) -> N
     url = world.make(Role.PRODUCER, keyspace="lakelog.acme", topics="orders")
     with Lakelog.connect(url, tenant="acme") as own:
         produce(own, "orders")
-        with own.producer(delivery_timeout_ms=300) as producer:
+        with own.producer(delivery_timeout_ms=2_000) as producer:
             refused = producer.send("orders", b"x" * 100_000)  # others are not its to look at
             with pytest.raises(DeliveryError) as told:
                 refused.result()
@@ -369,8 +369,8 @@ def test_what_a_role_has_no_right_to_is_refused_by_its_calls(world: World) -> No
 
 
 def produced(lake: Lakelog, topic: str) -> None:
-    with lake.producer(delivery_timeout_ms=500) as producer:
-        producer.send(topic, b"x").result(5)
+    with lake.producer(delivery_timeout_ms=2_000) as producer:
+        producer.send(topic, b"x").result()
 
 
 def test_keyspaces_do_not_meet(world: World) -> None:
