@@ -30,7 +30,6 @@ def over_spark(log: SparkLog) -> Lakelog:
     return Lakelog.connect(log.url, log.cold, engine="spark")
 
 
-@pytest.mark.slow
 def test_archive_and_cleanup(make_log) -> None:
     log = make_log(2, cleanup_policy="compact", segment_ms=60_000, min_cleanable_dirty_ratio="0.01")
     for partition in (0, 1):
@@ -79,7 +78,6 @@ def test_the_data_source_in_batches_and_as_a_stream(make_log, spark, tmp_path) -
     assert drain() == log.expected()
 
 
-@pytest.mark.slow
 def test_the_sink_in_batches_and_as_a_stream(make_log, spark, tmp_path) -> None:
     log = make_log(2)
     target = {"redis": log.url, "topic": "orders"}
@@ -129,7 +127,6 @@ def test_tables_by_name_and_their_views(redis_url, schema, spark) -> None:
     assert spark.table(f"{schema}.orders_latest").count() == 7
 
 
-@pytest.mark.slow
 def test_typed_columns_in_both_tiers_and_names_without_redis(make_log, schema, spark) -> None:
     log = make_log(lakelog_value_columns="n int, at timestamp, tags map<string,bigint>")
 

@@ -25,6 +25,8 @@ from lakelog.testing.eventually import eventually
 
 HERE = Path(__file__).parent
 
+pytestmark = pytest.mark.slow  # a server, a client and Spark's Java for both
+
 
 @pytest.fixture(scope="module")
 def connect_url() -> Iterator[str]:
@@ -32,11 +34,10 @@ def connect_url() -> Iterator[str]:
         yield url
 
 
-@pytest.mark.parametrize("which", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
-def test_everything_works_over_connect(which: str, connect_url: str, tmp_path: Path) -> None:
+def test_everything_works_over_connect(connect_url: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "pytest", str(HERE / "over_connect.py"), "-m", which),
+            *(sys.executable, "-m", "pytest", str(HERE / "over_connect.py")),
             *("-p", "no:cacheprovider", f"--basetemp={tmp_path / 'client'}"),
         ],
         env={**os.environ, "SPARK_REMOTE": connect_url},
@@ -49,7 +50,6 @@ def test_everything_works_over_connect(which: str, connect_url: str, tmp_path: P
     assert done.returncode == 0, done.stdout[-8000:]
 
 
-@pytest.mark.slow
 def test_archivers_that_share_a_catalog_archive_each_record_once_though_they_are_killed(
     connect_url: str, redis_url: str, tmp_path: Path
 ) -> None:
