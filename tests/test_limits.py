@@ -23,7 +23,7 @@ from lakelog.hot.append import check_call
 from lakelog.ingest.producer_config import ProducerConfig
 from lakelog.operate.limits.limits import limits, rows
 
-README = Path(lakelog.__file__).parent / "limits" / "README.md"
+README = Path(lakelog.__file__).parent / "operate" / "limits" / "README.md"
 MOST = {one.what: one.most for one in limits()}
 
 

@@ -9,7 +9,7 @@ from lakelog.base.metrics.metric import Metric
 from lakelog.base.metrics.of_log import OF_LOG
 from lakelog.base.metrics.of_process import OF_PROCESS
 
-README = (Path(lakelog.__file__).parent / "metrics" / "README.md").read_text("utf-8")
+README = (Path(lakelog.__file__).parent / "base" / "metrics" / "README.md").read_text("utf-8")
 
 
 def row(metric: Metric) -> str:
