@@ -8,7 +8,7 @@ import re
 import signal
 import ssl
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,18 +17,13 @@ from uuid import uuid4
 import pytest
 import redis
 from hypothesis import HealthCheck, settings
-from msgspec.structs import replace
 
 from lakelog.cold.store.storage import Storage
-from lakelog.errors import LakelogError
-from lakelog.hot.append import MEMORY, Acks, AppendCall, AppendResult
 from lakelog.hot.embedded.redis_program import RedisProgram, redis_programs
 from lakelog.hot.hot_log import HotLog
-from lakelog.hot.keys import Keys
 from lakelog.testing.object_store import FaultyFront, S3Server, s3_options
 from lakelog.testing.servers import RedisClusterServers, RedisServer, TlsFront
 from lakelog.testing.unity_catalog import SPARKS_OWN, UnityCatalogServer
-from lakelog.values.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -316,37 +311,3 @@ def pass_ms() -> Callable[[HotLog, int], None]:
             pass
 
     return wait
-
-
-def _log_end(hot: HotLog, tp: TopicPartition) -> int:
-    """0: there is none, or nothing that says so."""
-    key = Keys(hot.keyspace).partition(tp).state
-    try:
-        (found,) = hot.connections.for_key(key).call(("HGET", key, "log_end"))
-        return int(found or 0)
-    except (LakelogError, ValueError):
-        return 0
-
-
-@pytest.fixture(params=["script", "transaction"])
-def each_way_to_append(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls that do not say where they begin go by the script alone; then all of them say so."""
-    if request.param == "script":
-        return
-    append_all = HotLog.append_all
-    ends: dict[TopicPartition, int] = {}  # those that the last answer told
-
-    def placed(
-        self: HotLog, calls: Sequence[AppendCall], acks: Acks = MEMORY
-    ) -> list[AppendResult | LakelogError]:
-        there = []
-        for call in calls:
-            end = ends[tp] if (tp := call.topic_partition) in ends else _log_end(self, tp)
-            there.append(replace(call, base_offset=end))
-            ends[tp] = end + call.batch.record_count
-        answers = append_all(self, there, acks)
-        if not all(isinstance(answer, AppendResult) for answer in answers):
-            ends.clear()
-        return answers
-
-    monkeypatch.setattr(HotLog, "append_all", placed)

@@ -39,7 +39,6 @@ CLASSES = [
 
 #: Exceptions that end where they are raised for: no caller of lakelog sees one.
 INTERNAL = {
-    "ElsewhereError": "an append as a transaction is sent again as a script",
     "AllowanceUsedUpError": "an append asks for more of the quotas and is sent again",
     "Unfit": "a JSON value that is no column's, told in value_error",
     "NotDirectError": "Spark reads the table instead",

@@ -1,18 +1,11 @@
 -- Appends one call (1..n entries) to a topic-partition, or says why not.
 --
 -- ARGV: topic_id, sent_under, now_ms or '', producer_id, epoch, first_sequence, last_sequence,
---   checksum before and with this call or '' twice, how many replicas must be online, step, the base
---   offset that the caller expects or '', number of entries; then for each entry:
+--   checksum before and with this call or '' twice, how many replicas must be online, number of entries;
+--   then for each entry:
 --   record_count, size_bytes, decoded_bytes, min_timestamp_ms, max_timestamp_ms, first_keyless or
 --   -1, number of values, the values.
 -- Returns {'OK', base offset, append time or -1, log start, 1 if a duplicate} or {reason, …}.
---
--- Large entries pass a script slowly, so they can go beside it, in one transaction: see
--- append_transaction.py. Its first command makes sure that the stream takes no entry. The step 'check'
--- checks all that this script checks, has the stream take entries again and returns {'READY'}; the
--- entries follow as plain commands; the step 'count' does the bookkeeping, or nothing and returns false if
--- the check did not say READY. Both come without the entries' values. Where they would not begin at the
--- expected offset: {'ELSEWHERE', 0}.
 --
 -- Everything is checked before the first write, because Lua does not roll back. That includes the
 -- types of the keys (by reading each once), and the stream's (its XADD is the first write, but for
@@ -24,14 +17,7 @@ local FOUR_CALLS = '^[^|]*(' .. string.rep('|[^|]*', 4) .. ')'
 local st = redis.call('HMGET', state, 'topic_id', 'run_id', 'paused', 'settings', 'log_end',
   'segment', 'index', 'log_start', 'local_log_start', 'producer_count', 'unarchived_since',
   'adopted_from', 'closed_bytes', 'clean', 'largest_entry', 'reserved_end', 'forgotten',
-  'retention_checked', 'appended', 'allowance', 'appending')
-local step = ARGV[11]
-local is_check, is_count = step == 'check', step == 'count'
-local checked_ms = is_count and appending_since(st[21])
-if is_count and not checked_ms then
-  take_entries(tonumber(st[5]))
-  return false
-end
+  'retention_checked', 'appended', 'allowance')
 if not st[1] then
   return { 'UNKNOWN_TOPIC_OR_PARTITION' }
 end
@@ -51,7 +37,7 @@ if sent_under ~= '' and sent_under ~= RUN_ID and sent_under ~= st[12] then
 end
 
 local settings = parse_settings(st[4])
-local now = checked_ms or server_time(ARGV[3]) -- so that what passed the check still does
+local now = server_time(ARGV[3])
 local p = {
   log_end = tonumber(st[5]), segment = parse_segment(st[6]),
   log_start = tonumber(st[8]), closed_bytes = tonumber(st[13]),
@@ -117,8 +103,8 @@ if not known then
 end
 
 -- The entries ------------------------------------------------------------------------------------
-local entries, at, total = {}, 14, 0
-for i = 1, tonumber(ARGV[13]) do
+local entries, at, total = {}, 12, 0
+for i = 1, tonumber(ARGV[11]) do
   local values = tonumber(ARGV[at + 6])
   local e = {
     count = tonumber(ARGV[at]), bytes = tonumber(ARGV[at + 1]), decoded = tonumber(ARGV[at + 2]),
@@ -185,31 +171,15 @@ if ARGV[10] ~= '0' then
     return { 'NOT_ENOUGH_REPLICAS', online, tonumber(ARGV[10]) }
   end
 end
-redis.call('ZCARD', segments)
-redis.call('ZCARD', times)
-if is_check then
-  if settings.log_append_time or int(p.log_end) ~= ARGV[12] then
-    return { 'ELSEWHERE', 0 }
-  end
-  redis.call('HSET', state, 'appending', RUN_ID .. ' ' .. int(now)) -- first: it may be refused
-  if not take_entries(p.log_end) then
-    redis.call('HDEL', state, 'appending')
-    return { 'ELSEWHERE', 0 }
-  end
-  return { 'READY' }
-end
-if is_count and (int(p.log_end) ~= ARGV[12] or take_entries(p.log_end)) then
-  redis.call('HDEL', state, 'appending')
-  return { 'ELSEWHERE', 0 } -- the entries were refused, or the commands were executed one by one
-end
+check_types() -- an error after the first write would leave half of the call
 
 -- Retention by time ------------------------------------------------------------------------------
 -- Before the append, which stands whatever becomes of it. So what is appended now, however old, can be
 -- read until the next check.
-local function retained(by_time, ahead)
+local function retained(by_time)
   local log_start, segment = p.log_start, p.segment
   -- May roll the segment.
-  local went_well, trim, is_cut = pcall(retain, p, settings, now, by_time, #entries, ahead)
+  local went_well, trim, is_cut = pcall(retain, p, settings, now, by_time, #entries)
   if not went_well then
     -- A closed segment is foreign. The append stands; retain.lua and readers name the segment.
     p.log_start, p.segment = log_start, segment
@@ -218,7 +188,7 @@ local function retained(by_time, ahead)
 end
 local is_due, checked = check_due(st[18], settings, now)
 if is_due then
-  local trim, is_cut = retained(true, is_count and #entries or 0)
+  local trim, is_cut = retained(true)
   if is_cut then
     checked = nil -- the next append goes on with it
   end
@@ -238,23 +208,17 @@ for i, e in ipairs(entries) do
   local last = p.log_end + e.count - 1
   local id = string.format('%d-%d', last, e.count)
   local max = e.max
-  local added, is_closed
+  local added
   if settings.log_append_time then
     max = now
     local values = { unpack(ARGV, e.from, e.to) }
     values[#values + 1] = 't'
     values[#values + 1] = int(now)
-    added, is_closed = add_entry(p.log_end, id, unpack(values))
-  elseif not is_count then
-    added, is_closed = add_entry(p.log_end, id, unpack(ARGV, e.from, e.to))
-    if added.err and is_there(p.log_end, id, unpack(ARGV, e.from, e.to)) then
-      added = nil
-    end
+    added = add_entry(p.log_end, id, unpack(values))
+  else
+    added = add_entry(p.log_end, id, unpack(ARGV, e.from, e.to))
   end
-  if is_closed then
-    return { 'CLOSED' }
-  end
-  if added and added.err then
+  if added.err then
     return added -- the very first write: the key is no stream, or holds a foreign id
   end
 
@@ -315,7 +279,7 @@ local function changed(field, before, value)
 end
 -- Without a closed segment, and with no bound but that of time, nothing can go.
 local trim = not settings.tiered and (p.closed_bytes > 0 or settings.retention_bytes >= 0
-  or settings.retention_entries >= 0) and retained(false, 0)
+  or settings.retention_entries >= 0) and retained(false)
 if trim then
   changed('log_start', st[8], p.log_start)
   changed('local_log_start', st[9], math.max(tonumber(st[9]), p.log_start))
@@ -337,9 +301,6 @@ if checksum ~= '' and first_sequence == 0 then
   changed('checksums', nil, 1)
 end
 redis.call('HSET', state, unpack(changes))
-if is_count then
-  redis.call('HDEL', state, 'appending')
-end
 if trim then
   trim()
 end

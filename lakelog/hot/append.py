@@ -12,7 +12,6 @@ from msgspec import Struct
 from ..codec import EntryId, ProducedBatch, decode, in_steps
 from ..errors import (
     HotTierPausedError,
-    HotTierUnavailableError,
     InvalidArgumentError,
     InvalidRecordError,
     InvalidTimestampError,
@@ -79,19 +78,12 @@ MEMORY = Acks()
 
 
 class AppendCall(Struct, frozen=True):
-    """One idempotent append; a resend is the same value with ``sent_under`` set.
-
-    Attributes:
-        base_offset: where it will begin unless somebody else appends. If it is said, the call goes
-            as a transaction (see `append_transaction`), which costs Redis half where entries are
-            large, and more where they are small. It still begins wherever the log ends.
-    """
+    """One idempotent append; a resend is the same value with ``sent_under`` set."""
 
     topic_partition: TopicPartition
     topic_id: UUID
     batch: ProducedBatch
     sent_under: str | None = None  # the run it was first sent under without an answer
-    base_offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +99,6 @@ class AppendResult:
     memory: MemoryUse | None = field(default=None, compare=False)
 
 
-class ElsewhereError(LakelogError):
-    """A call would not begin where it was thought to, or no transaction can be made of it; nothing
-    of it was written.
-    """
-
-    retriable = True
-
-    topic_partition: TopicPartition
-    is_denied: bool  # what a transaction takes is not there, or not for this user
-
-
 class AllowanceUsedUpError(LakelogError):
     """A partition may take no more of the quotas until more is asked for; see `allowance`."""
 
@@ -129,19 +110,11 @@ class AllowanceUsedUpError(LakelogError):
     append_bytes: int
 
 
-def append_arguments(
-    call: AppendCall,
-    now_ms: int | None,
-    replicas: int = 0,
-    step: str = "",
-    base_offset: int | str = "",
-) -> list[Any]:
+def append_arguments(call: AppendCall, now_ms: int | None, replicas: int = 0) -> list[Any]:
     """ARGV of ``append.lua``.
 
     Args:
         replicas: how many must be online, or the call is refused.
-        step: of a transaction, which has the entries themselves; see `append_transaction`.
-        base_offset: with a step, where the call is thought to begin.
     """
     batch = call.batch
     arguments: list[Any] = [
@@ -154,12 +127,9 @@ def append_arguments(
         batch.last_sequence,
         *(batch.checksums or ("", "")),
         replicas,
-        step,
-        base_offset,
         len(batch.entries),
     ]
     for entry in batch.entries:
-        fields = () if step else entry.fields
         arguments += (
             entry.record_count,
             entry.size_bytes,
@@ -167,26 +137,10 @@ def append_arguments(
             entry.min_timestamp_ms,
             entry.max_timestamp_ms,
             -1 if entry.first_keyless is None else entry.first_keyless,
-            len(fields),
+            len(entry.fields),
         )
-        arguments += fields
+        arguments += entry.fields
     return arguments
-
-
-def elsewhere_and_behind(
-    calls: Sequence[AppendCall], answers: Sequence[AppendResult | LakelogError]
-) -> list[int]:
-    """The calls that begin elsewhere, and of their partitions those that were sent behind them."""
-    if all(call.base_offset is None for call in calls):
-        return []
-    behind: set[TopicPartition] = set()
-    found = []
-    for index, (call, answer) in enumerate(zip(calls, answers, strict=True)):
-        if isinstance(answer, ElsewhereError):
-            behind.add(call.topic_partition)
-        if call.topic_partition in behind and not isinstance(answer, AppendResult):
-            found.append(index)
-    return found
 
 
 def check_call(call: AppendCall) -> None:
@@ -245,21 +199,6 @@ def _refusal(status: str, call: AppendCall, details: list[Any]) -> LakelogError:
                 topic_partition=tp,
                 log_end=details[0],
                 reserved_end=details[1],
-            )
-        case "ELSEWHERE":
-            return ElsewhereError(
-                f"{tp} does not end where the call was thought to begin, or no transaction can be "
-                "made of it; nothing of it was written",
-                topic_partition=tp,
-                is_denied=bool(details[0]),
-            )
-        case "CLOSED":
-            return HotTierUnavailableError(
-                f"the stream of {tp} was left by a transaction that Redis did not execute, so that "
-                "it takes nothing until somebody with the right to XSETID appends; nothing of the "
-                "call was written. Give this user that right: `lakelog acl producer` prints all",
-                sent=False,
-                run_id=None,
             )
         case "ALLOWANCE_USED_UP":
             return AllowanceUsedUpError(

@@ -34,8 +34,7 @@
 --   archived_into     of the first partition: JSON of the table that the topic is archived into
 --   allowance         under quotas: how many bytes may be held here, the version of that, and how
 --                     many may be appended; more is asked for in quota.lua
---   appending         only within a transaction that appends, between its check and its count: the run
---                     and the time of the check. Half a transaction may leave it; see append.lua
+--   appending         an older lakelog may have left it; nothing goes by it
 --   reserved_end      appends stop here until the cold tier has reserved more offsets; absent:
 --                     no cold tier, or an older lakelog made the partition. See reservation.py
 --
@@ -189,61 +188,23 @@ local function server_time(given)
   return tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)
 end
 
--- When a transaction's check was made (see append.lua); nil: none was, or not in this run.
-local function appending_since(text)
-  local run, ms = string.match(text or '', '^(%S+) (%d+)$')
-  return run == RUN_ID and tonumber(ms) or nil
-end
-
--- Has the stream take entries from the log end on. Whether it does: it does not if it has one from
--- there on, or is no stream. Also returns why not, if whoever calls may not do it.
-local function take_entries(log_end)
-  if not log_end or log_end < 1 then
-    return false
+-- Has the stream take entries from an offset on, unless it holds one there. An older lakelog
+-- closed it for a moment within each large append, by an `XSETID` to the largest id, and may have left it
+-- closed, or half of such an append in the append-only file.
+local function open_stream(offset)
+  if offset > 0 then
+    redis.pcall('XSETID', stream, int(offset - 1) .. '-18446744073709551615')
   end
-  local answer = redis.pcall('XSETID', stream, int(log_end - 1) .. '-18446744073709551615')
-  local denied = answer.err and (string.find(answer.err, 'executing the script', 1, true)
-    or string.find(answer.err, 'ACL failure', 1, true))
-  return not answer.err, denied and answer
 end
 
--- Adds an entry; the answer of XADD. Of a transaction whose scripts the server did not know, a stream is
--- left that takes none. Some servers set its id to none below an entry that was ever deleted by hand, so
--- in the end it is tried right below the new one. Also returns whether the stream was left so, and whoever
--- calls may not mend it.
+-- Adds an entry; the answer of XADD.
 local function add_entry(log_end, id, ...)
   local added = redis.pcall('XADD', stream, id, ...)
-  if not added.err then
-    return added
+  if added.err then
+    open_stream(log_end)
+    added = redis.pcall('XADD', stream, id, ...)
   end
-  local takes, denied = take_entries(log_end)
-  if denied and string.find(added.err, 'the last possible ID', 1, true) then
-    return denied, true
-  end
-  if not takes then
-    local entries = redis.pcall('XREVRANGE', stream, '+', '-', 'COUNT', 1)
-    if (entries.err or not entries[1] or redis.pcall('XSETID', stream, entries[1][1]).err)
-      and not take_entries(tonumber(string.match(id, '^%d+'))) then
-      return added
-    end
-  end
-  return redis.pcall('XADD', stream, id, ...)
-end
-
--- Whether the first entry from the log end on is this one. So it is where a transaction's commands were
--- executed one by one, since its MULTI was refused, and its caller sends it again by the script.
-local function is_there(log_end, id, ...)
-  local entry = redis.pcall('XRANGE', stream, int(log_end), '+', 'COUNT', 1)[1]
-  local values = { ... }
-  if not entry or entry[1] ~= id or #entry[2] ~= #values then
-    return false
-  end
-  for i, value in ipairs(values) do
-    if entry[2][i] ~= value then
-      return false
-    end
-  end
-  return true
+  return added
 end
 
 -- Removes what half a transaction left beside the entries (see hot/declared.py): closed segments and
@@ -469,7 +430,7 @@ end
 -- the server get their turn before the next part. `made` is how many entries the call appends, which
 -- may be as many segments: twice as many may go, so that retention keeps up with any appends.
 local SEGMENTS_AT_ONCE, ENTRIES_AT_ONCE = 250, 250 -- a few milliseconds
-local function retain(p, settings, now, by_time, made, ahead)
+local function retain(p, settings, now, by_time, made)
   local left, is_cut = SEGMENTS_AT_ONCE + 2 * made, false
   local first_kept = 0 -- below the log start while there is what a trim left that was cut short
   local closed = closed_by_age()
@@ -525,7 +486,7 @@ local function retain(p, settings, now, by_time, made, ahead)
     end)
   end
   local excess = settings.retention_entries >= 0
-    and redis.call('XLEN', stream) - ahead - settings.retention_entries or 0
+    and redis.call('XLEN', stream) - settings.retention_entries or 0
   local is_in_gap
   if excess > 0 then
     local in_gaps

@@ -20,7 +20,6 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
-from itertools import chain
 from math import inf
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -60,7 +59,6 @@ from ..errors import (
     LogClosedError,
 )
 from .foreign import ILLEGIBLE
-from .large_entries import read_entries
 from .pool import Pool
 
 Command = tuple[Any, ...]
@@ -140,13 +138,6 @@ class RawConnection(Protocol):
     def disconnect(self) -> None: ...
 
 
-class Transaction(Protocol):
-    """Commands that are executed as one, with one answer to all of them."""
-
-    def commands(self, wire: Wire) -> list[Command]: ...
-    def answer(self, replies: Sequence[Any]) -> Any: ...
-
-
 class Run(Struct, frozen=True):
     """A stretch of a server's life in which it cannot have lost anything unnoticed.
 
@@ -212,20 +203,17 @@ class Wire:
     def run_id(self) -> str:
         return self._run.run_id
 
-    def exchange(self, commands: Sequence[Command], *, entries_first: bool = False) -> list[Any]:
+    def exchange(self, commands: Sequence[Command]) -> list[Any]:
         """Sends all commands, then returns their replies, errors in place.
 
         Those that only read are sent once more, on a new connection, where this one turns out to be
         closed: a proxy may notice only then that the server behind it has gone.
 
-        Args:
-            entries_first: the first is an XRANGE whose entries may be large; see `read_entries`.
-
         Raises:
             HotTierUnavailableError: no answer; ``sent`` is True, some may have been executed.
         """
         try:
-            return self._exchange(commands, entries_first=entries_first)
+            return self._exchange(commands)
         except HotTierUnavailableError as error:
             if not was_closed(error) or any(command[0] not in _READS for command in commands):
                 raise
@@ -234,24 +222,21 @@ class Wire:
             if self.fileno() < 0:
                 raise
             self._run = self._connection.lakelog_run  # type: ignore[attr-defined]
-        return self._exchange(commands, entries_first=entries_first)
+        return self._exchange(commands)
 
-    def _exchange(self, commands: Sequence[Command], *, entries_first: bool) -> list[Any]:
+    def _exchange(self, commands: Sequence[Command]) -> list[Any]:
         connection = self._connection
         replies: list[Any] = []
         try:
             connection.send_packed_command(_writes(commands))
             for _ in commands:
                 try:
-                    if entries_first and not replies:
-                        replies.append(read_entries(connection))
-                    else:
-                        replies.append(connection.read_response())
+                    replies.append(connection.read_response())
                 except ResponseError as error:
                     replies.append(error)
                     self.is_demoted |= _says_demoted(error)
         except BaseException as error:
-            self._failed(error, is_first=not _any_executed(commands, replies))
+            self._failed(error, is_first=not replies)
             raise
         if self.is_demoted:
             self.drop()  # a server that steps down keeps it, while its name leads to another one
@@ -342,14 +327,6 @@ def _says_demoted(error: ResponseError) -> bool:
     return isinstance(error, ReadOnlyError) or _code(error) == "UNBLOCKED"
 
 
-def _any_executed(commands: Sequence[Command], replies: Sequence[Any]) -> bool:
-    """Whether one of the commands that were replied to may have been executed: of a transaction
-    that was begun, none is before EXEC.
-    """
-    is_begun = commands[0] == ("MULTI",) and replies[:1] == [b"OK"]
-    return bool(replies) and not (is_begun and ("EXEC",) not in commands[: len(replies)])
-
-
 def _writes(commands: Iterable[Command]) -> Iterator[bytes]:
     """The commands as bytes to write, small ones together: each write costs a system call and a
     wait for the GIL. Large ones go as they are: joining would copy them once more, and the server
@@ -357,7 +334,7 @@ def _writes(commands: Iterable[Command]) -> Iterator[bytes]:
     """
     small: list[bytes] = []
     small_bytes = 0
-    for piece in chain.from_iterable(map(_packed, commands)):
+    for piece in map(pack_command, commands):
         is_large = len(piece) >= _WRITE_BYTES
         if not is_large:
             small.append(piece)
@@ -369,17 +346,6 @@ def _writes(commands: Iterable[Command]) -> Iterator[bytes]:
             yield piece
     if small:
         yield b"".join(small)
-
-
-def _packed(command: Command) -> Iterable[bytes]:
-    """A command in pieces, of which a large value of an entry is one, not copied."""
-    if command[0] != "XADD":
-        return (pack_command(command),)
-    pieces = [b"*%d\r\n" % len(command)]
-    for argument in command:
-        value = argument if isinstance(argument, bytes) else str(argument).encode()
-        pieces += (b"$%d\r\n" % len(value), value, b"\r\n")
-    return pieces
 
 
 #: redis-py tells each server its name and version, by two commands to which no role of `acl` has
@@ -398,7 +364,6 @@ class Server:
     options: dict[str, Any] = field(repr=False)
     name: str
     on_unreachable: Callable[[], None] = field(default=lambda: None, repr=False)
-    transactions: bool | None = field(default=None, init=False)  # None: not known yet
     _demoted_s: float = field(default=-inf, init=False)  # when it last said so, monotonic
     _is_closed: bool = field(default=False, init=False)
 
@@ -551,7 +516,7 @@ class Server:
 
     def run_scripts(
         self,
-        calls: Sequence[tuple[str, Sequence[str], Sequence[Any]] | Transaction],
+        calls: Sequence[tuple[str, Sequence[str], Sequence[Any]]],
         then: Sequence[Command] = (),
     ) -> tuple[str, list[Any]]:
         """Runs scripts, then plain commands, in one round trip on one connection.
@@ -566,7 +531,7 @@ class Server:
         """
         for attempt in range(3):
             with self.wire() as wire:
-                replies = _in_turn(wire, calls, then)
+                replies = wire.exchange([*(wire.script(*call) for call in calls), *then])
                 unknown = sum(isinstance(reply, NoScriptError) for reply in replies)
                 refused = sum(isinstance(reply, ReadOnlyError) for reply in replies)
                 if unknown + refused < len(calls) or attempt == (1 if refused else 2):
@@ -574,51 +539,10 @@ class Server:
                 wire.drop()
         return wire.run_id, replies
 
-    def takes_transactions(self) -> bool:
-        """Whether what is between MULTI and EXEC is one step here, and this user may say so.
-
-        Some proxies pass the commands on one by one, others close the connection. Asked once.
-
-        Raises:
-            LakelogError: see `wire`.
-        """
-        if self.transactions is None:
-            try:
-                with self.wire() as wire:
-                    self.transactions = wire.exchange([("MULTI",), ("EXEC",)]) == [b"OK", []]
-                    if not self.transactions:
-                        wire.drop()  # which one may have been begun on
-            except HotTierUnavailableError as error:
-                if not error.sent:
-                    raise
-                self.transactions = False
-        return self.transactions
-
     def close(self) -> None:
         self._is_closed = True
         self._pool.disconnect()
         self._waiting.disconnect()
-
-
-def _in_turn(
-    wire: Wire,
-    calls: Sequence[tuple[str, Sequence[str], Sequence[Any]] | Transaction],
-    then: Sequence[Command],
-) -> list[Any]:
-    """One reply to each."""
-    commands: list[Command] = []
-    transactions: list[tuple[Transaction, int, int]] = []  # each with where its commands are
-    for call in calls:
-        if isinstance(call, tuple):
-            commands.append(wire.script(*call))
-        else:
-            start = len(commands)
-            commands += call.commands(wire)
-            transactions.append((call, start, len(commands)))
-    replies = wire.exchange([*commands, *then])
-    for call, start, end in reversed(transactions):
-        replies[start:end] = [call.answer(replies[start:end])]
-    return replies
 
 
 class BlockedCommand:

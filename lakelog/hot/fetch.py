@@ -159,8 +159,7 @@ class Fetcher:
         for attempt in range(3):
             server = self._servers.for_key(stream)
             with server.wire() as wire:
-                # Of few entries, the first ones, little is saved.
-                raw, state = wire.exchange(commands, entries_first=count > FIRST_COUNT)
+                raw, state = wire.exchange(commands)
                 run_id = wire.run_id
             if moved(raw) and attempt < 2:
                 self._servers.refresh()

@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from ..base.clock import Clock
 from ..base.once_a_process import OnceAProcess
@@ -37,14 +36,11 @@ from .append import (
     Acks,
     AppendCall,
     AppendResult,
-    ElsewhereError,
     append_arguments,
     check_call,
-    elsewhere_and_behind,
     read_answer,
 )
 from .append_looks import AppendLooks
-from .append_transaction import AppendTransaction
 from .archived_into import ArchivedIntoRegister, OpenedTable, check_own
 from .arrivals import Arrival, Arrivals
 from .beats import Beats
@@ -195,21 +191,7 @@ class HotLog:
         Under quotas of the keyspace, the trip is still one while a partition's allowance lasts; see
         `allowance`.
         """
-        return self._allowances.append(calls, lambda chosen: self._append_or_resend(chosen, acks))
-
-    def _append_or_resend(
-        self, calls: Sequence[AppendCall], acks: Acks
-    ) -> list[AppendResult | LakelogError]:
-        """Where a call does not begin where it was thought to, it is sent again, as are those of
-        its partition behind it, which were out of order then.
-        """
-        answers = self._append_all(calls, acks)
-        again = elsewhere_and_behind(calls, answers)
-        if again:
-            left = [replace(calls[index], base_offset=None) for index in again]
-            for index, answer in zip(again, self._append_all(left, acks), strict=True):
-                answers[index] = answer
-        return answers
+        return self._allowances.append(calls, lambda chosen: self._append_all(chosen, acks))
 
     def _append_all(
         self, calls: Sequence[AppendCall], acks: Acks
@@ -261,10 +243,13 @@ class HotLog:
         try:
             if acks.fsync:
                 self._check_fsync(server)
-            is_placed = any(call.base_offset is not None for call in calls)
-            takes = is_placed and server.takes_transactions()
             scripts = [
-                self._append_command(call, now_ms, acks, as_transaction=takes) for call in calls
+                (
+                    "append",
+                    self._keys.partition(call.topic_partition).all(),
+                    append_arguments(call, now_ms, acks.replicas),
+                )
+                for call in calls
             ]
             look = self._looks.begin(server, sum(call.batch.size_bytes for call in calls))
             run_id, replies = server.run_scripts(scripts, [*confirm, *look.commands])
@@ -288,20 +273,10 @@ class HotLog:
                     raise _not_synced(result, call.topic_partition)
                 results.append(result)
             except LakelogError as error:
-                if isinstance(error, ElsewhereError) and error.is_denied:
-                    server.transactions = False
                 if isinstance(error, RecoveryNeededError) and error.reserved_end is not None:
                     self._recovery.refused(call.topic_partition, call.batch.record_count)
                 results.append(error)
         return results
-
-    def _append_command(
-        self, call: AppendCall, now_ms: int | None, acks: Acks, *, as_transaction: bool
-    ) -> AppendTransaction | tuple[str, Sequence[str], list[Any]]:
-        keys = self._keys.partition(call.topic_partition).all()
-        if as_transaction and call.base_offset is not None:
-            return AppendTransaction(keys, call, now_ms, acks.replicas)
-        return "append", keys, append_arguments(call, now_ms, acks.replicas)
 
     def _check_fsync(self, server: Server) -> None:
         if id(server) in self._fsync_checked:

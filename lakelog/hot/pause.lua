@@ -26,9 +26,9 @@ elseif verb == 'unmark' then
       return { 'RECOVERY_NEEDED' }
     end
     redis.call('HSET', state, 'run_id', RUN_ID, 'adopted_from', st[2])
-    -- Half of a large append that was refused meanwhile may end the file, and close the stream at the
-    -- start after the next: see recover.lua.
-    take_entries(tonumber(st[5]))
+    -- Half of an older lakelog's append that was refused meanwhile may end the file, and close the stream
+    -- at the start after the next: see recover.lua.
+    open_stream(tonumber(st[5]))
   end
   if st[3] or st[4] then
     redis.call('HDEL', state, 'clean')

@@ -157,19 +157,19 @@ for i = 11, nothing_lost and 0 or #ARGV, 2 do
   end
 end
 local gap_end = start or end_by_clock()
--- Half of a transaction (see append_transaction.py) may end an append-only file that was cut. Redis 7.0
--- leaves it there and runs it at the start after the next, with what was written since: a stream that it
--- closes would refuse all entries from here on. So the file has it opened, whether or not it is closed now.
--- Entries of the half lie there by then, none of them past the gap: only above them can it be opened. If
--- they take the gap entry's place it is refused, and what is declared below covers them as well.
-take_entries(math.max(log_end, gap_end - 1))
+-- Half of an older lakelog's append may end an append-only file that was cut. Redis 7.0 leaves it there
+-- and runs it at the start after the next, with what was written since: a stream that it closes would
+-- refuse all entries from here on. So the file has it opened, whether or not it is closed now. Entries of
+-- the half lie there by then, none of them past the gap: only above them can it be opened. If they take
+-- the gap entry's place it is refused, and what is declared below covers them as well.
+open_stream(math.max(log_end, gap_end - 1))
 if gap_end > log_end then -- else all that was reserved is there
   local id = int(gap_end - 1) .. '-' .. int(gap_end - log_end)
   local added = add_entry(log_end, id, '__gap', int(log_end) .. '-' .. int(gap_end))
   if added.err and #redis.call('XRANGE', stream, id, id) == 0 then
     return added
   end
-  take_entries(gap_end)
+  open_stream(gap_end)
   redis.call('HSET', state, 'gaps',
     (st[7] and st[7] .. ',' or '') .. int(log_end) .. '-' .. int(gap_end))
 end

@@ -20,7 +20,7 @@ if ARGV[2] == '1' then
 end
 local trim, is_cut
 if not settings.tiered then
-  trim, is_cut = retain(p, settings, now, by_time, 0, 0)
+  trim, is_cut = retain(p, settings, now, by_time, 0)
 end
 if checked and not is_cut then -- else the check by time goes on with the next call
   redis.call('HSET', state, 'retention_checked', int(checked))

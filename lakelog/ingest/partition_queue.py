@@ -25,7 +25,6 @@ from ..codec import AdaptiveCompression, Entry, ProducedBatch, resolve_compressi
 from ..codec.encryption.sealed_values import SealedValues
 from ..values.config import Compression, EntryFormat
 from ..values.producer_calls import MAX_SEQUENCES
-from ..values.record import TimestampType
 from ..values.topic import Topic
 from ..values.topic_partition import TopicPartition
 from .delivery import Delivery
@@ -202,7 +201,6 @@ class PartitionQueue:
             None  # under way, or its outcome is not looked at yet
         )
         self.told_end = 0  # one past the highest offset this producer was told
-        self.is_alone = False  # its last call began there: nobody else appends, for all it knows
         self._compression_type = compression
         self.compression = AdaptiveCompression(Compression.NONE)
         self.set_topic(topic, sealing)
@@ -221,10 +219,6 @@ class PartitionQueue:
         self.sealing = sealing
         self.entry_format: EntryFormat = config["lakelog.entry.format"]
         self.age_limit_ms = age_limit_ms(config)
-        # Redis's own time is put into entries by its script alone.
-        self.takes_transactions = (
-            config["message.timestamp.type"] is not TimestampType.LOG_APPEND_TIME
-        )
         self.high_water_percent = config.high_water_percent if config.tiered else inf
         self.flatten: bool = config["lakelog.fields.flatten"]
         self.max_entry_bytes: int = config["max.message.bytes"]
@@ -238,7 +232,6 @@ class PartitionQueue:
 
     def written(self, base_offset: int, record_count: int) -> None:
         """Takes note of where a call is in the log."""
-        self.is_alone = base_offset == self.told_end
         self.told_end = max(self.told_end, base_offset + record_count)
 
     def close_open(self) -> None:

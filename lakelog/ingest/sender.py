@@ -27,7 +27,6 @@ from ..errors import (
 from ..hot import Acks, AppendCall, AppendResult, HotLog, TopicRegistry
 from ..hot.memory_use import MemoryUse
 from ..hot.throttle import throttle_time_ms
-from ..values.config import KIB
 from ..values.topic_partition import TopicPartition
 from .accumulator import Accumulator, delivery_error
 from .delivery import Delivery
@@ -51,9 +50,6 @@ ANSWER_GRACE_S = 1.0
 
 #: How long nothing more is said of being held back once it was said.
 THROTTLE_QUIET_S = 60.0
-
-#: From so many bytes on, a call as a transaction takes less of Redis than as a script alone.
-TRANSACTION_BYTES = 64 * KIB
 
 Recover = Callable[[TopicPartition, int], object]
 Answer = AppendResult | Exception
@@ -283,12 +279,15 @@ class Sender:
         call.queue.has_encoded |= not isinstance(records, list)
 
     def _append(self, calls: Sequence[Call]) -> Sequence[Answer]:
-        ends: dict[PartitionQueue, int] = {}  # where each log will end behind the calls so far
         appends = []
         for call in calls:
-            appends.append(_append_call(call, ends))
+            assert call.batch is not None
+            queue = call.queue
+            appends.append(
+                AppendCall(queue.topic_partition, queue.topic.topic_id, call.batch, call.sent_under)
+            )
             if call.was_sent:
-                COUNTS.add(m.PRODUCER_RETRIES, call.record_count, call.queue.topic_partition.topic)
+                COUNTS.add(m.PRODUCER_RETRIES, call.record_count, queue.topic_partition.topic)
             call.was_sent = True
         started_s = time.perf_counter()
         try:
@@ -527,31 +526,6 @@ class Sender:
 def _tell_failed(count: int, queue: PartitionQueue, error: Exception) -> None:
     """Also for those who never ask: of a producer that is gone, nobody can."""
     _log.warning("%d records for %s failed: %s", count, queue.topic_partition, error)
-
-
-def _append_call(call: Call, ends: dict[PartitionQueue, int]) -> AppendCall:
-    """What is sent of a call.
-
-    Args:
-        ends: where the partitions' logs will end before it; then behind it.
-    """
-    queue = call.queue
-    assert call.batch is not None
-    end = ends.get(queue, queue.told_end)
-    ends[queue] = end + call.record_count
-    is_placed = (
-        queue.is_alone
-        and queue.takes_transactions
-        and not call.was_sent
-        and call.batch.size_bytes >= TRANSACTION_BYTES
-    )
-    return AppendCall(
-        queue.topic_partition,
-        queue.topic.topic_id,
-        call.batch,
-        call.sent_under,
-        end if is_placed else None,
-    )
 
 
 def _note_unanswered(call: Call, answer: Exception) -> None:

@@ -11,7 +11,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import cycle
 from pathlib import Path
 from typing import Any, ClassVar
 from unittest import mock
@@ -184,8 +183,6 @@ class LogHarness(RuleBasedStateMachine):
         self.sent: list[list[Sent]] = [[] for _ in range(PARTITIONS)]
         self.sizes: list[int] = []  # of the append-only file, after each step
         self.news = 0  # calls appended since the last upheaval
-        # By which way calls go: as a script, or as a transaction of which the end is guessed.
-        self._ways = cycle((None, 0, 0, 3, None, 0, -1))
         self.writer_kind = self.WRITERS[0]
         self._writers: dict[int, Writer] = {}  # by producer
         self._queries = 0
@@ -423,24 +420,10 @@ class LogHarness(RuleBasedStateMachine):
                 self._new_epoch(partition, sent.call.batch.producer_id)
         return not any(isinstance(answer, RecoveryNeededError) for answer in answers)
 
-    def _placed(self, calls: Sequence[AppendCall]) -> list[AppendCall]:
-        """Some of them with the offset where they will begin, or a wrong one: all ways of
-        appending answer the same.
-        """
-        ends = {model.topic_partition: model.log_end for model in self.models}
-        placed = []
-        for call in calls:
-            end = ends[call.topic_partition]
-            ends[call.topic_partition] = end + call.batch.record_count
-            wrong_by = next(self._ways)
-            base_offset = None if wrong_by is None else max(0, end + wrong_by)
-            placed.append(replace(call, base_offset=base_offset))
-        return placed
-
     def _append(self, calls: Sequence[Sent]) -> Sequence[AppendResult | LakelogError]:
         """Appends the calls, and compares each answer with the model's."""
         self._observe_reserved()
-        answers = self.hot.append_all(self._placed([sent.call for sent in calls]))
+        answers = self.hot.append_all([sent.call for sent in calls])
         for sent, answer in zip(calls, answers, strict=True):
             batch, partition = sent.call.batch, sent.call.topic_partition.partition
             expected = self.models[partition].append(

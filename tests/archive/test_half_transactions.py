@@ -7,14 +7,38 @@ import shutil
 import pytest
 from cuts import Cuts, values_of
 
-from lakelog.errors import HotTierPausedError, RecoveryNeededError
-from lakelog.hot.hot_log import HotLog
+from lakelog.codec import encode
+from lakelog.hot.keys import Keys
 from lakelog.read.unified_log import UnifiedLog
+from lakelog.values.config import Compression, EntryFormat
+from lakelog.values.record import produced_batch
 
 APPENDS_PER_MS = 16384  # of common.lua
+LARGEST_ID = f"{2**64 - 1}-{2**64 - 1}"
 
 
-@pytest.mark.usefixtures("each_way_to_append")
+def older_append(tiers, client, count=0):
+    """What an older lakelog left in the file of a large append, or of a refused one (of none).
+
+    It closed the stream, and opened it again where its check had said yes.
+    """
+    keys = Keys(tiers.hot.keyspace).partition(tiers.topic.partition(0))
+    end = tiers.hot.offsets([tiers.topic.partition(0)])[tiers.topic.partition(0)].log_end
+    with client.pipeline(transaction=True) as transaction:
+        transaction.execute_command("XSETID", keys.stream, LARGEST_ID)
+        transaction.execute_command("XSETID", keys.stream, f"{end - 1}-{2**64 - 1}")
+        if count:
+            rows = produced_batch([(tiers.clock.now_ms(), None, b"older", ())] * count)
+            transaction.hset(keys.state, "appending", "a run 1")
+            for entry in encode(rows, EntryFormat.ARROW, Compression.NONE):
+                end += entry.record_count
+                fields = dict(zip(entry.fields[::2], entry.fields[1::2], strict=True))
+                transaction.xadd(keys.stream, fields, id=f"{end - 1}-{entry.record_count}")
+            transaction.hset(keys.state, "log_end", end)
+            transaction.hdel(keys.state, "appending")
+        transaction.execute()
+
+
 @pytest.mark.parametrize("most", [8, pytest.param(None, marks=pytest.mark.slow)])
 def test_a_file_cut_anywhere_loses_nothing_that_lies_before_and_reads_go_on(
     make_redis, make_tiers, redis_program, most
@@ -74,8 +98,6 @@ def test_a_file_cut_anywhere_loses_nothing_that_lies_before_and_reads_go_on(
         shutil.rmtree(tiers.root)
 
 
-@pytest.mark.parametrize("each_way_to_append", ["transaction"], indirect=True)
-@pytest.mark.usefixtures("each_way_to_append")
 @pytest.mark.parametrize("most", [8, pytest.param(None, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("is_refused_first", [False, True], ids=["recovered", "refused first"])
 @pytest.mark.parametrize(
@@ -83,23 +105,20 @@ def test_a_file_cut_anywhere_loses_nothing_that_lies_before_and_reads_go_on(
     # Where the clock says so, the gap is as long as what one millisecond can take.
     [(4, 0), pytest.param(APPENDS_PER_MS, 1, id="as long as the gap")],
 )
-def test_what_is_appended_after_half_a_transaction_outlives_the_next_starts(
-    make_redis, make_tiers, redis_program, monkeypatch, most, is_refused_first, count, gap_ms
+def test_what_is_appended_after_half_of_an_older_append_outlives_the_next_starts(
+    make_redis, make_tiers, redis_program, most, is_refused_first, count, gap_ms
 ):
-    """Its first command closes the stream, which small appends do not open.
-
-    So does that of a transaction that is refused, and what opens the stream again may be refused
-    when the file is read: the half's entries lie above it by then.
+    """It closed the stream. What opens it again may be refused when the file is read: the half's
+    entries lie above it by then.
     """
     server = make_redis(program=redis_program, appendfsync="always")
     tiers = make_tiers(url=server.url, local_retention_ms=-1, lakelog_entry_format="arrow")
     tiers.append(4, entry_records=4)
     size = server.append_only_size()
-    tiers.append(count, entry_records=count // 2 if gap_ms == 0 else count)
-    appended = tiers.expected(0)
+    with server.client() as client:
+        older_append(tiers, client, count)
+    appended = [*tiers.expected(0), *((4 + n, b"older") for n in range(count))]
     cuts, places = Cuts.of(server, size)
-    by_transaction = HotLog.append_all
-    monkeypatch.undo()  # from here on, by the script alone
     written_ms = tiers.clock.now_ms()
     for place in cuts.some(places, most):
         cuts.start(place)
@@ -111,10 +130,8 @@ def test_what_is_appended_after_half_a_transaction_outlives_the_next_starts(
             tiers.clock.advance(gap_ms)
             tiers.producer_id, tiers.sequences = tiers.producer_id + 1, {}
             if is_refused_first:
-                with monkeypatch.context() as patch:
-                    patch.setattr(HotLog, "append_all", by_transaction)
-                    with pytest.raises(RecoveryNeededError):
-                        tiers._append(0, [b"refused"])
+                with server.client() as client:
+                    older_append(tiers, client)
             end = tiers.hot.recover(tiers.topic.partition(0), 0).log_end
             tiers._append(0, [b"after %d" % end])
             kept.append((end, b"after %d" % end))
@@ -128,10 +145,8 @@ def test_what_is_appended_after_half_a_transaction_outlives_the_next_starts(
         shutil.rmtree(tiers.root)
 
 
-@pytest.mark.parametrize("each_way_to_append", ["transaction"], indirect=True)
-@pytest.mark.usefixtures("each_way_to_append")
-def test_what_is_appended_after_a_planned_stop_outlives_half_a_refused_transaction(
-    make_redis, make_tiers, redis_program, monkeypatch
+def test_what_is_appended_after_a_planned_stop_outlives_half_of_an_older_refused_append(
+    make_redis, make_tiers, redis_program
 ):
     """Refused while all was paused, it closed the stream; no recovery follows."""
     server = make_redis(program=redis_program, appendfsync="always")
@@ -140,10 +155,9 @@ def test_what_is_appended_after_a_planned_stop_outlives_half_a_refused_transacti
     partition = tiers.topic.partition(0)
     tiers.hot.pause([partition])
     size = server.append_only_size()
-    with pytest.raises(HotTierPausedError):
-        tiers._append(0, [b"refused"])
+    with server.client() as client:
+        older_append(tiers, client)
     cuts, places = Cuts.of(server, size)
-    monkeypatch.undo()  # from here on, by the script alone
     for place in places:
         cuts.start(place)
         tiers.hot.resume([partition])
@@ -155,3 +169,18 @@ def test_what_is_appended_after_a_planned_stop_outlives_half_a_refused_transacti
         for _ in range(2):
             server.restart(clean=False)
             assert values_of(log) == kept, place
+
+
+def test_a_stream_that_an_older_lakelog_left_closed_takes_entries(redis_client, make_tiers):
+    tiers = make_tiers()
+    tiers.append(2)
+    keys = Keys(tiers.hot.keyspace).partition(tiers.topic.partition(0))
+    redis_client.execute_command("XSETID", keys.stream, LARGEST_ID)
+    tiers.append(2)
+    redis_client.execute_command("XSETID", keys.stream, LARGEST_ID)
+    redis_client.hset(keys.state, "run_id", "another")
+    end = tiers.hot.recover(tiers.topic.partition(0), 0).log_end
+    tiers.producer_id, tiers.sequences = tiers.producer_id + 1, {}
+    tiers._append(0, [b"after"])
+    log = UnifiedLog(tiers.topic, tiers.hot, tiers.table())
+    assert [offset for offset, _ in values_of(log)] == [0, 1, 2, 3, end]

@@ -349,10 +349,7 @@ class Ours:
             first, last = sequences[number], sequences[number] + entry.record_count - 1
             batch = ProducedBatch((entry,), 1, 0, first, last)
             where = topic.partition(number)
-            # The topic is new, so that offsets are sequences.
-            calls[-1].append(
-                AppendCall(where, topic.topic_id, batch, base_offset=first if first else None)
-            )
+            calls[-1].append(AppendCall(where, topic.topic_id, batch))
             sequences[number] = last + 1
             size_bytes += entry.size_bytes
             if size_bytes >= EXCHANGE_BYTES:

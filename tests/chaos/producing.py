@@ -19,7 +19,6 @@ from lakelog.errors import (
     NotEnoughReplicasAfterAppendError,
     UnknownTopicIdError,
 )
-from lakelog.ingest import sender
 from lakelog.ingest.delivery import SendResult
 from lakelog.ingest.producer import Producer
 
@@ -44,8 +43,6 @@ def produce(process: Process) -> None:
     log = process.connect()
     acks = process.place.acks[process.name]
     process.journal.write("session", process.session, acks in process.place.durable)
-    # Records here are small, and only large calls go as transactions: in some sessions all do.
-    sender.TRANSACTION_BYTES = process.draws.choice([1, 1, sender.TRANSACTION_BYTES])
     sequence = 0
     producer = log.producer(
         acks=acks,

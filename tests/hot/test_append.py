@@ -33,9 +33,6 @@ NOW_MS = 1_700_000_000_000  # where the manual clock begins
 TENTH_OF_2_TO_53 = 10**14  # where Lua's `..` turns to exponents
 
 
-pytestmark = pytest.mark.usefixtures("each_way_to_append")
-
-
 def again(answer: AppendResult) -> AppendResult:
     """What is answered to a repeat of a call that got this answer."""
     return changed(answer, duplicate=True)

@@ -27,9 +27,6 @@ PARTITIONS = 12
 GAP = 2**24
 
 
-pytestmark = pytest.mark.usefixtures("each_way_to_append")
-
-
 @pytest.fixture
 def bench(redis_cluster, make_bench):
     return make_bench(PARTITIONS, url=redis_cluster.url)

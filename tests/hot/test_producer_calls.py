@@ -28,9 +28,6 @@ from lakelog.values.topic_partition import OffsetRange, TopicPartition
 NOW_MS = 1_700_000_000_000
 
 
-pytestmark = pytest.mark.usefixtures("each_way_to_append")
-
-
 @pytest.fixture
 def tiered(make_bench):
     return make_bench(remote_storage_enable="true")

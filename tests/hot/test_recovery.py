@@ -26,9 +26,6 @@ NOW_MS = 1_700_000_000_000
 GAP = 2**24
 
 
-pytestmark = pytest.mark.usefixtures("each_way_to_append")
-
-
 def lose_tail(server, size):
     server.cut_append_only_file(to_size=size)
     server.start()

@@ -17,9 +17,6 @@ UNTIERED = {"remote_storage_enable": False, "retention_ms": -1}
 FIVE_A_SEGMENT = {**UNTIERED, "internal_segment_bytes": 5 * RECORD}
 
 
-pytestmark = pytest.mark.usefixtures("each_way_to_append")
-
-
 def fill(bench, count, timestamp_ms=NOW_MS):
     for _ in range(count):
         bench.append_sized(RECORD, timestamp_ms)

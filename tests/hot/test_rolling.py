@@ -19,9 +19,6 @@ INT32_MAX = 2**31 - 1
 ANY_TIME = {"message_timestamp_after_max_ms": 2**62}
 
 
-pytestmark = pytest.mark.usefixtures("each_way_to_append")
-
-
 def jitter_ms(topic_id, base_offset, max_jitter_ms):
     """What `common.lua` draws, computed independently."""
     digest = hashlib.sha1(f"{topic_id}:{base_offset}".encode()).hexdigest()

@@ -16,9 +16,6 @@ NOW_MS = 1_700_000_000_000
 ANY_TIME = {"message_timestamp_after_max_ms": 2**62}
 
 
-pytestmark = pytest.mark.usefixtures("each_way_to_append")
-
-
 def found(bench, timestamp_ms):
     return bench.hot.offset_for_timestamp(bench.tp(), timestamp_ms)
 

@@ -20,9 +20,6 @@ from lakelog.values.topic_partition import TopicPartition
 NOW_MS = 1_700_000_000_000
 
 
-pytestmark = pytest.mark.usefixtures("each_way_to_append")
-
-
 def filled(make_bench, **config):
     """20 records: 5 entries of 4, a segment every 2 entries."""
     bench = make_bench(**{"internal_segment_bytes": 2000, "index_interval_bytes": 0, **config})
