@@ -235,13 +235,11 @@ class ColdTable(ColdRows, Protocol):
         ...
 
     def missing(self, files: Iterable[SegmentFile]) -> Sequence[SegmentFile]:
-        """The files that are gone from the store, though the newest version names them.
+        """The files that are gone from the store, though the newest version names them: the newest
+        after they were looked for, since files come and go meanwhile.
 
         Asked before the only other copy of their records goes. A table whose files the platform
         does not show says that none is.
-
-        Args:
-            files: of the newest snapshot.
 
         Raises:
             ForeignTableError, ContradictionError, ColdTierError: as for `snapshot`.

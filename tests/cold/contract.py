@@ -581,6 +581,24 @@ class ColdTableContract:
             assert "partition=0/segment=0/" in str(error.value)
         assert offsets(table, before) == list(range(101))
 
+    def test_a_file_that_took_anothers_place_meanwhile_is_not_missing(
+        self, table, make_table, topic: Topic
+    ):
+        """Though a plan of before has the files that are gone now."""
+        if not self.shows_files:
+            pytest.skip("the catalog does not show files")
+        before = archive_and_close(table, topic, 50, 100)
+        old = [file.path for file in table.data_files(0) if file.segment == 0]
+        behind = make_table()
+        assert behind.missing(behind.snapshot().files) == []
+        table.apply(rewrite(before), before)
+        for path in old:
+            self.delete(table, path)
+        assert behind.missing(before.files) == []
+        made = next(file.path for file in table.data_files(0) if file.segment == 0)
+        self.delete(table, made)
+        assert [file.segment for file in behind.missing(behind.snapshot().files)] == [0]
+
     def test_there_is_nothing_to_vacuum_without_a_table(self, table):
         assert table.vacuum() == Vacuumed(0, 0, DAY_MS)
 

@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from contract import ColdTableContract, offsets, rewrite
+from contract import ColdTableContract, archive_and_close, offsets, rewrite, settings
 from made_up import archive
 
 from lakelog.base import failpoints
@@ -52,3 +52,23 @@ class TestPathTable(ColdTableContract):
         assert applied.superseded == {0}
         assert table.orphans() == Orphans()
         assert offsets(table, table.snapshot()) == list(range(100))
+
+    def test_a_vacuum_beside_an_archiver_misses_no_file(self, table, make_table, topic: Topic):
+        """What was committed after the files were listed is there, though it is not listed."""
+        before = archive_and_close(table, topic, 50, 100)
+        after = table.apply(rewrite(before), before).snapshot
+        table.mirror(settings(topic, 2, file_delete_delay_ms=0))
+        vacuuming, end = make_table(), after.archived_end(0)
+        passed = []
+
+        def meanwhile() -> None:
+            if passed:
+                return
+            passed.append(True)
+            seen = table.snapshot()
+            table.apply(archive(topic, seen, end + 10), seen)
+
+        with failpoints.armed("cold.after_list", meanwhile):
+            assert vacuuming.vacuum().files == 2
+        assert passed
+        assert offsets(table, table.snapshot()) == list(range(end + 10))

@@ -281,13 +281,18 @@ class NamedTable(TimestampLookup[EitherView]):
             return []
         if self._is_vacuumed:
             time.sleep(VACUUM_S)
-        there = [
-            (f"{storage.root}/{file.path}", file)
-            for number in sorted({file.partition for file in wanted})
-            for file in self._reader.data_files(number)
-        ]
-        absent = set(storage.missing([path for path, _ in there]))
-        gone = [file for path, file in there if path in absent]
+        numbers = sorted({file.partition for file in wanted})
+
+        def named() -> dict[str, SegmentFile]:
+            files = (file for number in numbers for file in self._reader.data_files(number))
+            return {f"{storage.root}/{file.path}": file for file in files}
+
+        absent = storage.missing(list(named()))
+        if not absent:
+            return []
+        self.unchecked()  # somebody may have put others in their place meanwhile
+        newest = named()
+        gone = [newest[path] for path in absent if path in newest]
         return [
             one
             for one in wanted

@@ -218,7 +218,12 @@ class PathTable(TimestampLookup[SegmentReader]):
         by_path = {f"{self.path}/{file.path}": file for file in files}
         if by_path and self._log.is_vacuumed():
             time.sleep(VACUUM_S)
-        return [by_path[path] for path in self.storage.missing(list(by_path))]
+        gone = [by_path[path] for path in self.storage.missing(list(by_path))]
+        if not gone:
+            return []
+        # Somebody may have put others in their place since they were planned on.
+        unnamed = self.snapshot().files.missing(file.path for file in gone)
+        return [file for file in gone if file.path not in unnamed]
 
     def unchecked(self) -> ColdSnapshot:
         """See `ColdTable.unchecked`."""
@@ -537,7 +542,9 @@ class PathTable(TimestampLookup[SegmentReader]):
         size_bytes = 0
         if expired:  # tombstones outlive their files
             listed, snapshot = self._listed_then_seen()
-            refuse_loss(self, [file for file in snapshot.files if file.path not in listed])
+            # What was committed after the list is not in it.
+            unlisted = [file for file in snapshot.files if file.path not in listed]
+            refuse_loss(self, self.missing(unlisted))
             paths = sorted(snapshot.files.missing(expired & listed.keys()))
             if not dry_run:  # the store's clock takes a write, which a reader may not be allowed
                 paths, _ = self._by_age(listed, paths)
