@@ -29,7 +29,7 @@ from .read.hot_tier import HotTier, NothingHot
 from .read.subscription import SeenTopics
 from .read.topic_log import TopicLog
 from .tracing.switch import tracer
-from .values.arguments import optional_duration
+from .values.arguments import optional_duration, optional_event, some_of
 from .values.config import DATA_KEYS, TopicConfig
 from .values.offsets import PositionLike
 from .values.topic import Topic, topic_names
@@ -464,7 +464,10 @@ class ColdLog:
             UnknownTopicOrPartitionError: no topic of that name.
         """
         return self._check(
-            None if topics is None else self._topics(topics), repair, tiers, progress
+            None if topics is None else self._topics(topics),
+            repair,
+            some_of("tiers", tiers, TIERS),
+            progress,
         )
 
     # -- forgetting ----------------------------------------------------------------------------
@@ -533,7 +536,7 @@ class ColdLog:
         return clean_continuously(
             lambda: self.cleanup(names, steps=steps),
             self._cleanup_interval_ms,
-            stop=stop,
+            stop=optional_event("stop", stop),
             max_duration=optional_duration("max_duration", max_duration),
         )
 

@@ -51,7 +51,7 @@ from .read.unified_log import UnifiedLog
 from .spark.auto_engine import AutoEngine
 from .spark.engine_by_name import choose_engine
 from .tracing.switch import tracer
-from .values.arguments import checked_duration, optional_duration
+from .values.arguments import checked_duration, optional_duration, optional_event
 from .values.config import QUOTA_COLD_BYTES
 from .values.offsets import HotSegments, Latest
 from .values.reservation import FEW_OFFSETS
@@ -490,7 +490,7 @@ class Lakelog(ColdLog):
             self.hot,
             listed,
             self.archiver,
-            stop=stop,
+            stop=optional_event("stop", stop),
             max_duration=optional_duration("max_duration", max_duration),
             archived=self._reported,
             troubles_beside=lambda: (*self._names.troubles(), *self.group_troubles()),

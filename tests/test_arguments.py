@@ -364,6 +364,30 @@ def test_a_duration_of_any_library_is_taken(lake: Lakelog, second: Any) -> None:
 # -- records -----------------------------------------------------------------------------------
 
 
+def test_what_is_no_word_among_some_no_event_and_no_list_of_names_is_refused(
+    lake: Lakelog,
+) -> None:
+    calls: dict[str, Callable[[Any], object]] = {
+        "steps=": lambda wrong: lake.cleanup("t", steps=wrong),
+        "tiers=": lambda wrong: lake.check(tiers=wrong),
+        "topics=": lambda wrong: lake.acl("reader", wrong),
+        "groups=": lambda wrong: lake.acl("consumer", groups=wrong),
+        "stop=": lambda wrong: lake.archive_continuously(stop=wrong),
+        "stop": lambda wrong: next(lake.clean_continuously(stop=wrong)),
+    }
+    for name, call in calls.items():
+        for wrong in (5, [5], 0.5):
+            with pytest.raises(InvalidArgumentError, match=f"{name}.* give "):
+                call(wrong)
+    for words in ("everything", ["hot", "warm"], "ho"):
+        with pytest.raises(InvalidArgumentError, match="give some of hot, cold"):
+            lake.check(tiers=words)
+    with pytest.raises(InvalidArgumentError, match="give some of retain, compact"):
+        lake.cleanup("t", steps="compac")
+    assert lake.check(tiers="hot").sound
+    assert [report.topic for report in lake.cleanup("t", steps="retain")] == ["t"]
+
+
 def test_a_record_after_the_year_9999_is_read_and_says_so_when_its_datetime_is_asked_for(
     lake: Lakelog,
 ) -> None:

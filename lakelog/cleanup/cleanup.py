@@ -34,6 +34,7 @@ from ..errors import (
     LakelogError,
     MissingFileError,
 )
+from ..values.arguments import some_of
 from ..values.offsets import HotSegments
 from ..values.topic import Topic
 from ..values.topic_partition import OffsetRange, TopicPartition
@@ -119,11 +120,7 @@ class Cleanup:
             ContradictionError, ForeignTableError: the table must not be touched.
             ArchivedElsewhereError: another one is the topic's, and may be away.
         """
-        unknown = set(steps) - set(STEPS)
-        if unknown:
-            raise InvalidArgumentError(
-                f"{sorted(unknown)[0]!r} is not a step of cleanup; they are {', '.join(STEPS)}"
-            )
+        steps = some_of("steps", steps, STEPS)
         started_s = time.monotonic()
         self._check_own()
         self._subject.reload_topic()

@@ -7,7 +7,8 @@ at hand. Each public call takes its arguments by one of these functions, and goe
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any, NoReturn, TypeGuard
 
@@ -231,6 +232,39 @@ def numbers(name: str, given: object) -> list[Any]:
             f"{name}={given!r:.200} is no list of whole numbers, such as [0, 1]", value=given
         )
     return [plain(number) for number in given]
+
+
+def some_of(name: str, given: object, among: Sequence[str]) -> tuple[str, ...]:
+    """Some of several words, or one of them, in the order of all.
+
+    Raises:
+        InvalidArgumentError: it is neither.
+    """
+    words = [given] if isinstance(given, str) else given
+    if isinstance(words, Iterable):
+        words = list(words)
+        if all(isinstance(word, str) and word in among for word in words):
+            return tuple(word for word in among if word in words)
+    raise InvalidArgumentError(
+        f"{name}={given!r:.200}: give some of {', '.join(among)}, as [{among[0]!r}]",
+        name=name,
+        value=given,
+    )
+
+
+def optional_event(name: str, value: object) -> threading.Event | None:
+    """What another thread sets to end a call; None: nobody does.
+
+    Raises:
+        InvalidArgumentError: it is something else.
+    """
+    if value is None or callable(getattr(value, "is_set", None)):
+        return value  # type: ignore[return-value]
+    raise InvalidArgumentError(
+        f"{name}={value!r:.200} is nothing that can be set: give a threading.Event",
+        name=name,
+        value=value,
+    )
 
 
 def _is_pair(value: object) -> TypeGuard[tuple[str, object]]:

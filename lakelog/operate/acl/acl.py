@@ -64,7 +64,7 @@ def acl(
         InvalidTopicError: no topic has such a name.
     """
     chosen = _role(role)
-    names, ids = _listed(topics), _listed(groups)
+    names, ids = _listed("topics", topics), _listed("groups", groups)
     for name in names:
         if name not in EVERY:
             check_topic_name(name[:-1] if name.endswith("*") else name)
@@ -116,5 +116,16 @@ def _role(role: Role | str) -> Role:
         ) from None
 
 
-def _listed(given: str | Iterable[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+def _listed(name: str, given: str | Iterable[str]) -> tuple[str, ...]:
+    if isinstance(given, str):
+        return (given,)
+    if isinstance(given, Iterable):
+        names = tuple(given)
+        if all(isinstance(one, str) for one in names):
+            return names
+    raise InvalidArgumentError(
+        f"{name}={given!r:.200} are no names; give one, or a list of them; {name}='web.*' for all "
+        "that begin with web.",
+        name=name,
+        value=given,
+    )
