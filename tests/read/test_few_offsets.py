@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 import redis
 
+import lakelog
 from lakelog import Lakelog
 from lakelog.testing.eventually import eventually
 from lakelog.values.reservation import FEW_OFFSETS
@@ -116,3 +117,8 @@ def test_its_gaps_are_told(folder):
     folder.kill()
     folder.send(1)
     assert folder.lake.log("orders").offsets()[0].gaps == (OffsetRange(3, FEW_OFFSETS),)
+
+
+def test_a_recovery_counts_as_few_what_python_does() -> None:
+    script = (Path(lakelog.__file__).parent / "hot" / "recover.lua").read_text("utf-8")
+    assert f"local FEW_OFFSETS = {FEW_OFFSETS} " in script

@@ -79,7 +79,7 @@ def ingest_rates(
         raise InvalidArgumentError(f"bins={bins} is no number of parts ≥ 1")
     asked = list(range(log.topic.partitions) if partitions is None else partitions)
     look = log.tiers().look_at_segments(asked)
-    known = {n: known_stretches(look, n) for n in asked}
+    known = known_stretches(look, asked, log)
     window, notes = _window(Stretches.together(one.every for one in known.values()), start, end)
     if window is None:
         empty = RATES.empty_table()

@@ -8,8 +8,8 @@ the time that is drawn, the records are read and counted, up to these limits:
 | cold  | files longer than a part | `MOST_COLD_RECORDS`: offsets and timestamps, no other columns |
 | hot   | what is not archived     | `MOST_HOT_BYTES`, since Redis gives whole records             |
 
-Hot segments are read whatever their times: Redis knows the first entry's timestamp of each, which
-need not be its smallest.
+Hot segments are read whatever their times, and first of all: Redis knows the first entry's
+timestamp of each, which is that of the last of its records and need not be the smallest.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...cold.segment import UNKNOWN_TIMESTAMP_MS, SegmentIndex
 from ...errors import MissingFileError, OffsetOutOfRangeError
@@ -120,11 +121,19 @@ class Known(Struct, frozen=True, eq=False):
     first_ms: Numbers
     max_ms: Numbers
     hot: list[_Hot]
+    #: The timestamps of each row of `hot` that were read, in ms and in order; None: they were not.
+    hot_times_ms: Sequence[Numbers | None]
 
     @property
     def every(self) -> Stretches:
         """All of them."""
-        hot = [Stretches.of([b - a], [since], [until]) for a, b, since, until, _ in self.hot]
+        hot = [
+            Stretches.of([b - a], [since], [until])
+            if times_ms is None
+            # So fine that the few which lie far from the others can be told from them.
+            else _grouped(times_ms, times_ms[:: 1 + len(times_ms) // 2_000])
+            for (a, b, since, until, _), times_ms in zip(self.hot, self.hot_times_ms, strict=True)
+        ]
         return Stretches.together([self.cold(), *hot])
 
     def cold(self, rows: Any = ...) -> Stretches:
@@ -138,8 +147,29 @@ class Known(Struct, frozen=True, eq=False):
         )
 
 
-def known_stretches(look: SegmentedLook, partition: int) -> Known:
-    """The records at and above the log start, with those that compaction removed.
+def known_stretches(
+    look: SegmentedLook, partitions: Iterable[int], log: TopicLog
+) -> dict[int, Known]:
+    """The records at and above the log start by partition, with those that compaction removed.
+
+    Reads the hot ones, within the limit.
+
+    Raises:
+        LakelogError: a tier cannot be read.
+    """
+    left_bytes: float = MOST_HOT_BYTES
+    found = {}
+    for partition in partitions:
+        known, times_ms = _known(look, partition), []
+        for row in known.hot:
+            left_bytes -= row[4]
+            times_ms.append(_hot_times(log, partition, row) if left_bytes >= 0 else None)
+        found[partition] = replace(known, hot_times_ms=times_ms)
+    return found
+
+
+def _known(look: SegmentedLook, partition: int) -> Known:
+    """What the indexes know, before anything is read.
 
     A file that compaction emptied has no times: its records came between its neighbours'.
     """
@@ -165,14 +195,8 @@ def known_stretches(look: SegmentedLook, partition: int) -> Known:
     whole = covered(files, hot.gaps)
     there = np.where((appended == whole) | (records == whole), np.minimum(records, appended), 0)
     there = np.maximum(0, there)
-    return Known(
-        files,
-        there,
-        appended - there,
-        first_ms,
-        max_ms,
-        _hot_rows(look.offsets[partition], hot, files),
-    )
+    rows = _hot_rows(look.offsets[partition], hot, files)
+    return Known(files, there, appended - there, first_ms, max_ms, rows, [None] * len(rows))
 
 
 def _hot_rows(offsets: LogOffsets, hot: HotSegments, files: pa.Table) -> list[_Hot]:
@@ -202,7 +226,6 @@ def counted(
         LakelogError: a tier cannot be read.
     """
     to_read = _longest(known, edges_ms)
-    hot_bytes: float = MOST_HOT_BYTES
     found = {}
     for partition, one in known.items():
         rows = to_read[partition]
@@ -213,10 +236,11 @@ def counted(
             parts = [one.cold()]
         else:
             parts = [read, one.cold(np.setdiff1d(np.arange(one.files.num_rows), rows))]
-        for row in one.hot:
-            hot_bytes -= row[4]
-            read = _counted_hot(log, partition, row, edges_ms) if hot_bytes >= 0 else None
-            parts.append(read or _refined(row, edges_ms, log, log.topic.partition(partition)))
+        for row, times_ms in zip(one.hot, one.hot_times_ms, strict=True):
+            if times_ms is None:
+                parts.append(_refined(row, edges_ms, log, log.topic.partition(partition)))
+            else:
+                parts.append(_grouped(times_ms, edges_ms))
         found[partition] = Stretches.together(parts)
     return found
 
@@ -273,14 +297,14 @@ def _counted_files(
     return Stretches.together(found)
 
 
-def _counted_hot(log: TopicLog, partition: int, row: _Hot, edges_ms: Numbers) -> Stretches | None:
-    """The records of part of a hot segment; None if they are deleted by now."""
+def _hot_times(log: TopicLog, partition: int, row: _Hot) -> Numbers | None:
+    """The timestamps of part of a hot segment, in order; None if it is deleted by now."""
     start, end, *_ = row
     try:
         _, times_ms = _columns(log.read(partition, start, end))
     except OffsetOutOfRangeError:
         return None
-    return _grouped(times_ms, edges_ms)
+    return np.sort(times_ms[times_ms >= 0])
 
 
 def _columns(batches: Iterable[pa.RecordBatch]) -> tuple[Numbers, Numbers]:
@@ -294,7 +318,11 @@ def _columns(batches: Iterable[pa.RecordBatch]) -> tuple[Numbers, Numbers]:
 
 
 def _grouped(times_ms: Numbers, edges_ms: Numbers) -> Stretches:
-    """Records as one stretch for each part of the time that has some."""
+    """Records as one stretch for each part of the time that has some.
+
+    Args:
+        times_ms: when they were, in any order; -1 is none.
+    """
     times_ms = np.sort(times_ms[times_ms >= 0])
     cuts = np.searchsorted(times_ms, edges_ms)
     firsts = np.unique([0, *cuts.tolist()])

@@ -77,6 +77,26 @@ def test_records_of_both_tiers_are_counted_in_their_minute(make_bench):
     assert table["spread_seconds"].to_pylist()[1] is None
 
 
+@pytest.mark.parametrize("strays", [0, 1])
+def test_the_time_of_records_in_one_entry_is_drawn_from_the_first_to_the_last(make_bench, strays):
+    """Redis knows of an entry the time of its last record alone."""
+    anytime = {"message.timestamp.after.max.ms": 2**62}
+    bench = make_bench(**{"internal.segment.bytes": 1_000_000, **anytime})
+    for _ in range(2):
+        bench.append(1_000, times=lambda offset: EPOCH_MS + offset * MINUTE_MS)
+    if strays:
+        bench.append(strays, times=lambda _: EPOCH_MS * 2)
+
+    table = ingest_rates(bench.log)
+
+    start, seconds = table["start"].to_pylist(), table["seconds"].to_pylist()
+    assert start[0].timestamp() * 1000 == EPOCH_MS
+    assert start[-1].timestamp() + seconds[-1] == pytest.approx(
+        EPOCH_MS / 1000 + 2_000 * 60, abs=60
+    )
+    assert sum(table["records"].to_pylist()) == pytest.approx(2_000)
+
+
 def test_a_lost_tail_is_not_ingest(full):
     full.lose_tail()
     full.append(20)
