@@ -17,13 +17,13 @@ from notebook_run import NOTEBOOKS, cells, code_cells, notebook, run_job, run_pl
 ROOT = Path(__file__).parents[2]
 
 
-def run_nbval(notebooks: list[Path], directory: Path) -> None:
+def run_nbval(notebooks: list[Path], directory: Path, engine: str = "inline") -> None:
     """In kernels of their own, as CI would; outputs of tagged cells are compared."""
     command = [sys.executable, "-m", "pytest", "--nbval-lax", "--nbval-current-env"]
     command += ["--nbval-cell-timeout=300", "-q", "-p", "no:cacheprovider"]
     done = subprocess.run(
         [*command, *map(str, notebooks)],
-        env={**os.environ, "LAKELOG_DIRECTORY": str(directory), "LAKELOG_ENGINE": "inline"},
+        env={**os.environ, "LAKELOG_DIRECTORY": str(directory), "LAKELOG_ENGINE": engine},
         capture_output=True,
         text=True,
         check=False,
@@ -34,6 +34,11 @@ def run_nbval(notebooks: list[Path], directory: Path) -> None:
 @pytest.mark.slow
 def test_the_notebooks_run_one_after_the_other_in_one_directory(tmp_path: Path) -> None:
     run_nbval(NOTEBOOKS, tmp_path / "log")
+
+
+@pytest.mark.slow
+def test_the_quickstart_runs_on_spark_as_its_readers_run_it(tmp_path: Path) -> None:
+    run_nbval([notebook("00")], tmp_path / "log", engine="")
 
 
 def test_a_notebook_runs_in_a_kernel_of_its_own(tmp_path: Path) -> None:
