@@ -618,8 +618,9 @@ class ColdLog:
             dry_run: only count; changes nothing.
             exports: export anew, to where they are, those that the log knows of and that hold the
                 topic. They are then of now. Else they are only told of.
-            quarantine: give up, for good and as a whole, the topic's entries and files in
-                quarantine that hold a match or cannot be read. Else they are only told of.
+            quarantine: give up, for good and as a whole, files that were removed from the table
+                and cannot be read, and damaged entries and files that an older version put in
+                quarantine. Else they are only told of.
 
         Returns:
             What went and what could not be reached; `lakelog.operate.erasure.certificate` makes a

@@ -138,7 +138,7 @@ class ForkedProcessError(LakelogError):
 class NewerVersionError(LakelogError):
     """A newer lakelog wrote it: nothing was read, and nothing is deleted, until this one is newer.
 
-    It never stands for damage: nothing of this kind is skipped or put in quarantine.
+    It never stands for damage: nothing of this kind is skipped.
     """
 
     topic: str | None = None

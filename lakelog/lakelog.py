@@ -77,11 +77,11 @@ if TYPE_CHECKING:
     from .operate.group_lag import GroupLag, GroupOffset
     from .operate.group_offsets import GroupOffsetsAdmin
     from .operate.metrics.log_look import LogLook
-    from .operate.quarantine import Quarantine
     from .operate.recorded_groups.groups_table import GroupsTable
     from .operate.recorded_groups.recorder import GroupRecorder, GroupsRecorded, RestoredGroup
     from .operate.restore import RestoredTopic, RestoredTopics
     from .operate.share_group_offsets import ShareGroupOffsets
+    from .operate.skip import Skips
     from .operate.status import Status
     from .operate.transfer.exporting import Progress
     from .operate.transfer.exporting import Source as ExportSource
@@ -887,19 +887,21 @@ class Lakelog(ColdLog):
         table = self._opened(topic) if is_cold else None
         return undelete(topic, self.hot, self.topics, table, gone=gone)
 
-    def quarantine(self, topic: str | Topic, partition: int) -> Quarantine:
-        """The entries and files of a partition that were moved aside, and the way to do it.
+    def skips(self, topic: str | Topic, partition: int) -> Skips:
+        """The entries and files of a partition that were skipped, and the way to do it.
 
         Raises:
             UnknownTopicOrPartitionError: no such topic or partition.
         """
-        from .operate.quarantine import Quarantine
+        from .cold.by_path.path_table import PathTable
+        from .cold.by_path.skip import ColdSkips
+        from .operate.skip import Skips
 
         found = self._topic(topic)
         found.partition(partition)
-        table, root = self._table(found), self._place.cold
-        files = None if table is None or root is None else root.quarantine(found, table, partition)
-        return Quarantine(found, partition, self.hot, table, files)
+        table = self._table(found)
+        files = ColdSkips(found, table, partition) if isinstance(table, PathTable) else None
+        return Skips(found, partition, self.hot, table, files)
 
     def quotas(self) -> list[QuotaUsage]:
         """What the topics of this keyspace use of each of its quotas, and what they may.

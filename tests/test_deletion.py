@@ -500,7 +500,7 @@ def test_readers_and_archivers_of_a_purged_topic_end_in_a_sentence(
             lambda: list(consumer.poll(100)),
             lambda: log.read(0).to_arrow(),
             archiver.run_once,
-            lambda: lake.quarantine(topic, 0).held(),
+            lambda: lake.skips(topic, 0).list(),
         ):
             with pytest.raises(LakelogError) as raised:
                 call()

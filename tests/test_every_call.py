@@ -73,7 +73,7 @@ from lakelog.hot import AppendCall, HotLog, TopicRegistry, lock, planned_stop
 from lakelog.hot.beats import Beats
 from lakelog.hot.glance import Glancer
 from lakelog.hot.inspection import Inspection
-from lakelog.hot.quarantine import HotQuarantine, QuarantinedEntry
+from lakelog.hot.skip import HotSkips
 from lakelog.ingest.producer import Producer
 from lakelog.jobs import (
     JobRun,
@@ -91,7 +91,6 @@ from lakelog.jobs.open_status_table import open_status_table
 from lakelog.jobs.trouble_rows import TroubleRows, recent_troubles
 from lakelog.operate.diagnosis import diagnose
 from lakelog.operate.group_offsets import GroupOffsetsAdmin
-from lakelog.operate.quarantine import Quarantine
 from lakelog.operate.segments import (
     cold_records,
     dump_cold,
@@ -102,6 +101,7 @@ from lakelog.operate.segments import (
 )
 from lakelog.operate.share_group_offsets import ShareGroupOffsets
 from lakelog.operate.sizing import topic_rate
+from lakelog.operate.skip import Skips, noted
 from lakelog.operate.status import status
 from lakelog.operate.throttled import high_water_marks
 from lakelog.operate.verification import verify
@@ -115,7 +115,6 @@ from lakelog.testing.object_store import Fault, FaultyFront, s3_options
 from lakelog.testing.servers import RedisClusterServers, RedisServer
 from lakelog.values.config import Compression, EntryFormat
 from lakelog.values.record import OffsetAndMetadata, produced_batch
-from lakelog.values.topic_partition import OffsetRange
 
 TP = TopicPartition("orders", 0)
 FIRST_MS = 1_700_000_000_000
@@ -189,7 +188,8 @@ class World:
         self.member = self.lake.consumer("orders", group_id="polled", auto_offset_reset="earliest")
         while not self.member.poll(100):
             pass
-        self.quarantine = self.lake.quarantine("orders", 0)
+        self.skips = self.lake.skips("orders", 0)
+        self.hot_skips = self.hot.skips(TP, self.topic.topic_id)
         self.archiver = self.lake.archiver("orders")
         self.glancers = self.hot.glancers()
         self.coordinator = GroupCoordinator(self.hot.connections)
@@ -339,7 +339,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Tenants.describe": lambda w: w.lake.tenants.describe("shared"),
     "Tenants.set_quotas": lambda w: w.lake.tenants.set_quotas("shared", {"topics": 9}),
     "Tenants.delete": lambda w: w.lake.tenants.delete("shared"),
-    "Lakelog.quarantine": lambda w: w.lake.quarantine("orders", 0).held(),
+    "Lakelog.skips": lambda w: w.lake.skips("orders", 0).list(),
     "Lakelog.status": lambda w: w.lake.status(),
     "ColdLog.metrics": lambda w: (w.lake.metrics(), w.archived.metrics()),
     "Lakelog.check": lambda w: w.lake.check(),
@@ -446,7 +446,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "HotLog.offsets_for_timestamp": lambda w: w.hot.offsets_for_timestamp([TP], 0),
     "HotLog.offsets": lambda w: w.hot.offsets([TP]),
     "HotLog.segments": lambda w: w.hot.segments([TP]),
-    "HotLog.quarantine": lambda w: w.hot.quarantine(TP, w.topic.topic_id).held(),
+    "HotLog.skips": lambda w: w.hot.skips(TP, w.topic.topic_id).notes(),
     "HotLog.raise_log_start": lambda w: w.hot.raise_log_start(TP, 1),
     "HotLog.read": lambda w: drained(w.hot.read(TopicPartition("local", 0), 0)),
     "HotLog.recover": lambda w: w.hot.recover(TP, 0),
@@ -544,18 +544,17 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Inspection.time_index": lambda w: drained(w.hot.inspection().time_index(TP)),
     "Inspection.indexed_around": lambda w: w.hot.inspection().indexed_around(TP, [50]),
     "Inspection.producer_calls": lambda w: w.hot.inspection().producer_calls(TP, 0),
-    "HotQuarantine.held": lambda w: w.hot.quarantine(TP, w.topic.topic_id).held(),
-    "HotQuarantine.drop_copy": lambda w: w.hot.quarantine(TP, w.topic.topic_id).drop_copy(),
-    "HotQuarantine.forget": lambda w: w.hot.quarantine(TP, w.topic.topic_id).forget("1-1"),
-    "HotQuarantine.give_up": lambda w: w.hot.quarantine(TP, w.topic.topic_id).give_up(
-        QuarantinedEntry(TP, "1-1", OffsetRange(1, 2), "", "", 0, ()), "erased"
+    "HotSkips.look": lambda w: w.hot_skips.look("81-1"),
+    "HotSkips.note": lambda w: w.hot_skips.note(
+        "a file", b'{"gap":[0,1],"reason":"","who":"","moved_at_ms":0}'
     ),
-    "HotQuarantine.is_back": lambda w: w.hot.quarantine(TP, w.topic.topic_id).is_back("1-1"),
-    "Quarantine.held": lambda w: w.quarantine.held(),
-    "Quarantine.add_entry": lambda w: w.quarantine.add_entry("81-1"),
-    "Quarantine.add_file": lambda w: w.quarantine.add_file(w.file.path, dry_run=True),
-    "Quarantine.release_entry": lambda w: w.quarantine.release_entry("81-1"),
-    "Quarantine.release_file": lambda w: w.quarantine.release_file(w.file.path),
+    "HotSkips.notes": lambda w: w.hot_skips.notes(),
+    "HotSkips.kept_by_older": lambda w: w.hot_skips.kept_by_older(),
+    "HotSkips.drop_kept_by_older": lambda w: w.hot_skips.drop_kept_by_older(),
+    "HotSkips.drop_copy": lambda w: w.hot_skips.drop_copy(),
+    "Skips.list": lambda w: w.skips.list(),
+    "Skips.skip_entry": lambda w: w.skips.skip_entry("81-1", dry_run=True),
+    "Skips.skip_file": lambda w: w.skips.skip_file(w.file.path, dry_run=True),
     "Archiver.adopt": lambda w: w.archiver.adopt(),
     "Archiver.attempt": lambda w: w.archiver.attempt(),
     "Archiver.drain": lambda w: w.archiver.drain(),
@@ -594,6 +593,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "planned_stop.resume_all": lambda w: planned_stop.resume_all(w.hot),
     "segments.segments": lambda w: segments(w.log),
     "segments.segments cold": lambda w: segments(w.archived_log),
+    "skip.noted": lambda w: noted(w.hot, TP, w.topic.topic_id),
     "segments.dump_hot": lambda w: drained(dump_hot(w.log, 0)),
     "segments.dump_cold": lambda w: drained(dump_cold(w.log, 0)),
     "segments.cold_records": lambda w: [
@@ -664,13 +664,10 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "lakelog hot pause": lambda w: w.cli("hot", "pause"),
     "lakelog hot resume": lambda w: w.cli("hot", "resume"),
     "lakelog offsets": lambda w: w.cli("offsets", "--topic", "orders", "--time=-3"),
-    "lakelog quarantine add": lambda w: w.cli(
-        "quarantine", "add", "orders", "-p", "0", "--file", w.file.path, "--dry-run"
+    "lakelog skip add": lambda w: w.cli(
+        "skip", "add", "orders", "-p", "0", "--file", w.file.path, "--dry-run"
     ),
-    "lakelog quarantine list": lambda w: w.cli("quarantine", "list", "orders"),
-    "lakelog quarantine release": lambda w: w.cli(
-        "quarantine", "release", "orders", "-p", "0", "--file", w.file.path, "--dry-run"
-    ),
+    "lakelog skip list": lambda w: w.cli("skip", "list", "orders"),
     "lakelog segments dump": lambda w: w.cli("segments", "dump", "orders", "-p", "0"),
     "lakelog segments list": lambda w: w.cli("segments", "list", "orders", "--verify"),
     "lakelog history": lambda w: w.cli("history"),
@@ -739,8 +736,7 @@ QUIET = {
     *(
         "HotLog.reserve_more",
         "HotLog.resume",
-        "HotQuarantine.add",
-        "HotQuarantine.put_back",
+        "HotSkips.skip",
         "Glancer.name",
     ),
     *("TopicLog.table", "TopicLog.tiers", "TopicRegistry.is_hot_alone"),
@@ -777,7 +773,7 @@ CLASSES = (
         Consumer,
         Producer,
     ),
-    *(TopicRegistry, HotLog, Beats, Glancer, Inspection, HotQuarantine, Quarantine, Archiver),
+    *(TopicRegistry, HotLog, Beats, Glancer, Inspection, HotSkips, Skips, Archiver),
     *(ContinuousArchive, Cleanup, PathTable, LogExplorer, JobRun, GroupCoordinator, GroupAdmin),
     *(SharePartitions, ShareConsumer, ShareGroupAdmin, GroupOffsetsAdmin, ShareGroupOffsets),
     Tenants,
@@ -1049,16 +1045,14 @@ def harm(
                 harm.world.settle()
 
 
-#: What is refused for good reason: nothing is damaged, nothing is in quarantine.
+#: What is refused for good reason: nothing is damaged.
 REFUSED: dict[str, type[Exception]] = {
     "Producer.send unknown": UnknownTopicOrPartitionError,
-    "Quarantine.add_entry": InvalidArgumentError,
-    "Quarantine.add_file": PolicyViolationError,
-    "Quarantine.release_entry": InvalidArgumentError,
-    "Quarantine.release_file": InvalidArgumentError,
+    "HotSkips.look": InvalidArgumentError,
+    "Skips.skip_entry": InvalidArgumentError,
+    "Skips.skip_file": PolicyViolationError,
     "lakelog archive": Failed,  # of a topic without a cold tier
-    "lakelog quarantine add": PolicyViolationError,
-    "lakelog quarantine release": InvalidArgumentError,
+    "lakelog skip add": PolicyViolationError,
 }
 
 

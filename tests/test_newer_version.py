@@ -79,7 +79,7 @@ def test_an_entry_of_a_newer_lakelog_is_neither_read_nor_moved_aside(
     assert (caught.value.topic_partition, str(caught.value.entry_id)) == (tp, "10-1")
     assert "delete" not in caught.value.message
     with pytest.raises(NewerVersionError):
-        lake.quarantine("orders", 0).add_entry("10-1")
+        lake.skips("orders", 0).skip_entry("10-1")
     with pytest.raises(ArchiveFailedError) as failed:
         lake.archive()
     (error,) = failed.value.errors["orders"]

@@ -261,11 +261,11 @@ def test_the_rights_are_what_it_shows(tmp_path: Path, monkeypatch: pytest.Monkey
     run_section("lakelog/operate/acl/README.md", "Rights in Python")
 
 
-def test_a_quarantine_lets_all_others_go_on(
+def test_a_skipped_file_lets_all_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    run_section("lakelog/operate/README.md", "Quarantine")
+    run_section("lakelog/operate/README.md", "Skip")
 
 
 def test_erasing_leaves_gaps_and_a_certificate(

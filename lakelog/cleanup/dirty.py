@@ -80,7 +80,7 @@ def cleanable(topic: Topic, cold: ColdSnapshot, partition: int, now_ms: int) -> 
     eligible, why = _judge(config, found)
     if cold.files.stand_ins(partition):
         # It is not known which keys it holds; and after a merge, nothing would say it is missing.
-        eligible, why = False, "a file is in quarantine: release it, or delete what it held"
+        eligible, why = False, "a file was skipped: delete the records up to there"
     return Cleanable(
         found.topic_partition,
         first_dirty,

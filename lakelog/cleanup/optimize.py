@@ -28,7 +28,7 @@ def plan_optimize(topic: Topic, cold: ColdSnapshot) -> list[Rewrite]:
             Rewrite(topic_partition, files[0].segment, tuple(files))
             for files in [*merged, _tail(newest)]
             if (len(files) > 1 or not is_ours(files[0].path))
-            # merged, nothing would say that what lies in quarantine is missing
+            # merged, nothing would say that a skipped file is missing
             and not any(is_stand_in(file.path) for file in files)
         ]
     rewrites.sort(key=size_bytes, reverse=True)

@@ -33,7 +33,7 @@ COMMANDS = {
     "check": "whether all is as it should be, in both tiers, and mend what can be",
     "segments": "segments of either tier: list, look into, verify",
     "share-groups": "share groups: who holds what of the queue, and where it begins",
-    "quarantine": "move a bad entry or file aside: add, list, release",
+    "skip": "take a bad entry or file out, so that others go on: add, list",
     "hot": "pause and resume around a planned stop of Redis",
     "acl": "the least rights of a role, for Redis and the object store",
     "doctor": "what is missing or risky, and the command that mends it",

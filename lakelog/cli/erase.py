@@ -35,7 +35,7 @@ examples:
   lakelog --dir ./log erase orders --where 'value.customer.email = "ada@example.com"'
   lakelog --dir ./log erase orders --where 'header.user = "ada" and time < "2024-01-01"'
   lakelog --dir ./log erase orders --key ada --exports       in the exports of this log, too
-  lakelog --dir ./log erase orders --key ada --quarantine    and what was moved aside as damaged
+  lakelog --dir ./log erase orders --key ada --quarantine    and what is damaged, and removed
   lakelog erase --verify ada.json
 """
 
@@ -63,7 +63,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added.add_argument(
         "--quarantine",
         action="store_true",
-        help="give up what lies in quarantine and holds a match or cannot be read; else it is told",
+        help="give up removed files that cannot be read, and what an older version had put in "
+        "quarantine; else they are told",
     )
     added.add_argument("--dry-run", action="store_true", help="count what would go; change nothing")
     added.add_argument("--certificate", metavar="FILE", help="write the certificate there, as JSON")
@@ -177,7 +178,7 @@ def _said_of_files(erased: Erased, *, dry_run: bool) -> str:
             "deleted besides"
         )
     given_up = 0 if erased.hot is None else sum(map(len, erased.hot.given_up.values()))
-    more = f"; of the quarantine in Redis, given up: {given_up:,}" if given_up else ""
+    more = f"; of damaged entries in Redis, given up: {given_up:,}" if given_up else ""
     return f"{counted(len(erased.cold.discarded), 'file')} deleted{more}"
 
 

@@ -11,7 +11,7 @@ from .output import Table, utc_text
 _EPILOG = """\
 Notebooks, their jobs and these commands leave what they did in the table _lakelog_status of the
 cold root, for 30 days: archive, check, cleanup run, delete-records, erase, export, import,
-register, restore, quarantine, and what changes topics. (By name, a command that needs no Spark
+register, restore, skip add, and what changes topics. (By name, a command that needs no Spark
 starts none to be listed.)
 
 result  running; done; failed, with its error; stopped (Ctrl-C); died: it left no word for three

@@ -53,8 +53,7 @@ class Rewrite(Struct, frozen=True, eq=False):
     files: tuple[SegmentFile, ...]  # at least one; all of them are in the change's removes
     without: OffsetSet | None = None  # offsets to leave out
     delete_horizon_ms: int | None = None  # given to each tombstone that has none yet
-    aside: bool = False  # no rows: an empty file that stands in for one in quarantine
-    source: SegmentFile | None = None  # rows to take instead: a file that leaves quarantine
+    aside: bool = False  # no rows: an empty file that stands in for one that is skipped
     hot: HotRange | None = None  # rows to take instead: the files are gone, hot still has them all
     #: Offsets whose records stay without key, value and headers: a partition's last, of what is
     #: erased. None: nothing is erased.
@@ -161,8 +160,8 @@ class Change(Struct, frozen=True, eq=False):
                 return "erase"
             if any(one.hot is not None for one in rewrites):
                 return "archive again"
-            aside = any(one.aside or one.source is not None for one in rewrites)
-            return "quarantine" if aside else "compact" if self.data_change else "optimize"
+            aside = any(one.aside for one in rewrites)
+            return "skip" if aside else "compact" if self.data_change else "optimize"
         if self.removes:
             return "retain"
         is_log_start = any(isinstance(register, LogStart) for register in self.registers)

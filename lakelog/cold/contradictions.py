@@ -130,7 +130,7 @@ class _Partition:
     def _check_end(self) -> None:
         """The last record of a partition is only removed together with all before it."""
         end = 1 + (pc.max(self.files["last"]).as_py() if self.files.num_rows else -1)
-        # A file in quarantine may have held it; then its stand-in says where it ended.
+        # A skipped file may have held it; then its stand-in says where it ended.
         end = max([end, *(file_end for _, file_end in self._stand_ins())])
         if end > self.archived_end:
             self._refuse(

@@ -10,7 +10,7 @@ from .segment import SegmentFile
 REMOVED = "removed"  # a commit took it out of the table, and vacuum has still to delete it
 ORPHAN = "orphan"  # a failed change left it, and no commit can name it any more
 PENDING = "pending"  # a change under way may still name it, or somebody else wrote it
-QUARANTINED = "quarantined"  # it was moved aside
+QUARANTINED = "quarantined"  # an older version moved it aside
 
 
 class Leftover(Struct, frozen=True):

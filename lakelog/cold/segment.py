@@ -106,7 +106,7 @@ def file_range(path: str) -> tuple[int, int] | None:
 
 
 def is_stand_in(path: str) -> bool:
-    """Whether the file stands in for one in quarantine: empty, and its range is a declared gap."""
+    """Whether the file stands in for a skipped one: empty, and its range is a declared gap."""
     found = re.search(OURS, path)
     return found is not None and found["kind"] == "quarantine"
 
@@ -353,7 +353,7 @@ class SegmentIndex:
         return (file for file in files if file.end_offset > from_offset)
 
     def stand_ins(self, partition: int) -> list[OffsetRange]:
-        """The ranges of files in quarantine, in offset order."""
+        """The ranges of files that were skipped, in offset order."""
         return self._stand_ins.get(partition, [])
 
     @cached_property

@@ -26,7 +26,7 @@
 --   unarchived_since  all records appended before this time are archived
 --   retention_checked when retention by time was last checked, see check_due
 --   gaps              start-end, comma separated: offsets skipped after an unclean stop
---   quarantined       likewise: gaps that have no entry, since one was moved aside. A separate field,
+--   quarantined       likewise: gaps that have no entry, since one was skipped. A separate field,
 --                     so that setting one keeps what half a transaction wrote into the other
 --   forgotten         the run in which the partition was made again without its producers: a call that
 --                     was sent first in that run may have been appended before

@@ -84,7 +84,7 @@ SCRIPTS = {
     "recover": "allow-oom",
     "roll": "allow-oom",
     "pause": "allow-oom",
-    "quarantine": "allow-oom",
+    "skip": "allow-oom",
     "mend": "allow-oom",
     "rebuild": "allow-oom",
     "registry": "",
@@ -1023,7 +1023,7 @@ def translate(error: Exception, where: str, key: str | None = None) -> LakelogEr
             f"{key or 'a key of lakelog'} at {where}, or a key beside it, was written by somebody "
             f"else ({_reason(error)}); nothing was written. Find out who uses the keyspace, and "
             "give one of you another. `lakelog segments list TOPIC --verify` names an entry that "
-            "stands in the way, `lakelog quarantine add` moves it aside",
+            "stands in the way, `lakelog skip add` takes it out",
             key=key,
         )
     if "user_script" in str(error) or "not an integer" in str(error):

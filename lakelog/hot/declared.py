@@ -111,7 +111,7 @@ def cover(
             raise ForeignEntryError(
                 f"{topic_partition}: entry {entry_id} speaks of offsets that the entry before it "
                 f"holds, so it is not lakelog's. Find out who writes to the stream, and "
-                f"{move_aside(topic_partition, entry_id)}",
+                f"{skip_it(topic_partition, entry_id)}",
                 topic_partition=topic_partition,
                 entry_id=entry_id,
             )
@@ -134,7 +134,7 @@ def _refuse_hole(
         raise ForeignEntryError(
             f"{topic_partition}: entry {entry_id} speaks of offsets that an entry after it holds, "
             f"so it is not lakelog's. Find out who writes to the stream, and "
-            f"{move_aside(topic_partition, entry_id)}",
+            f"{skip_it(topic_partition, entry_id)}",
             topic_partition=topic_partition,
             entry_id=entry_id,
         )
@@ -156,13 +156,13 @@ def hole(topic_partition: TopicPartition, start: int, end: int) -> CorruptRecord
     )
 
 
-def move_aside(topic_partition: TopicPartition, entry_id: EntryId | str) -> str:
+def skip_it(topic_partition: TopicPartition, entry_id: EntryId | str) -> str:
     """What to do with an entry that blocks its partition, as the end of a sentence."""
-    return f"move the entry aside, so that others go on: `{command(topic_partition, entry_id)}`"
+    return f"skip the entry, so that others go on: `{command(topic_partition, entry_id)}`"
 
 
 def command(topic_partition: TopicPartition, entry_id: EntryId | str) -> str:
     return (
-        f"lakelog quarantine add {topic_partition.topic} -p {topic_partition.partition} "
+        f"lakelog skip add {topic_partition.topic} -p {topic_partition.partition} "
         f"--entry {entry_id}"
     )

@@ -28,7 +28,7 @@ from ..values.record import Fetched, empty_records
 from ..values.topic_partition import TopicPartition
 from .arrivals import Arrival
 from .connection import Command, Servers, by_server, moved, translate
-from .declared import Declared, RawEntry, cover, hole, move_aside, parse_gaps
+from .declared import Declared, RawEntry, cover, hole, parse_gaps, skip_it
 from .first_steps import FIRST_COUNT, MAX_STEP_BYTES, STATE, first_count, next_count
 from .foreign import ILLEGIBLE, illegible
 from .keys import Keys
@@ -234,7 +234,7 @@ def slice_entries(
     except CorruptRecordError as error:
         if error.topic_partition is not None or error.entry_id is None:
             raise
-        advice = f", or {move_aside(topic_partition, error.entry_id)}"
+        advice = f", or {skip_it(topic_partition, error.entry_id)}"
         raise error.changed(
             message=f"{topic_partition}: {error.message}{advice}",
             topic_partition=topic_partition,
@@ -278,7 +278,7 @@ def _parse(
                 return entries, [raw_id.decode()]
             if entries:
                 break  # the next step's
-            advice = move_aside(topic_partition, raw_id.decode())
+            advice = skip_it(topic_partition, raw_id.decode())
             raise ForeignEntryError(
                 f"{topic_partition}: {error.message}, or {advice}",
                 topic_partition=topic_partition,

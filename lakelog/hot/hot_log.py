@@ -66,12 +66,12 @@ from .lock import Lock
 from .memory_use import COMMAND, MemoryUse
 from .mending import Mending
 from .persistence import Persistence, rewrite_persistence
-from .quarantine import HotQuarantine
 from .rebuilding import Rebuilding
 from .recovery import Recovery, Reserve
 from .registry import Copies, TopicRegistry
 from .segments_look import SegmentsLook
 from .server_info import ServerInfo, server_info
+from .skip import HotSkips
 from .stream_nodes import StreamNodes
 from .waker import Waker
 
@@ -140,9 +140,9 @@ class HotLog:
         """See `TopicRegistry.renewed`."""
         return self.topics().renewed(topic)
 
-    def quarantine(self, topic_partition: TopicPartition, topic_id: UUID) -> HotQuarantine:
-        """The entries of a partition that were moved aside."""
-        return HotQuarantine(self._servers, self._keys, topic_partition, topic_id)
+    def skips(self, topic_partition: TopicPartition, topic_id: UUID) -> HotSkips:
+        """The entries of a partition that were skipped, and the way to do it."""
+        return HotSkips(self._servers, self._keys, topic_partition, topic_id)
 
     def inspection(self) -> Inspection:
         """What the keys hold, sound or damaged."""

@@ -9,9 +9,9 @@
 | ``{<stream>}:segments`` | sorted set | closed segments, scored by base offset |
 | ``{<stream>}:times`` | sorted set | time index: offset, scored by the largest timestamp up to it |
 | ``{<stream>}:producers`` | hash | producer id → epoch and its last five calls |
-| ``{<stream>}:quarantine`` | hash | entries moved aside, see ``quarantine.lua`` |
+| ``{<stream>}:quarantine`` | hash | notes of what was skipped, see ``skip.lua`` |
 | ``{<stream>}:shares`` | hash | group id → its ranges, see ``groups/share/share.lua`` |
-| ``{<stream>}:rebuilt`` | stream | the stream, while it is made anew; see quarantine.lua |
+| ``{<stream>}:rebuilt`` | stream | the stream, while it is made anew; see skip.lua |
 | ``{<stream>}:deleted:{topic_id}:{kind}`` | as above | what is kept of a deleted topic |
 | ``{keyspace}:groups`` | hash | group id → its creation, see ``groups/listing.lua`` |
 | ``{<groups>}:recorded`` | hash | what is recorded of them in the cold root, see ``record.lua`` |

@@ -75,8 +75,8 @@ def bookkeeping(
         elif entry.base_offset < end:
             raise CorruptRecordError(
                 f"entry {entry.id} of {topic_partition} begins below {end}, where the one before "
-                f"it ends. Nothing was changed: `lakelog quarantine add {topic_partition.topic} "
-                f"-p {topic_partition.partition} --entry {entry.id}` moves it aside",
+                f"it ends. Nothing was changed: `lakelog skip add {topic_partition.topic} "
+                f"-p {topic_partition.partition} --entry {entry.id}` takes it out",
                 topic_partition=topic_partition,
                 entry_id=entry.id,
             )

@@ -1,1 +1,1 @@
-"""Operating a log: status, doctor, segments, verification, sizing, quarantine."""
+"""Operating a log: status, doctor, segments, verification, sizing, skipping."""

@@ -172,7 +172,7 @@ class HotVerification:
                 Kind.GAP,
                 f"entry {entry.id}",
                 f"lies in a declared gap, so readers skip it: half a transaction left it. "
-                f"`{command(self.look.topic_partition, entry.id)}` moves it aside",
+                f"`{command(self.look.topic_partition, entry.id)}` takes it out",
                 [OffsetRange(base, end)],
             )
             return

@@ -17,7 +17,7 @@ from .recorded_groups.recorder import RestoredGroup
 NOT_RESTORED = (
     "records that were not archived yet, topics of which nothing was archived, untiered topics, "
     "what groups have committed since they were recorded last, "
-    "what producers had sent last (but for what is archived of Spark's sink), and quarantined "
+    "what producers had sent last (but for what is archived of Spark's sink), and notes of skipped "
     "entries"
 )
 

@@ -177,9 +177,6 @@ class NamedRoot:
         """See `ColdRoot.forget`."""
         forget_topic(self.spark(), self.schema, topic)
 
-    def quarantine(self, topic: Topic, table: ColdTable, partition: int) -> None:
-        """See `ColdRoot.quarantine`."""
-
     def frame(self, spark: SparkSession, table: ColdTable, version: int) -> DataFrame:
         """See `ColdRoot.frame`."""
         assert isinstance(table, NamedTable)  # no other was made here

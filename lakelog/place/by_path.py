@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from ..cold.by_path.as_archived import PathAsArchived
-    from ..cold.by_path.quarantine import ColdQuarantine
     from ..cold.catalogue import Catalogue
     from ..cold.store.abilities import Ability
 
@@ -141,12 +140,6 @@ class PathRoot(Struct, frozen=True):
 
         if self.schema is not None:
             forget_topic(open_session(), self.schema, topic)
-
-    def quarantine(self, topic: Topic, table: ColdTable, partition: int) -> ColdQuarantine:
-        """See `ColdRoot.quarantine`."""
-        from ..cold.by_path.quarantine import ColdQuarantine
-
-        return ColdQuarantine(topic, _own(table), _own(table).storage, partition)
 
     def frame(self, spark: SparkSession, table: ColdTable, version: int) -> DataFrame:
         """See `ColdRoot.frame`."""

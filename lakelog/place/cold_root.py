@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from ..cold.as_archived import AsArchived
     from ..cold.by_name.names import TableName
-    from ..cold.by_path.quarantine import ColdQuarantine
     from ..cold.catalogue import Catalogue
     from ..cold.store.abilities import Ability
 
@@ -140,10 +139,6 @@ class ColdRoot(Protocol):
         Raises:
             ColdTierError: the catalog refuses.
         """
-        ...
-
-    def quarantine(self, topic: Topic, table: ColdTable, partition: int) -> ColdQuarantine | None:
-        """Where damaged files of a partition are moved to; None if nobody but the catalog may."""
         ...
 
     def frame(self, spark: SparkSession, table: ColdTable, version: int) -> DataFrame:

@@ -332,7 +332,7 @@ def _lost(
             lost.append(OffsetRange(max(gap.start, held), gap.end))
     for gap in lost:
         logger.warning(
-            "%s: offsets [%d, %d) are skipped, after an unclean stop or in quarantine; reading "
+            "%s: offsets [%d, %d) are skipped, after an unclean stop or by `lakelog skip`; reading "
             "goes on above",
             topic_partition,
             gap.start,

@@ -233,7 +233,7 @@ def _gaps(
     if hot.gaps:
         files = cold.files.rows_of_partition(partition)
         lost = [part for gap in hot.gaps for part in _lost_for_good(gap, files, log_start)]
-    held = list(_in_quarantine(stand_ins, hot, log_start))
+    held = list(_skipped(stand_ins, hot, log_start))
     return tuple(merged([*lost, *held]) if held else lost)
 
 
@@ -261,10 +261,10 @@ def _lost_for_good(gap: OffsetRange, files: pa.Table, log_start: int) -> Iterato
         yield OffsetRange(at, gap.end)
 
 
-def _in_quarantine(
+def _skipped(
     stand_ins: Iterable[OffsetRange], hot: HotOffsets, log_start: int
 ) -> Iterator[OffsetRange]:
-    """The offsets that cold lacks for a file in quarantine and that hot does not hold."""
+    """The offsets that cold lacks for a skipped file and that hot does not hold."""
     for gap in stand_ins:
         lacking = OffsetRange(max(gap.start, log_start), min(gap.end, hot.local_log_start))
         if lacking.start < lacking.end:

@@ -93,7 +93,7 @@ CHANGES: dict[str, Callable[[Lakelog], object]] = {
     "delete-records": lambda lake: lake.log("orders").raise_log_start(0, 12),
     "all records": lambda lake: lake.log("orders").raise_log_start(0, -1),
     "recover": lambda lake: lake.log("orders").recover(0, 0),
-    "quarantine": lambda lake: lake.quarantine("orders", 0).add_entry("12-1"),
+    "skip": lambda lake: lake.skips("orders", 0).skip_entry("12-1"),
 }
 
 
@@ -312,24 +312,6 @@ def test_no_tenant_is_made_in_an_empty_mount_point(connect: Connect, root: Path)
         connect().tenants.create("acme")
     assert connect().tenants.list() == []
     assert connect().tenants.create("acme").name == "acme"
-
-
-def test_an_entry_stays_in_quarantine_that_the_archive_has_gone_past(
-    connect: Connect, root: Path
-) -> None:
-    """Back in its place it would be dropped from Redis, as if the table had it."""
-    lake = connect()
-    topic = lake.topics.get("orders")
-    aside = lake.hot.quarantine(topic.partition(0), topic.topic_id)
-    aside.add("12-1", "", "me", 5, whatever=True)
-    lake.archive("orders")
-    before = hot(lake)
-    with away(root):
-        for dry_run in (True, False):
-            with pytest.raises(ArchivedElsewhereError, match="it is not there now"):
-                connect().quarantine("orders", 0).release_entry("12-1", dry_run=dry_run)
-    assert [one.entry_id for one in aside.held()] == ["12-1"]
-    assert hot(lake) == before
 
 
 def test_a_restore_that_is_repeated_reserves_in_no_other_table(

@@ -19,6 +19,8 @@ from lakelog.codec import ProducedBatch, encode
 from lakelog.errors import LakelogError
 from lakelog.hot.hot_log import HotLog
 from lakelog.hot.keys import DELETED_FIELDS, DELETED_MS_FIELDS, DELETING_FIELDS, Keys
+from lakelog.hot.skip import BadEntry
+from lakelog.operate.skip import noted
 from lakelog.operate.status import status
 from lakelog.values.config import Compression, EntryFormat
 from lakelog.values.record import produced_batch
@@ -91,11 +93,17 @@ def fill(hot: HotLog, topic: Topic) -> None:
         entries = encode(records, EntryFormat.ARROW, Compression.NONE)
         call = ProducedBatch(entries, 7, 0, 4 * sequence, 4 * sequence + 3)
         hot.append(topic.partition(0), topic.topic_id, call)
-    hot.quarantine(topic.partition(0), topic.topic_id).add(
-        "11-4", "to be there", "me", 5, whatever=True
-    )
+    skip(hot, topic, "11-4")
     hot.trim(topic.partition(0), 4, archived_end=4)
     hot.beats().leave("here", {"troubles": []}, 10**12)
+
+
+def skip(hot: HotLog, topic: Topic, entry_id: str) -> None:
+    """Skips an entry, though it is sound."""
+    skips = hot.skips(topic.partition(0), topic.topic_id)
+    look = skips._look(entry_id)
+    note = b'{"gap":[8,12],"reason":"to be there","who":"me","moved_at_ms":5}'
+    skips.skip(BadEntry(entry_id, look.gap, "", look.fields), note)
 
 
 @pytest.fixture(params=[True, False], ids=["tiered", "untiered"])
@@ -132,18 +140,13 @@ USES: dict[str, Callable[[Log], Any]] = {
     "topics": lambda log: [log.hot.topics().list(), log.hot.topics().version()],
     "one topic": lambda log: log.hot.topics().get("orders"),
     "defaults": lambda log: log.hot.topics().defaults(),
-    "quarantine": lambda log: log.hot.quarantine(log.topic.partition(0), log.topic.topic_id).held(),
+    "skipped": lambda log: noted(log.hot, log.topic.partition(0), log.topic.topic_id),
     "inspection": every_page,
     "append": lambda log: log.hot.append(log.topic.partition(0), log.topic.topic_id, log.batch()),
     "trim": lambda log: log.hot.trim(log.topic.partition(0), 8, archived_end=8, planned_at_ms=9),
     "retain": lambda log: log.hot.retain(log.topic.partition(0)),
     "roll": lambda log: log.hot.roll(log.topic.partition(0), 24, log.topic.topic_id),
-    "move aside": lambda log: log.hot.quarantine(log.topic.partition(0), log.topic.topic_id).add(
-        "15-4", "", "me", 5, whatever=True
-    ),
-    "put back": lambda log: log.hot.quarantine(log.topic.partition(0), log.topic.topic_id).put_back(
-        "11-4", 5
-    ),
+    "skip": lambda log: skip(log.hot, log.topic, "15-4"),
     "recover": lambda log: log.hot.recover_all({log.topic.partition(0): 30}),
     "pause": lambda log: log.hot.pause([log.topic.partition(0)]),
     "resume": lambda log: log.hot.resume([log.topic.partition(0)]),
@@ -252,7 +255,7 @@ def contents(log: Log) -> dict[bytes, object]:
     }
 
 
-@given(data=st.data(), name=st.sampled_from(["append", "trim", "retain", "move aside", "recover"]))
+@given(data=st.data(), name=st.sampled_from(["append", "trim", "retain", "skip", "recover"]))
 def test_what_a_script_refuses_it_leaves_as_it_was(log, data, name):
     """An error within a script would leave what it had written by then."""
     log.reset()

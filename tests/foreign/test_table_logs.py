@@ -20,18 +20,16 @@ from test_texts import odd_values, places
 from lakelog import Lakelog
 from lakelog.archive.trouble import Trouble
 from lakelog.cold.by_path.path_table import PathTable
-from lakelog.cold.by_path.quarantine import QuarantinedFile
 from lakelog.errors import LakelogError
 from lakelog.jobs.open_status_table import open_status_table
 from lakelog.jobs.status_rows import RunKey, status_rows
 from lakelog.jobs.trouble_rows import TroubleRows, recent_troubles
-from lakelog.operate.quarantine import Quarantine
 from lakelog.operate.standing import Standing
 from lakelog.operate.verification import verify
 from lakelog.values.topic import STATUS_TABLE
 
 TROUBLE = Trouble("orders", 1_700_000_000_000, "no room", 1, None)
-KINDS = ["log", "status", "quarantine"]
+KINDS = ["log", "status"]
 RUN = RunKey("archive", "run-1")
 
 
@@ -52,18 +50,12 @@ class Root:
         assert isinstance(table, PathTable)
         return table
 
-    def quarantine(self) -> Quarantine:
-        log, table = self.lake.log("orders"), self.table()
-        files = self.lake.place.cold.quarantine(log.topic, table, 0)
-        return Quarantine(log.topic, 0, log.hot, table, files)
-
     def told(self, kind: str) -> list[Path]:
         """The files that somebody may have written to."""
         table = next(iter((self.root / "orders").glob("*-*")))
         return {
             "log": sorted((table / "_delta_log").glob("*")),
             "status": sorted((self.root / STATUS_TABLE).rglob("*.*")),
-            "quarantine": sorted((table / "_quarantine").rglob("*.json")),
         }[kind]
 
 
@@ -78,13 +70,8 @@ def fill(lake: Lakelog, root: Path) -> None:
             DeltaTable(lake.log("orders").table.path).create_checkpoint()
     table = Path(lake.log("orders").table.path)
     file = lake.log("orders").table.snapshot().files.of_partition(0)[0]
-    backup = (table / file.path).read_bytes()
     (table / file.path).unlink()
-    moved = lake.quarantine("orders", 0).add_file(file.path)
-    kept = table / "_quarantine" / file.path
-    assert moved.path == file.path
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    kept.write_bytes(backup)
+    lake.skips("orders", 0).skip_file(file.path, save_to=root.parent / "skipped.json")
     TroubleRows(lake.place.cold)([TROUBLE])
     open_status_table(lake.place.cold).append(
         status_rows(RUN, Standing((), None, 5), {}, 1.0, troubles=[TROUBLE]), RUN
@@ -109,12 +96,7 @@ USES: dict[str, Callable[[Root], Any]] = {
     "vacuum": lambda root: root.table().vacuum(),
     "verify": lambda root: list(verify(root.lake.log("orders"))),
     "cleanup": lambda root: root.lake.cleanup("orders"),
-    "in quarantine": lambda root: root.quarantine().held(),
-    "put back": lambda root: [
-        root.quarantine().release_file(one.path)
-        for one in root.quarantine().held()
-        if isinstance(one, QuarantinedFile)
-    ],
+    "skipped": lambda root: root.lake.skips("orders", 0).list(),
     "troubles": lambda root: recent_troubles(root.lake.place.cold),
     "rows of a run": lambda root: open_status_table(root.lake.place.cold).rows_of(RUN),
     "a row": lambda root: TroubleRows(root.lake.place.cold)([TROUBLE]),

@@ -10,7 +10,7 @@ from lakelog.hot.declared import Declared, cover
 from lakelog.values.topic_partition import OffsetRange, TopicPartition
 
 TP = TopicPartition("orders", 0)
-RECORDS, GAP, MOVED = "records", "a gap", "a gap without an entry, as quarantine leaves it"
+RECORDS, GAP, MOVED = "records", "a gap", "a gap without an entry, as a skip leaves it"
 
 pieces = st.lists(
     st.tuples(st.sampled_from([RECORDS, RECORDS, GAP, MOVED]), st.integers(1, 5)),

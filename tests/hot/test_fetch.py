@@ -195,7 +195,7 @@ def test_an_entry_of_somebody_else_is_named(make_bench, entry_id):
     with pytest.raises((ForeignEntryError, CorruptRecordError), match=r"orders-0.*") as caught:
         bench.read(2)
     assert caught.value.topic_partition == bench.tp()
-    assert "lakelog quarantine add orders -p 0 --entry" in str(caught.value)
+    assert "lakelog skip add orders -p 0 --entry" in str(caught.value)
 
 
 @pytest.mark.parametrize("entry_id", ["5-0", "2-9", "12-3"])

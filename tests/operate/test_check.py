@@ -455,10 +455,10 @@ def test_a_file_that_cannot_be_read_now_is_not_checked_and_no_damage(
     assert second.verdict == "ok"
     assert ("stopped answering" in second.not_checked) == (status == 429)
     (file, *_) = [one.where for one in report.findings]
-    with pytest.raises(ColdTierError, match=words):  # nor is it moved aside
-        stored.quarantine("orders", 0).add_file(file)
+    with pytest.raises(ColdTierError, match=words):  # nor is it skipped
+        stored.skips("orders", 0).skip_file(file)
     s3_front.inject()
-    assert stored.quarantine("orders", 0).held() == []
+    assert stored.skips("orders", 0).list() == []
     assert stored.check().sound
 
 

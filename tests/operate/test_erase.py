@@ -24,7 +24,6 @@ from lakelog.errors import (
     EraseFailedError,
     HotTierUnavailableError,
     InvalidArgumentError,
-    MissingFileError,
     UnknownTopicOrPartitionError,
 )
 from lakelog.hot.hot_log import HotLog
@@ -168,44 +167,46 @@ def test_the_last_record_keeps_its_offset_alone(lake, server, tmp_path):
     eventually(lambda: not traces(tmp_path, server, KEY, VALUE))
 
 
-def test_what_lies_in_quarantine_is_told_or_given_up(lake, server, tmp_path):
-    """Entries and files that hold a match or cannot be read go; those without one stay."""
+def test_what_is_skipped_is_told_or_given_up(lake, server, tmp_path):
+    """Bytes of damaged entries lie in a file of the user's; of an older version's, in Redis."""
     lake.topics.create("orders", 1, BOTH | {"lakelog.entry.format": "fields"})
     for _ in range(2):
         produce(lake, b"a", KEY, b"b")
         lake.archive("orders")
         # a file of its own, and all of Redis's entries archived
     produce(lake, b"c", KEY, b"d", KEY, b"e")
-    held = lake.quarantine("orders", 0)
     stream, aside = "lakelog:stream:orders:0", "{lakelog:stream:orders:0}:quarantine"
+    skips = lake.skips("orders", 0)
     with server.client() as client:
-        for offset in (6, 7, 9):  # gone, then put into quarantine's key as from a replica
-            ((_, fields),) = client.xrange(stream, f"{offset}-1", f"{offset}-1")
-            client.xdel(stream, f"{offset}-1")
-            held.add_entry(f"{offset}-1")
-            parts = [part for pair in fields.items() for part in pair]
-            note = json.loads(client.hget(aside, f"{offset}-1"))
-            note["fields"] = len(parts)
-            client.hset(aside, f"{offset}-1", json.dumps(note))
-            if offset == 9:
-                parts[0] = b"__damaged"
-            for n, part in enumerate(parts, 1):
-                client.hset(aside, f"{offset}-1|{n}", part)
+        ((_, fields),) = client.xrange(stream, "7-1", "7-1")
+        client.xdel(stream, "7-1", "9-1")
+        client.xadd(stream, {"__key": KEY}, id="5000-2")  # somebody else's
+        saved = skips.skip_entry("5000-2", save_to=tmp_path / "saved.json").saved_to
+        skips.skip_entry("7-1", save_to=tmp_path / "nothing.json")
+        skips.skip_entry("9-1", save_to=tmp_path / "nothing either.json")
+        for n, part in enumerate([part for pair in fields.items() for part in pair], 1):
+            client.hset(aside, f"7-1|{n}", part)  # as an older version left it
     file = sorted((tmp_path / "cold").rglob("archive-*.parquet"))[0]
     content = file.read_bytes()
     file.write_bytes(KEY + content[len(KEY) : -4] + b"PAR0")
-    held.add_file(file.name)
+    skips.skip_file(file.name, save_to=tmp_path / "file.json")
+    held = tmp_path / "cold" / "orders" / file.parents[2].name / "_quarantine" / "partition=0"
+    older = held / "segment=0" / file.name.replace("archive-", "archive-0")[:80]
+    older = older.with_suffix(".parquet")
+    older.parent.mkdir(parents=True)
+    older.write_bytes(content)  # likewise
     before = left(lake)
 
     told = lake.erase("orders", KEY)
 
     beyond = " ".join(told.beyond)
-    assert "entries in quarantine of orders-0: 1 hold a match, 1 cannot be read" in beyond
-    assert f"{file.name} cannot be read, and may hold a match: it is in quarantine" in beyond
+    assert "damaged entries of orders-0 that an older version put in quarantine (7-1)" in beyond
+    assert f"the files that bytes of skipped entries were saved to: {saved}. Delete" in beyond
     assert f"{file.name} cannot be read, and may hold a match: a commit removed it" in beyond
+    assert f"{older.name} holds a match: an older version put it in quarantine" in beyond
     planned = lake.erase("orders", KEY, quarantine=True, dry_run=True)
-    assert planned.cold.leftovers == 2  # moved aside, and where it was
-    assert planned.hot.given_up == {0: ("7-1", "9-1")}
+    assert planned.cold.leftovers == 2
+    assert planned.hot.given_up == {0: ("7-1",)}
     assert {"key " + aside} < set(traces(tmp_path, server, KEY, VALUE))
 
     with armed("erase.after_commit", crash), pytest.raises(Crash):
@@ -215,59 +216,17 @@ def test_what_lies_in_quarantine_is_told_or_given_up(lake, server, tmp_path):
     eventually(lambda: not traces(tmp_path, server, KEY, VALUE))
     assert erased.hot.given_up == {}  # by the run that was cut short
     said = certificate(erased)
-    relative = "/".join(file.parts[-3:])
-    assert [one["path"] for one in said["files"]] == [f"_quarantine/{relative}", relative]
+    assert len(said["files"]) == 2
     assert not any("quarantine" in one for one in said["not_reached"])
-    # what gives no reason to be given up stays, and what is gone is still declared
+    # what only Redis held of the skipped file is gone with the trim
     assert left(lake) == [one for one in before if one[1] != KEY and one[0] >= 3]
-    assert [(one.gap, one.size_bytes > 0) for one in held.held()[:3]] == [
-        (OffsetRange(6, 7), True),
-        (OffsetRange(7, 8), False),
-        (OffsetRange(9, 10), False),
+    assert [(one.name, one.gap) for one in skips.list()] == [
+        ("7-1", OffsetRange(7, 8)),
+        ("9-1", OffsetRange(9, 10)),
+        ("5000-2", OffsetRange(0, 0)),
+        ("/".join(file.parts[-3:]), OffsetRange(0, 3)),
     ]
-    assert "given up by an erasure" in held.held()[1].reason
-    assert held.held()[3].held_at == ""
     assert main(_where(lake, "segments", "list", "orders", "--verify")) == 0
-
-
-def test_what_an_erasure_gives_up_meanwhile_is_not_put_back(lake, server, tmp_path):
-    """Who puts it back has read it, and writes its file after all files were looked through."""
-    lake.topics.create("orders", 1, {"retention.ms": -1, "local.retention.ms": 0})
-    produce(lake, b"a", KEY, b"b")
-    lake.archive("orders")
-    produce(lake, b"c")
-    lake.archive("orders")
-    file = sorted((tmp_path / "cold").rglob("archive-*.parquet"))[0]
-    content = file.read_bytes()
-    file.write_bytes(content[:-4] + b"PAR0")
-    held = lake.quarantine("orders", 0)
-    moved = held.add_file(file.name)
-    (aside,) = (tmp_path / "cold").rglob(f"_quarantine/**/{file.name}")
-    aside.write_bytes(content)
-    reached, may_go_on = threading.Event(), threading.Event()
-    errors: list[Exception] = []
-
-    def wait() -> None:
-        if threading.current_thread() is thread:
-            reached.set()
-            assert may_go_on.wait(60)
-
-    def release() -> None:
-        try:
-            held.release_file(moved.path)
-        except MissingFileError as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=release, daemon=True)
-    with armed("cold.before_file", wait):
-        thread.start()
-        assert reached.wait(60)
-        lake.erase("orders", KEY, quarantine=True)
-        may_go_on.set()
-        thread.join(300)
-
-    assert "was given up meanwhile" in str(errors)
-    eventually(lambda: not traces(tmp_path, server, KEY, VALUE))
 
 
 def test_dead_letters_are_told_and_go_by_the_condition_that_is_told(lake, server, tmp_path):

@@ -46,7 +46,8 @@ class Erasure:
 
     Args:
         topic: a tiered one.
-        quarantine: whether files in quarantine that hold a match, or cannot be read, are given up.
+        quarantine: whether removed files that cannot be read are given up, and files that an older
+            version put in quarantine, if they hold a match or cannot be read.
     """
 
     def __init__(
@@ -225,8 +226,7 @@ def _beyond(one: Leftover, *, is_unreadable: bool) -> str:
     what = "cannot be read, and may hold a match" if is_unreadable else "holds a match"
     if one.kind == QUARANTINED:
         advice = (
-            "it is in quarantine. Erase again with --quarantine to give it up; or `lakelog "
-            "quarantine release` it once it is sound, and erase again"
+            "an older version put it in quarantine. Erase again with --quarantine to give it up"
         )
     elif one.may_go:
         advice = (

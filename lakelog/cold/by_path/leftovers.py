@@ -10,7 +10,6 @@ from ..leftovers import ORPHAN, PENDING, QUARANTINED, REMOVED, Leftover
 from ..segment import UNKNOWN_TIMESTAMP_MS, SegmentFile, file_range
 from ..table import ColdSnapshot
 from .orphans import is_settled
-from .quarantine_folder import FOLDER
 
 _DATA = re.compile(r"(?P<aside>_quarantine/)?partition=(?P<number>\d+)/segment=(?P<base>\d+)/.+")
 
@@ -33,7 +32,7 @@ def leftovers_of(
 
 
 def _kind(path: str, snapshot: ColdSnapshot, tombstones: Container[str]) -> str:
-    if path.startswith(f"{FOLDER}/"):
+    if path.startswith("_quarantine/"):
         return QUARANTINED
     if path in tombstones:
         return REMOVED

@@ -10,7 +10,7 @@ from msgspec import Struct
 from ...base.back_off import BackOff
 from ...base.failpoints import failpoint
 from ...errors import ContradictionError, MissingFileError
-from ..change import Change, Rewrite
+from ..change import Change
 from ..committing import NotLanded, read_back
 from ..foreign_properties import APPEND_ONLY_PROPERTY, unset
 from ..segment import SegmentFile
@@ -74,24 +74,12 @@ class PathCommit(Struct, frozen=True):
         return NotLanded(error, self.log.version > snapshot.version, advice(str(error)))
 
     def check_files(self, standing: frozenset[int]) -> None:
-        """Check that nobody deleted what was just written, or what was to be put back by it:
-        delta-rs would commit it all the same.
+        """Check that nobody deleted what was just written: delta-rs would commit it all the same.
 
         lakelog's own runs do not (see `orphans`), but a full VACUUM takes every file that no commit
         names, and after a RESTORE a superseded change may look as planned again. Where the log was
         not read right before, it may be gone, too: then its next version would be free.
         """
-        sources = [
-            f"{self.log.path}/{add.source.path}"
-            for add in self.change.adds
-            if isinstance(add, Rewrite) and add.source is not None
-        ]
-        for path in self.storage.missing(sources) if sources else ():
-            raise MissingFileError(
-                f"{path} was given up meanwhile, as an erasure with --quarantine does. Nothing of "
-                "it was put back",
-                path=path,
-            )
         paths = [f"{self.log.path}/{file.path}" for file in self._files(standing)]
         if not self.storage.is_local:
             paths.append(self.log.newest_file)

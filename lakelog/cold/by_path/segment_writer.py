@@ -147,6 +147,7 @@ def _rewritten(
         return iter(())
     if rewrite.hot is not None:
         return archived_rows(rewrite.hot, rows_of)
-    files = rewrite.files if rewrite.source is None else (rewrite.source,)
-    rows = reader.read(files, rewrite.start_offset, rewrite.end_offset, columns=FILE_SCHEMA.names)
+    rows = reader.read(
+        rewrite.files, rewrite.start_offset, rewrite.end_offset, columns=FILE_SCHEMA.names
+    )
     return (rewritten_rows(batch, rewrite) for batch in rows)

@@ -604,7 +604,7 @@ class Storage:
                 f"{path} is missing: it was deleted behind the table's back. Put the file back "
                 "(from a backup, or the bucket's older versions), or give up the records up to the "
                 "end of the range in its name with `lakelog delete-records` (where "
-                f"cleanup.policy=compact, set compact,delete for that){_or_move_aside(path)}",
+                f"cleanup.policy=compact, set compact,delete for that){_or_skip_it(path)}",
                 path=path,
             ) from error
         except _DAMAGE as error:
@@ -691,7 +691,7 @@ def _unpickled(root: str, options: Mapping[str, str], keys: Keys, held: Vended |
 def _corrupt(path: str, error: Exception) -> CorruptRecordError:
     return CorruptRecordError(
         f"{path} is not the Parquet file that was written: {one_line(error)}. Put it back from a "
-        f"backup{_or_move_aside(path)}",
+        f"backup{_or_skip_it(path)}",
         path=path,
     )
 
@@ -699,12 +699,12 @@ def _corrupt(path: str, error: Exception) -> CorruptRecordError:
 _OF_A_TABLE = re.compile(r"(?P<topic>[^/]+)/[0-9a-f-]{36}/(?P<file>partition=(?P<number>\d+)/.+)$")
 
 
-def _or_move_aside(path: str) -> str:
+def _or_skip_it(path: str) -> str:
     """How to go on without a file of a topic's table, as the end of a sentence."""
     found = _OF_A_TABLE.search(path)
     if found is None:
         return ""
-    command = f"lakelog quarantine add {found['topic']} -p {found['number']} --file {found['file']}"
+    command = f"lakelog skip add {found['topic']} -p {found['number']} --file {found['file']}"
     return f", or move it aside, so that all others go on: `{command}`"
 
 

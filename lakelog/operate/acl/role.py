@@ -15,7 +15,7 @@ class Role(Enum):
     CONSUMER = "consumer"  # reads its topics as a member of its groups, share groups too
     READER = "reader"  # reads its topics, and says where it is to nobody
     ARCHIVER = "archiver"  # archives and cleans up its topics, and records groups
-    ADMIN = "admin"  # all of a keyspace: topics, settings, groups, quarantine, erasing, restoring
+    ADMIN = "admin"  # all of a keyspace: topics, settings, groups, skipping, erasing, restoring
 
     @property
     def loads_scripts(self) -> bool:

@@ -39,7 +39,7 @@ def index_mends(hot: HotLog, topic: Topic, topic_partition: TopicPartition) -> I
         if entry.max_timestamp_ms is None:
             raise CorruptRecordError(
                 f"entry {entry.id} of {topic_partition} cannot be read, so the timestamps in it "
-                "are not known; move it aside first (lakelog quarantine)",
+                "are not known; skip it first (lakelog skip add)",
                 topic_partition=topic_partition,
             )
         last_offset = entry.end_offset - 1

@@ -9,7 +9,7 @@
 | partitions | by partition, the offsets as [start, end), and what held them |
 | table_versions, history_forgotten | of the Delta table |
 | files | that were deleted: path, bytes, SHA-256 |
-| redis | what was trimmed and, of its quarantine, given up; each server's files on disk |
+| redis | what was trimmed; of an older version's quarantine, given up; servers' files on disk |
 | exports | that the log knows of: where, when it was made, whether it was rewritten or stays |
 | not_reached, failures | in sentences |
 | digest | ``sha256:`` of all the other members |

@@ -39,9 +39,9 @@ from ...read.where import Where
 from ...values.offsets import HotOffsets
 from ...values.topic import Topic
 from ...values.topic_partition import OffsetRange
+from ..skip import noted
 from ..who import who
 from .condition import RecordCondition
-from .quarantined import give_up, given_up, quarantined_suspects, said_of
 from .report import Erased, HotErased
 
 
@@ -93,12 +93,12 @@ def plan_erase(
             for number, offsets in found.items()
             if (count := int(np.sum(offsets >= cold.archived_end(number))))
         }
-        suspects = quarantined_suspects(topic, side.hot, condition)
+        kept = _kept_by_older(topic, side)
         hot = HotErased(
             {number: one.log_end for number, one in seen.items()},
             {number: len(offsets) for number, offsets in found.items()},
-            given_up=given_up(suspects) if quarantine else {},
-            beyond=(*(() if quarantine else said_of(suspects)), *_beyond(topic, side)),
+            given_up=kept if quarantine else {},
+            beyond=(*(() if quarantine else _kept_told(topic, kept)), *_beyond(topic, side)),
         )
     cold_erased = Erasure(topic, table, condition, quarantine=quarantine).plan()
     return run.erased(cold_erased, hot, (), unarchived)
@@ -120,7 +120,8 @@ def erase(
 
     Args:
         side: None without a Redis: its copies stay.
-        quarantine: whether what lies there and holds a match, or cannot be read, is given up.
+        quarantine: whether removed files that cannot be read are given up, and what an older
+            version put in quarantine.
 
     Raises:
         EraseFailedError: something could not be done; the rest was, and the report is in the error.
@@ -132,7 +133,7 @@ def erase(
     if side is not None:
         hot, damages = run.empty_hot(side)
         failures += damages
-        hot = _with_quarantine(topic, side, condition, hot, gives_up=quarantine)
+        hot = _without_copies(topic, side, hot, gives_up=quarantine)
     cold = Erasure(topic, table, condition, quarantine=quarantine).run()
     failpoint("erase.before_persistence")
     if side is not None and hot is not None:
@@ -345,17 +346,34 @@ def _hot_matches(
     return {number: np.concatenate(parts) for number, parts in found.items()}
 
 
-def _with_quarantine(
-    topic: Topic, side: HotSide, condition: RecordCondition, hot: HotErased, *, gives_up: bool
-) -> HotErased:
-    """With what became of the entries in quarantine, and without what was left of moving one."""
+def _without_copies(topic: Topic, side: HotSide, hot: HotErased, *, gives_up: bool) -> HotErased:
+    """Without what was left of skipping an entry; told, or without, what an older version kept."""
     for topic_partition in topic.topic_partitions():
-        side.hot.quarantine(topic_partition, topic.topic_id).drop_copy()
-    suspects = quarantined_suspects(topic, side.hot, condition)
+        side.hot.skips(topic_partition, topic.topic_id).drop_copy()
+    kept = _kept_by_older(topic, side)
     if not gives_up:
-        return replace(hot, beyond=(*said_of(suspects), *hot.beyond))
-    give_up(topic, side.hot, suspects)
-    return replace(hot, given_up=given_up(suspects))
+        return replace(hot, beyond=(*_kept_told(topic, kept), *hot.beyond))
+    for number in kept:
+        side.hot.skips(topic.partition(number), topic.topic_id).drop_kept_by_older()
+    return replace(hot, given_up=kept)
+
+
+def _kept_by_older(topic: Topic, side: HotSide) -> dict[int, tuple[str, ...]]:
+    """The ids of entries of which an older version kept the bytes in Redis, by partition."""
+    found = {
+        tp.partition: tuple(side.hot.skips(tp, topic.topic_id).kept_by_older())
+        for tp in topic.topic_partitions()
+    }
+    return {number: ids for number, ids in found.items() if ids}
+
+
+def _kept_told(topic: Topic, kept: Mapping[int, Sequence[str]]) -> Iterator[str]:
+    for number, ids in kept.items():
+        yield (
+            f"damaged entries of {topic.partition(number)} that an older version put in quarantine "
+            f"({', '.join(ids)}), and that may hold a match: erase again with --quarantine to give "
+            "them up"
+        )
 
 
 def _persisted(side: HotSide, hot: HotErased) -> HotErased:
@@ -407,7 +425,7 @@ def _still_there(
         if number not in known and side.hot.holds_unread(topic.partition(number), seen[number])
     }
     if hot.given_up:
-        back |= given_up(quarantined_suspects(topic, side.hot, condition)).keys()
+        back |= _kept_by_older(topic, side).keys()
     unasked = back | known
     spans = {
         number: (seen[number].local_log_start, min(seen[number].log_end, end))
@@ -447,8 +465,19 @@ def _shared_nodes(topic: Topic, shared: Iterable[int]) -> Iterator[str]:
 
 
 def _beyond(topic: Topic, side: HotSide) -> tuple[str, ...]:
-    """What of the keyspace is not looked through."""
+    """What of the keyspace, and of what was in it, is not looked through."""
     said = []
+    saved = [
+        one.saved_to
+        for tp in topic.topic_partitions()
+        for one in noted(side.hot, tp, topic.topic_id)
+        if one.tier == "hot" and one.saved_to and one.size_bytes
+    ]
+    if saved:
+        said.append(
+            f"the files that bytes of skipped entries were saved to: {', '.join(saved)}. Delete "
+            "those that may hold a match"
+        )
     if side.kept:
         said.append(
             f"{counted(side.kept, 'deleted topic')} of the name {topic.name!r} that "

@@ -21,7 +21,8 @@ class HotErased(Struct, frozen=True, eq=False):
         ends: by partition, where the log ended at the beginning: matches below it are gone.
         matches: by partition, how many matching records Redis held.
         trimmed: by partition, the offsets that Redis let go of for them.
-        given_up: by partition, the ids of the entries in quarantine whose bytes went.
+        given_up: by partition, the ids of the damaged entries that an older version kept, and whose
+            bytes went.
         servers: what became of the servers' files on disk; empty for a plan.
         beyond: what may hold matches and was not reached, in sentences.
     """

@@ -166,7 +166,7 @@ def check_size(wanted: ToCopy, found: Copied) -> None:
         raise ContradictionError(
             f"{wanted.where} has {found.size_bytes:,} bytes{more}, and the table says "
             f"{wanted.size_bytes:,}: it is not the file that was written. Put it back from a "
-            "backup, or move it aside by `lakelog quarantine`",
+            "backup, or have it skipped by `lakelog skip add`",
             path=wanted.where,
         )
 

@@ -251,17 +251,11 @@ def _registers(seen: _Seen, number: int) -> dict[Register, int]:
 def _copied(
     topic: Topic, seen: _Seen, writer: ExportWriter, telling: Telling
 ) -> dict[str, ExportedFile]:
-    """Copies the table's files, and those in quarantine."""
+    """Copies the table's files."""
     if seen.table is None:
         return {}
     storage, place = seen.table.storage, seen.table.path
     sizes = {one.file.path: one.file.size_bytes for one in seen.files}
-    top = storage.arrow_path(place).rstrip("/") + "/"
-    sizes |= {
-        info.path.removeprefix(top): int(info.size)
-        for info in storage.list_files(f"{place}/_quarantine", recursive=True)
-        if info.is_file
-    }
     telling.expect(sum(sizes.values()))
 
     ordered = sorted(sizes)

@@ -285,7 +285,6 @@ class Importer:
         """Copies what is not there yet, checks it, and commits; False: somebody else did."""
         exported, table = begun.exported, begun.table
         wanted = [one.file for one in exported.files]
-        wanted += [one for one in exported.beside if one.path.startswith("_quarantine/")]
         index = checked_index(reader.where, exported)
         try:
             at_once(lambda file: self._copy(file, exported, table, reader, telling), wanted)

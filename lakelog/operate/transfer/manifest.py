@@ -110,7 +110,7 @@ class ExportedTopic(Struct, frozen=True):
     topic: Topic
     partitions: tuple[ExportedPartition, ...]
     files: tuple[DataFile, ...]
-    beside: tuple[ExportedFile, ...]  # Delta's log, and what lies in quarantine
+    beside: tuple[ExportedFile, ...]  # Delta's log; of older exports, what lay in quarantine
     calls: Mapping[int, Sequence[ProducerCall]]  # what producers had sent last, by partition
     groups: tuple[RecordedOffset, ...]  # what groups had committed
     # Offsets that were skipped after an unclean stop, of what is archived, by partition.

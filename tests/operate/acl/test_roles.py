@@ -22,7 +22,7 @@ from lakelog.errors import (
 )
 from lakelog.operate.acl.acl import acl
 from lakelog.operate.acl.role import Role
-from lakelog.operate.quarantine import Quarantine
+from lakelog.operate.skip import Skips
 from lakelog.testing.servers import RedisServer
 
 SECRET = "sesame"
@@ -193,8 +193,8 @@ def as_admin(lake: Lakelog) -> None:
     lake.erase("orders", "k1")
     lake.hot.pause([ORDERS])
     lake.hot.resume([ORDERS])
-    held = lake.quarantine("made", 0)
-    assert isinstance(held, Quarantine)
+    skips = lake.skips("made", 0)
+    assert isinstance(skips, Skips)
     lake.topics.delete("made")
     lake.undelete("made")
     lake.topics.delete("made")

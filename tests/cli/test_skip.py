@@ -1,4 +1,4 @@
-"""`lakelog quarantine`, as one types it."""
+"""`lakelog skip`, as one types it."""
 
 from __future__ import annotations
 
@@ -32,35 +32,40 @@ def run(capsys, *arguments):
     return code, said.out, said.err
 
 
-def test_the_command_that_the_error_names_frees_the_partition(deleted, capsys):
+def test_the_command_that_the_error_names_frees_the_partition(
+    deleted, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
     code, _, error = run(capsys, "archive", "orders")
     assert code == 1
-    assert "lakelog quarantine add orders -p 0 --entry 1-1" in error
+    assert "lakelog skip add orders -p 0 --entry 1-1" in error
 
-    add = ("quarantine", "add", "orders", "-p", "0", "--entry", "1-1")
+    add = ("skip", "add", "orders", "-p", "0", "--entry", "1-1")
     code, said, _ = run(capsys, *add, "--dry-run")
     assert code == 0
-    assert "would go into quarantine (its offsets 1..1" in said
-    assert run(capsys, "quarantine", "list", "orders")[1] == "nothing lies in quarantine\n"
+    assert "would be skipped" in said
+    assert "(its offsets 1..1" in said
+    assert run(capsys, "skip", "list", "orders")[1] == "nothing was skipped\n"
     code, said, _ = run(capsys, *add, "--reason", "deleted by hand")
     assert code == 0
-    assert "entry 1-1 is in quarantine" in said
+    saved = tmp_path / "orders-0-1-1.skipped.json"
+    assert f"entry 1-1 is skipped, and its bytes saved to {saved}" in said
+    assert json.loads(saved.read_text())["reason"] == "deleted by hand"
 
-    code, said, _ = run(capsys, "quarantine", "list", "orders", "--output", "json")
+    code, said, _ = run(capsys, "skip", "list", "orders", "--output", "json")
     (row,) = json.loads(said)
-    assert (row["tier"], row["id"], row["offsets"], row["reason"]) == (
+    assert (row["tier"], row["id"], row["offsets"], row["reason"], row["saved_to"]) == (
         "hot",
         "1-1",
         "1..1",
         "deleted by hand",
+        str(saved),
     )
+    assert "deleted by hand" in run(capsys, "skip", "list", "orders")[1]
     assert run(capsys, "archive", "orders")[0] == 0
     code, said, _ = run(capsys, "consume", "orders", "--from=earliest")
     assert "order 0" in said
     assert "order 2" in said
-    code, _, error = run(capsys, "quarantine", "release", "orders", "-p", "0", "--entry", "1-1")
-    assert code == 1
-    assert "the archive has gone past it" in error
     code, said, _ = run(capsys, "status", "orders")
     assert code == 0
     assert "1..1" in said
