@@ -28,6 +28,8 @@ from lakelog.testing.unity_catalog import SPARKS_OWN, UnityCatalogServer
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+sys.path.insert(0, str(Path(__file__).parent))  # support/ is no tests
+
 #: Tests start hundreds of processes, and each would compile lakelog anew.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.readers import Readers
 
 from lakelog import Lakelog
 from lakelog.base.failpoints import armed
@@ -23,7 +24,6 @@ from lakelog.errors import (
 )
 from lakelog.read.consumer import Consumer
 from lakelog.testing.model import Difference
-from lakelog.testing.readers import Readers
 from lakelog.values.topic_partition import TopicPartition
 
 ON: dict[str, Any] = {"remote.storage.enable": True}

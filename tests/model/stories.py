@@ -9,8 +9,7 @@ from unittest.mock import patch
 from hypothesis import Phase, seed, settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
-
-from lakelog.testing.harness import LogHarness
+from support.harness import LogHarness
 
 
 def written_by(writer: str, machine: type[LogHarness]) -> type[LogHarness]:

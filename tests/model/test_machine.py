@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
+from support.cleanup_rules import STEPS, Life
+from support.log_rules import LogRules
+from support.machine import log_machine
+from support.shared_root_rules import SharedRootRules
 
-from lakelog.testing.cleanup_rules import STEPS, Life
-from lakelog.testing.log_rules import LogRules
-from lakelog.testing.machine import log_machine
-from lakelog.testing.shared_root_rules import SharedRootRules
 from lakelog.testing.strategies import Batch
 from lakelog.values.config import Compression, EntryFormat
 

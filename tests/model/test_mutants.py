@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 from mutants import CLEANUP_MUTANTS, ERASE_MUTANTS, KEY_MUTANTS, MUTANTS, QUOTA_MUTANTS, Mutant
 from stories import run, written_by
-
-from lakelog.testing.cleanup_rules import CleanupRules
-from lakelog.testing.erase_rules import EraseRules
-from lakelog.testing.key_rules import KeyRules
-from lakelog.testing.log_rules import LogRules
-from lakelog.testing.machine import log_machine
-from lakelog.testing.quota_rules import QuotaRules
+from support.cleanup_rules import CleanupRules
+from support.erase_rules import EraseRules
+from support.key_rules import KeyRules
+from support.log_rules import LogRules
+from support.machine import log_machine
+from support.quota_rules import QuotaRules
 
 #: How many seeds and steps a mutant has to be caught in.
 OF_A_LOG = (80, 30)

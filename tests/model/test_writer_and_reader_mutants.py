@@ -14,14 +14,14 @@ import pytest
 from msgspec.structs import replace
 from mutants import Mutant, patched, script
 from stories import run, written_by
+from support.log_rules import LogRules
+from support.machine import log_machine
 
 from lakelog.errors import HotTierUnavailableError
 from lakelog.ingest import delivery, sender
 from lakelog.ingest.verdict import Verdict, verdict
 from lakelog.read import cursor
 from lakelog.spark import datasource, ranges, sink_append
-from lakelog.testing.log_rules import LogRules
-from lakelog.testing.machine import log_machine
 from lakelog.testing.model import Difference
 from lakelog.values import producer_calls
 from lakelog.values.producer_calls import ProducerCall

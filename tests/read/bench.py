@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import redis
+from support.harness import TableTold
 
 from lakelog.archive.copy import HotRows
 from lakelog.archive.plan import FlushLimit, plan
@@ -26,7 +27,6 @@ from lakelog.read.consumer import Consumer
 from lakelog.read.consumer_config import ConsumerConfig
 from lakelog.read.subscription import SeenTopics
 from lakelog.read.unified_log import UnifiedLog
-from lakelog.testing.harness import TableTold
 from lakelog.values.config import Compression, EntryFormat
 from lakelog.values.record import Record, produced_batch, to_records
 

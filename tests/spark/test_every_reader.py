@@ -20,16 +20,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 from mutants import FRAME_MUTANT
 from named_story import NamedBench, NamedStory
+from support.machine import LogMachine, log_machine
+from support.readers import Readers
+from support.spark_readers import NamedReaders, SparkReaders
 
 from lakelog.cold import row_groups
 from lakelog.cold.store.storage import Storage
 from lakelog.hot.hot_log import HotSource
 from lakelog.place import LogPlace, NamedRoot, PathRoot
 from lakelog.spark.catalog.registration import register_topic
-from lakelog.testing.machine import LogMachine, log_machine
 from lakelog.testing.model import Difference
-from lakelog.testing.readers import Readers
-from lakelog.testing.spark_readers import NamedReaders, SparkReaders
 from lakelog.values.config import EntryFormat
 
 ROW_GROUP_ROWS = 3

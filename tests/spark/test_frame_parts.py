@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mutants import FRAME_MUTANT
+from support.layouts import ColdLayout, LaidFile, RowTable, cold_layouts
 
 from lakelog.cold.registers import CleanedEnd
 from lakelog.cold.segment import SegmentIndex, file_name
 from lakelog.cold.table import ColdSnapshot
 from lakelog.read.tiers import Look
 from lakelog.spark.frame_parts import condition, divide
-from lakelog.testing.layouts import ColdLayout, LaidFile, RowTable, cold_layouts
 from lakelog.values.offsets import HotOffsets, LogOffsets
 from lakelog.values.topic_partition import OffsetRange
 

@@ -15,13 +15,13 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 from msgspec.structs import replace
 from mutants import Mutant, patched
 from stories import run as run_stories
+from support.spark_machine import named_table_machine, spark_engine_machine
 
 from lakelog.cold.by_name import commit
 from lakelog.cold.by_name.notes import Note
 from lakelog.cold.by_name.runs import Run
 from lakelog.errors import ContradictionError
 from lakelog.testing.model import Difference
-from lakelog.testing.spark_machine import named_table_machine, spark_engine_machine
 from lakelog.testing.unity_catalog import SPARKS_OWN
 
 #: A step takes seconds: what fails is shown as it was found, not made smaller.

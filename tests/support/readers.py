@@ -20,26 +20,27 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from msgspec import Struct
 
-from ..codec.encryption.sealed_values import with_values
-from ..cold.projection import shaped
-from ..cold.table import NO_TABLE
-from ..explore.explorer.answer import answer
-from ..explore.explorer.opened_topic import OpenedTopic
-from ..explore.explorer.view import Ask, Before
-from ..place import LogPlace
-from ..read.consumer import Consumer
-from ..read.consumer_config import ConsumerConfig
-from ..read.hot_tier import NothingHot
-from ..read.tiers import Tiers
-from ..read.topic_log import TopicLog
-from ..read.values import Values
-from ..spark.frame_parts import condition, divide, hot_version
-from ..spark.range_rows import range_rows
-from ..values.offsets import AtOffset
-from ..values.record import RECORDS, Record, empty_records, to_records
-from ..values.topic_partition import OffsetRange, TopicPartition
+from lakelog.codec.encryption.sealed_values import with_values
+from lakelog.cold.projection import shaped
+from lakelog.cold.table import NO_TABLE
+from lakelog.explore.explorer.answer import answer
+from lakelog.explore.explorer.opened_topic import OpenedTopic
+from lakelog.explore.explorer.view import Ask, Before
+from lakelog.place import LogPlace
+from lakelog.read.consumer import Consumer
+from lakelog.read.consumer_config import ConsumerConfig
+from lakelog.read.hot_tier import NothingHot
+from lakelog.read.tiers import Tiers
+from lakelog.read.topic_log import TopicLog
+from lakelog.read.values import Values
+from lakelog.spark.frame_parts import condition, divide, hot_version
+from lakelog.spark.range_rows import range_rows
+from lakelog.testing.model import Difference, require_same
+from lakelog.values.offsets import AtOffset
+from lakelog.values.record import RECORDS, Record, empty_records, to_records
+from lakelog.values.topic_partition import OffsetRange, TopicPartition
+
 from .layouts import RowTable, near
-from .model import Difference, require_same
 
 #: A consumer goes where it is sent, and nowhere else.
 FROM_A_SEEK = ConsumerConfig(auto_offset_reset="none")
@@ -243,7 +244,7 @@ class Readers:
         return sorted(records, key=lambda record: record.offset)
 
     def batch_source(self, partition: int, start: int, end: int) -> list[Record]:
-        from ..spark.datasource import LakelogDataSource
+        from lakelog.spark.datasource import LakelogDataSource
 
         source = LakelogDataSource(
             self._options(
@@ -259,7 +260,7 @@ class Readers:
 
     def stream_source(self, partition: int, start: int, end: int) -> list[Record]:
         """One micro-batch after another, until they have passed the end."""
-        from ..spark.datasource import HAS_READ_LIMITS, LakelogDataSource
+        from lakelog.spark.datasource import HAS_READ_LIMITS, LakelogDataSource
 
         source = LakelogDataSource(
             self._options([partition], startingOffsets=self._offsets({partition: start}))

@@ -6,11 +6,12 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..errors import MissingExtraError, UnknownTenantError
-from ..lakelog import Lakelog
-from ..values.offsets import LogOffsets
+from lakelog.errors import MissingExtraError, UnknownTenantError
+from lakelog.lakelog import Lakelog
+from lakelog.testing.model import require, require_same
+from lakelog.values.offsets import LogOffsets
+
 from .harness import TOPIC, LogHarness, any_new, partitions
-from .model import require, require_same
 
 try:
     from hypothesis import strategies as st

@@ -8,11 +8,12 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
-from ..errors import AmbiguousTopicError, MissingExtraError, UnknownTopicOrPartitionError
-from ..lakelog import Lakelog
-from ..values.topic import Topic
+from lakelog.errors import AmbiguousTopicError, MissingExtraError, UnknownTopicOrPartitionError
+from lakelog.lakelog import Lakelog
+from lakelog.testing.model import Difference, require
+from lakelog.values.topic import Topic
+
 from .harness import TOPIC, LogHarness, any_new
-from .model import Difference, require
 
 try:
     from hypothesis import strategies as st

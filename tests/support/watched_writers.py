@@ -13,22 +13,22 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from ..base.back_off import BackOff
-from ..codec import Entry
-from ..errors import (
+from lakelog.base.back_off import BackOff
+from lakelog.codec import Entry
+from lakelog.errors import (
     DeliveryError,
     HotTierUnavailableError,
     RepeatDiffersError,
     UnknownProducerError,
 )
-from ..hot import Acks, AppendCall, AppendResult, HotLog
-from ..ingest.producer import Producer, ProducerConfig
-from ..spark.sink_append import TaskAppend, TaskIdentity
-from ..spark.sink_rows import Rows
-from ..values.record import NO_TIMESTAMP_MS, RecordMetadata, produced_batch
-from ..values.topic import Topic
-from ..values.topic_partition import TopicPartition
-from .model import ModelLog, Row, require
+from lakelog.hot import Acks, AppendCall, AppendResult, HotLog
+from lakelog.ingest.producer import Producer, ProducerConfig
+from lakelog.spark.sink_append import TaskAppend, TaskIdentity
+from lakelog.spark.sink_rows import Rows
+from lakelog.testing.model import ModelLog, Row, require
+from lakelog.values.record import NO_TIMESTAMP_MS, RecordMetadata, produced_batch
+from lakelog.values.topic import Topic
+from lakelog.values.topic_partition import TopicPartition
 
 Answers = Sequence[AppendResult | Exception]
 

@@ -8,17 +8,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from ..archive.archiver import Archiver
-from ..archive.copy import HotRows
-from ..cold.by_name.named_table import NamedTable
-from ..cold.table import ColdTable
-from ..engines.engine import Engine
-from ..engines.spark import SparkEngine
-from ..hot import TopicRegistry
-from ..hot.hot_log import HotSource
-from ..place.by_name import NamedRoot
-from ..place.cold_mirror import ColdMirror
-from ..values.topic import Topic
+from lakelog.archive.archiver import Archiver
+from lakelog.archive.copy import HotRows
+from lakelog.cold.by_name.named_table import NamedTable
+from lakelog.cold.table import ColdTable
+from lakelog.engines.engine import Engine
+from lakelog.engines.spark import SparkEngine
+from lakelog.hot import TopicRegistry
+from lakelog.hot.hot_log import HotSource
+from lakelog.place.by_name import NamedRoot
+from lakelog.place.cold_mirror import ColdMirror
+from lakelog.values.topic import Topic
+
 from .cleanup_rules import CleanupRules
 from .harness import FileRows
 from .log_rules import LogRules

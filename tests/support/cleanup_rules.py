@@ -13,28 +13,29 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from ..base import failpoints
-from ..cleanup.cleanup import Cleanup
-from ..cleanup.compaction import compact
-from ..cleanup.dirty import Cleanable
-from ..cleanup.optimize import optimize_change, plan_optimize
-from ..cleanup.plan import cleanables
-from ..cleanup.report import CleanupReport
-from ..cleanup.retention import plan_retention, retention_change
-from ..cleanup.steps import STEPS
-from ..cold.change import Change
-from ..cold.registers import LogStart
-from ..cold.segment import is_ours
-from ..cold.table import ColdSnapshot
-from ..errors import MissingExtraError, MissingFileError, OffsetOutOfRangeError
-from ..values.config import HOUR_MS, MIB
-from ..values.offsets import HotSegments
-from ..values.record import Record, to_records
-from . import strategies
-from .cleaning import ColdSegment, Dirty, dirty, eligible, hot_only_bytes, retained
+from lakelog.base import failpoints
+from lakelog.cleanup.cleanup import Cleanup
+from lakelog.cleanup.compaction import compact
+from lakelog.cleanup.dirty import Cleanable
+from lakelog.cleanup.optimize import optimize_change, plan_optimize
+from lakelog.cleanup.plan import cleanables
+from lakelog.cleanup.report import CleanupReport
+from lakelog.cleanup.retention import plan_retention, retention_change
+from lakelog.cleanup.steps import STEPS
+from lakelog.cold.change import Change
+from lakelog.cold.registers import LogStart
+from lakelog.cold.segment import is_ours
+from lakelog.cold.table import ColdSnapshot
+from lakelog.errors import MissingExtraError, MissingFileError, OffsetOutOfRangeError
+from lakelog.testing import strategies
+from lakelog.testing.cleaning import ColdSegment, Dirty, dirty, eligible, hot_only_bytes, retained
+from lakelog.testing.model import ModelLog, require, require_same
+from lakelog.testing.strategies import Batch
+from lakelog.values.config import HOUR_MS, MIB
+from lakelog.values.offsets import HotSegments
+from lakelog.values.record import Record, to_records
+
 from .harness import PARTITIONS, Death, LogHarness, any_records, partitions
-from .model import ModelLog, require, require_same
-from .strategies import Batch
 
 try:
     from hypothesis import strategies as st

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ..errors import MissingExtraError
-from ..values.config import DATA_KEYS, ENCRYPTION_KEY
+from lakelog.errors import MissingExtraError
+from lakelog.values.config import DATA_KEYS, ENCRYPTION_KEY
+
 from .harness import LogHarness, any_new
 
 try:

@@ -13,18 +13,19 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from ..base.clock import SystemClock
-from ..cold.by_name.named_table import NamedTable
-from ..cold.projection import shaped
-from ..hot.hot_log import HotSource
-from ..place import LogPlace
-from ..place.by_name import NamedRoot
-from ..read.unified_log import UnifiedLog
-from ..spark.dataframe import dataframe, read
-from ..spark.datasource import NAME
-from ..spark.session import register
-from ..values.record import RECORDS, Record
-from .model import Difference, require
+from lakelog.base.clock import SystemClock
+from lakelog.cold.by_name.named_table import NamedTable
+from lakelog.cold.projection import shaped
+from lakelog.hot.hot_log import HotSource
+from lakelog.place import LogPlace
+from lakelog.place.by_name import NamedRoot
+from lakelog.read.unified_log import UnifiedLog
+from lakelog.spark.dataframe import dataframe, read
+from lakelog.spark.datasource import NAME
+from lakelog.spark.session import register
+from lakelog.testing.model import Difference, require
+from lakelog.values.record import RECORDS, Record
+
 from .named_files import files_by_spark
 from .readers import DeltaFile, Reader, Readers
 

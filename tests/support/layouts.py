@@ -14,10 +14,10 @@ from contextlib import closing
 
 from msgspec import Struct
 
-from ..cold.added_file import AddedFile, Statistics, index_of
-from ..cold.segment import SegmentIndex, file_name
-from ..errors import MissingExtraError
-from ..values.topic_partition import OffsetRange
+from lakelog.cold.added_file import AddedFile, Statistics, index_of
+from lakelog.cold.segment import SegmentIndex, file_name
+from lakelog.errors import MissingExtraError
+from lakelog.values.topic_partition import OffsetRange
 
 try:
     from hypothesis import strategies as st

@@ -16,11 +16,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from lakelog.testing.servers import RedisServer
+
 from .erase_rules import EraseRules
 from .harness import LogHarness
 from .key_rules import KeyRules
 from .log_rules import LogRules
-from .servers import RedisServer
 from .shared_root_rules import SharedRootRules
 from .transfer_rules import TransferRules
 

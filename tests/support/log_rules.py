@@ -9,13 +9,13 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..archive.plan import FlushLimit, plan
-from ..base import failpoints
-from ..cold.change import Change
-from ..cold.emptying import empty
-from ..cold.registers import ArchivedEnd
-from ..cold.table import ColdSnapshot
-from ..errors import (
+from lakelog.archive.plan import FlushLimit, plan
+from lakelog.base import failpoints
+from lakelog.cold.change import Change
+from lakelog.cold.emptying import empty
+from lakelog.cold.registers import ArchivedEnd
+from lakelog.cold.table import ColdSnapshot
+from lakelog.errors import (
     ContradictionError,
     CorruptRecordError,
     HotTierPausedError,
@@ -25,12 +25,15 @@ from ..errors import (
     TrimmedError,
     UnknownTopicIdError,
 )
-from ..hot.keys import Keys
-from ..operate.deletion import purge, undelete
-from ..operate.restore import restore
-from ..read.unified_log import UnifiedLog
-from ..values.config import DATA_KEYS, ENCRYPTION_KEY, HOUR_MS, MIB, Compression, EntryFormat
-from . import strategies
+from lakelog.hot.keys import Keys
+from lakelog.operate.deletion import purge, undelete
+from lakelog.operate.restore import restore
+from lakelog.read.unified_log import UnifiedLog
+from lakelog.testing import strategies
+from lakelog.testing.model import REMEMBERED_CALLS, ModelLog, require, require_same
+from lakelog.testing.strategies import BASE_TIME_MS, Batch
+from lakelog.values.config import DATA_KEYS, ENCRYPTION_KEY, HOUR_MS, MIB, Compression, EntryFormat
+
 from .harness import (
     PARTITIONS,
     TOPIC,
@@ -42,8 +45,6 @@ from .harness import (
     partitions,
     producers,
 )
-from .model import REMEMBERED_CALLS, ModelLog, require, require_same
-from .strategies import BASE_TIME_MS, Batch
 from .watched_writers import WatchedSink
 
 try:

@@ -22,44 +22,45 @@ from deltalake import DeltaTable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..archive.archiver import Archiver
-from ..archive.copy import HotRows
-from ..base.clock import ManualClock
-from ..codec import ProducedBatch
-from ..codec.encryption.of_topic import sealing
-from ..cold.by_path.path_table import PathTable
-from ..cold.emptying import table_starts
-from ..cold.segment import archived_start
-from ..cold.store.storage import Storage
-from ..cold.table import ColdTable
-from ..engines.engine import Engine, InlineEngine
-from ..errors import (
+from lakelog.archive.archiver import Archiver
+from lakelog.archive.copy import HotRows
+from lakelog.base.clock import ManualClock
+from lakelog.codec import ProducedBatch
+from lakelog.codec.encryption.of_topic import sealing
+from lakelog.cold.by_path.path_table import PathTable
+from lakelog.cold.emptying import table_starts
+from lakelog.cold.segment import archived_start
+from lakelog.cold.store.storage import Storage
+from lakelog.cold.table import ColdTable
+from lakelog.engines.engine import Engine, InlineEngine
+from lakelog.errors import (
     InvalidRecordError,
     LakelogError,
     MissingExtraError,
     PolicyViolationError,
     RecoveryNeededError,
 )
-from ..hot import TopicRegistry
-from ..hot.append import AppendCall, AppendResult
-from ..hot.hot_log import HotLog, HotSource
-from ..place import LogPlace
-from ..read.unified_log import UnifiedLog
-from ..read.values import Values
-from ..values import reservation
-from ..values.config import MIB
-from ..values.keyspace_defaults import KeyspaceDefaults
-from ..values.offsets import HotSegments
-from ..values.producer_calls import REMEMBERED_CALLS
-from ..values.record import Record, to_records
-from ..values.topic import Topic
-from ..values.topic_partition import TopicPartition
-from . import strategies
-from .later_clock import LaterClock
-from .model import Answer, ModelLog, Row, require, require_same
+from lakelog.hot import TopicRegistry
+from lakelog.hot.append import AppendCall, AppendResult
+from lakelog.hot.hot_log import HotLog, HotSource
+from lakelog.place import LogPlace
+from lakelog.read.unified_log import UnifiedLog
+from lakelog.read.values import Values
+from lakelog.testing import strategies
+from lakelog.testing.later_clock import LaterClock
+from lakelog.testing.model import Answer, ModelLog, Row, require, require_same
+from lakelog.testing.servers import RedisServer
+from lakelog.testing.strategies import BASE_TIME_MS, Batch
+from lakelog.values import reservation
+from lakelog.values.config import MIB
+from lakelog.values.keyspace_defaults import KeyspaceDefaults
+from lakelog.values.offsets import HotSegments
+from lakelog.values.producer_calls import REMEMBERED_CALLS
+from lakelog.values.record import Record, to_records
+from lakelog.values.topic import Topic
+from lakelog.values.topic_partition import TopicPartition
+
 from .readers import DeltaFile, Readers
-from .servers import RedisServer
-from .strategies import BASE_TIME_MS, Batch
 from .watched_writers import Answers, Watch, WatchedProducer, WatchedSink, Writer
 
 try:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from ..errors import MissingExtraError
-from ..hot.append import AppendResult
-from ..values.config import QUOTA_HOT_BYTES
-from . import strategies
+from lakelog.errors import MissingExtraError
+from lakelog.hot.append import AppendResult
+from lakelog.testing import strategies
+from lakelog.testing.model import require
+from lakelog.testing.strategies import Batch
+from lakelog.values.config import QUOTA_HOT_BYTES
+
 from .harness import PARTITIONS, TOPIC, any_records, producers
 from .log_rules import LogRules
-from .model import require
-from .strategies import Batch
 
 try:
     from hypothesis import strategies as st

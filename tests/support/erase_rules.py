@@ -13,12 +13,13 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from ..cleanup.erasure.erasure import Erasure
-from ..cold.segment import SegmentFile
-from ..errors import MissingExtraError
+from lakelog.cleanup.erasure.erasure import Erasure
+from lakelog.cold.segment import SegmentFile
+from lakelog.errors import MissingExtraError
+from lakelog.testing.model import require
+
 from .cleanup_rules import CleanupRules
 from .harness import partitions
-from .model import require
 
 try:
     from hypothesis import strategies as st
