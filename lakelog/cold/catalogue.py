@@ -174,7 +174,7 @@ class Catalogue(Struct, frozen=True):
 
 
 class Listed(Protocol):
-    """A cold root that lists its tables; see `ColdRoot.catalogue`."""
+    """A cold root that lists its tables; see `PathRoot.catalogue`."""
 
     def catalogue(self, keyspace: str | None = None, only: str | None = None) -> Catalogue: ...
 

@@ -58,7 +58,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class NamedRoot:
-    """See `ColdRoot`. What topics it has, the tables alone tell.
+    """See `PathRoot`. What topics it has, the tables alone tell.
 
     Args:
         schema: ``catalog.schema``.
@@ -75,7 +75,7 @@ class NamedRoot:
     opens_in_tasks: ClassVar[bool] = False
 
     def check(self) -> str:
-        """See `ColdRoot.check`."""
+        """See `PathRoot.check`."""
         catalog, _ = parse_schema(self.schema)
         unity = known_catalog(catalog)
         if unity is None:
@@ -90,7 +90,7 @@ class NamedRoot:
         return f"tables of {self.schema} are read where they lie, and Spark writes them: --spark"
 
     def abilities(self) -> list[Ability]:
-        """See `ColdRoot.abilities`: the catalog writes and commits, so only it can be asked."""
+        """See `PathRoot.abilities`: the catalog writes and commits, so only it can be asked."""
         started_s, flaw = time.perf_counter(), None
         try:
             self.check()
@@ -101,18 +101,18 @@ class NamedRoot:
     # -- tenants ---------------------------------------------------------------------------------
 
     def of_tenant(self, name: str) -> NamedRoot:
-        """See `ColdRoot.of_tenant`: a schema beside this one."""
+        """See `PathRoot.of_tenant`: a schema beside this one."""
         return NamedRoot(tenant_schema(self.schema, name), self.spark)
 
     def read_definition(self) -> None:
-        """See `ColdRoot.read_definition`: only the tables tell, of the keyspace's defaults."""
+        """See `PathRoot.read_definition`: only the tables tell, of the keyspace's defaults."""
 
     def write_definition(self, definition: bytes) -> None:
-        """See `ColdRoot.write_definition`: a schema keeps none, so that it is only made."""
+        """See `PathRoot.write_definition`: a schema keeps none, so that it is only made."""
         make_schema(self.spark(), self.schema)
 
     def remove_definition(self) -> None:
-        """See `ColdRoot.remove_definition`: the schema is the catalog's, and stays."""
+        """See `PathRoot.remove_definition`: the schema is the catalog's, and stays."""
 
     # -- tables ----------------------------------------------------------------------------------
 
@@ -123,7 +123,7 @@ class NamedRoot:
         known: Container[UUID] = (),
     ) -> Catalogue:
         """Reads the properties of every table of the schema that may be a topic's; see
-        `ColdRoot.catalogue`.
+        `PathRoot.catalogue`.
         """
         schema = parse_schema(self.schema)
         topics, broken = [], []
@@ -156,7 +156,7 @@ class NamedRoot:
         naming: Callable[[], AbstractContextManager[None]] = nullcontext,
         making: Making = anybody,
     ) -> NamedTable:
-        """See `ColdRoot.table`."""
+        """See `PathRoot.table`."""
         location = TableLocation(self._name(topic), self.spark, self.tables_at)
         return NamedTable(
             topic,
@@ -170,22 +170,22 @@ class NamedRoot:
         )
 
     def is_empty(self) -> bool:
-        """See `ColdRoot.is_empty`: its catalog tells."""
+        """See `PathRoot.is_empty`: its catalog tells."""
         return False
 
     def forget(self, topic: Topic) -> None:
-        """See `ColdRoot.forget`."""
+        """See `PathRoot.forget`."""
         forget_topic(self.spark(), self.schema, topic)
 
     def frame(self, spark: SparkSession, table: ColdTable, version: int) -> DataFrame:
-        """See `ColdRoot.frame`."""
+        """See `PathRoot.frame`."""
         assert isinstance(table, NamedTable)  # no other was made here
         return table.version_frame(version)
 
     def make_known(
         self, spark: SparkSession, schema: str, topic: Topic, table: ColdTable
     ) -> TableName:
-        """See `ColdRoot.make_known`: it has its name already."""
+        """See `PathRoot.make_known`: it has its name already."""
         name = self._name(topic)
         if TableName(*parse_schema(schema), name.table) != name:
             raise InvalidArgumentError(
@@ -198,19 +198,19 @@ class NamedRoot:
     # -- for tasks -------------------------------------------------------------------------------
 
     def task_table(self, topic: Topic, rows_of: RowsOf) -> NamedTable:
-        """See `ColdRoot.task_table`: it can be read where it lies, or not at all."""
+        """See `PathRoot.task_table`: it can be read where it lies, or not at all."""
         location = self._of_tasks(topic)
         return NamedTable(topic, None, str(location.name), rows_of, location=location)
 
     def as_archived(
         self, table: ColdTable, topic: Topic, partition: int, *, since: int, start: int, end: int
     ) -> NamedAsArchived:
-        """See `ColdRoot.as_archived`."""
+        """See `PathRoot.as_archived`."""
         assert isinstance(table, NamedTable)  # no other was made here
         return NamedAsArchived(table, topic, partition, since=since, start=start, end=end)
 
     def for_tasks(self, spark: SparkSession, topic: Topic, table: ColdTable | None) -> NamedRoot:
-        """See `ColdRoot.for_tasks`."""
+        """See `PathRoot.for_tasks`."""
         catalog, _ = parse_schema(self.schema)
         if self.tables_at is not None or known_catalog(catalog) is not None:
             return self
@@ -221,15 +221,15 @@ class NamedRoot:
         return replace(self, tables_at=folder) if name == table_name(topic) else self
 
     def to_hand_on(self, topics: Iterable[Topic]) -> HandedOn:
-        """See `ColdRoot.to_hand_on`."""
+        """See `PathRoot.to_hand_on`."""
         return to_hand_on(self._of_tasks(topic) for topic in topics if topic.config.tiered)
 
     def take(self, handed_on: Any) -> None:
-        """See `ColdRoot.take`."""
+        """See `PathRoot.take`."""
         take(handed_on)
 
     def options(self) -> dict[str, str]:
-        """See `ColdRoot.options`."""
+        """See `PathRoot.options`."""
         more = {} if self.tables_at is None else {"tablesAt": self.tables_at}
         return {"cold": self.schema, **more}
 

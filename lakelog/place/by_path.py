@@ -36,7 +36,7 @@ TENANT_FILE = "_lakelog_tenant.json"
 
 
 class PathRoot(Struct, frozen=True):
-    """See `ColdRoot`.
+    """Tables below a folder or an object store's URL.
 
     Args:
         schema: ``catalog.schema`` in which each table has a name besides.
@@ -44,20 +44,25 @@ class PathRoot(Struct, frozen=True):
 
     storage: Storage
     schema: str | None = None
+    #: Whether tasks of Spark, and processes without one, may open and change the tables.
     opens_in_tasks: ClassVar[bool] = True
 
     @property
     def object_stores(self) -> tuple[str, ...]:
-        """See `ColdRoot.object_stores`."""
+        """What a Spark that reads the tables has to open besides; see `session`."""
         return self.storage.object_stores
 
     def check(self) -> str:
-        """See `ColdRoot.check`."""
+        """A sentence on what this process can do there.
+
+        Raises:
+            ColdTierError: it cannot be used.
+        """
         self.storage.check_writable()
         return f"{self.storage.root} is writable"
 
     def abilities(self) -> list[Ability]:
-        """See `ColdRoot.abilities`."""
+        """What is asked of the store, tried, with how long it took; see `abilities`."""
         from ..cold.store.abilities import abilities
 
         return abilities(self.storage)
@@ -65,17 +70,28 @@ class PathRoot(Struct, frozen=True):
     # -- tenants ---------------------------------------------------------------------------------
 
     def of_tenant(self, name: str) -> PathRoot:
-        """See `ColdRoot.of_tenant`: a folder below the root."""
+        """Where the tables of a tenant's topics lie, apart from those of all others.
+
+        A folder below the root.
+        """
         root = f"{self.storage.root.rstrip('/')}/{name}"
         schema = None if self.schema is None else tenant_schema(self.schema, name)
         return PathRoot(Storage(root, dict(self.storage.store_options)), schema)
 
     def read_definition(self) -> bytes | None:
-        """See `ColdRoot.read_definition`."""
+        """What is kept here of the tenant whose place this is; None if nothing is.
+
+        Raises:
+            ColdTierError: it cannot be read.
+        """
         return self.storage.read_bytes(self._definition)
 
     def write_definition(self, definition: bytes) -> None:
-        """See `ColdRoot.write_definition`."""
+        """Make the place, if it is not there, and keep a tenant's definition in it.
+
+        Raises:
+            ColdTierError, SparkUnavailableError: it cannot be made or written.
+        """
         from ..spark.catalog.schemas import make_schema
         from ..spark.open_session import open_session
 
@@ -85,7 +101,13 @@ class PathRoot(Struct, frozen=True):
         self.storage.write_bytes(self._definition, definition)
 
     def remove_definition(self) -> None:
-        """See `ColdRoot.remove_definition`. What is not lakelog's stays."""
+        """Remove what is kept here beside topics' tables, of a tenant that has none any more.
+
+        What is not lakelog's stays.
+
+        Raises:
+            ColdTierError: it cannot be removed.
+        """
         for folder in (GROUPS_TABLE, STATUS_TABLE, EXPORTS_FOLDER):
             self.storage.remove_folder(f"{self.storage.root.rstrip('/')}/{folder}")
         self.storage.delete_file(self._definition)
@@ -102,8 +124,17 @@ class PathRoot(Struct, frozen=True):
         only: str | None = None,
         known: Container[UUID] = (),
     ) -> Catalogue:
-        """See `ColdRoot.catalogue`. Where Unity Catalog gives no keys to list the root, its schema
-        says which tables lie there.
+        """Which topics have their tables there, as the tables tell it.
+
+        Where Unity Catalog gives no keys to list the root, its schema says which tables lie there.
+
+        Args:
+            keyspace: whose topics are meant; None for those of all.
+            only: a topic's name, whose tables alone are looked at; None for all.
+            known: ids of topics whose tables need not be looked at.
+
+        Raises:
+            ColdTierError: the place cannot be listed.
         """
         from ..cold.by_path.listing import tables
 
@@ -124,17 +155,34 @@ class PathRoot(Struct, frozen=True):
         naming: Callable[[], AbstractContextManager[None]] = nullcontext,
         making: Making = anybody,
     ) -> PathTable:
-        """See `ColdRoot.table`. Of two first commits, the store refuses one."""
+        """A topic's table, opened anew.
+
+        Of two first commits, the store refuses one.
+
+        Args:
+            rows_of: left out by those who archive nothing.
+            engine: where files at paths are read and written.
+            newest_config, making: see the tables.
+            naming: held while a catalog makes the table, so that nobody else does at that time.
+        """
         return PathTable(
             topic, self._of(topic), engine, rows_of, newest_config=newest_config, making=making
         )
 
     def is_empty(self) -> bool:
-        """See `ColdRoot.is_empty`."""
+        """Whether it is a folder of this machine in which nothing lies, or that is not there.
+
+        Raises:
+            ColdTierError: it cannot be listed.
+        """
         return self.storage.is_local and not self.storage.names(self.storage.root)
 
     def forget(self, topic: Topic) -> None:
-        """See `ColdRoot.forget`."""
+        """Take the names of a topic that is removed for good out of the catalog that has them.
+
+        Raises:
+            ColdTierError: the catalog refuses.
+        """
         from ..spark.catalog.forgetting import forget_topic
         from ..spark.open_session import open_session
 
@@ -142,7 +190,11 @@ class PathRoot(Struct, frozen=True):
             forget_topic(open_session(), self.schema, topic)
 
     def frame(self, spark: SparkSession, table: ColdTable, version: int) -> DataFrame:
-        """See `ColdRoot.frame`."""
+        """A version of a table, as Spark's own reader gives it.
+
+        Raises:
+            SparkUnavailableError: this Spark lacks what opens the store.
+        """
         from ..engines.spark import spark_context
 
         path = _own(table).path
@@ -166,7 +218,15 @@ class PathRoot(Struct, frozen=True):
     def make_known(
         self, spark: SparkSession, schema: str, topic: Topic, table: ColdTable
     ) -> TableName:
-        """See `ColdRoot.make_known`."""
+        """Have a schema's name stand for the table, which is there; nothing happens if it does.
+
+        Returns:
+            That name.
+
+        Raises:
+            InvalidArgumentError: the table has its name in another schema.
+            ForeignTableError, ColdTierError: see `register_topic`.
+        """
         from ..spark.catalog.external_table import register_external
 
         name = TableName(*parse_schema(schema), catalog_name(topic.name))
@@ -176,23 +236,31 @@ class PathRoot(Struct, frozen=True):
     # -- for tasks -------------------------------------------------------------------------------
 
     def task_table(self, topic: Topic, rows_of: RowsOf) -> PathTable:
-        """See `ColdRoot.task_table`."""
+        """A topic's table for a task of Spark, which may but read one by name."""
         return self.table(topic, rows_of)
 
     def as_archived(
         self, table: ColdTable, topic: Topic, partition: int, *, since: int, start: int, end: int
     ) -> PathAsArchived:
-        """See `ColdRoot.as_archived`."""
+        """See `AsArchived`; the table was made here."""
         from ..cold.by_path.as_archived import PathAsArchived
 
         return PathAsArchived(_own(table), topic, partition, since=since, start=start, end=end)
 
     def for_tasks(self, spark: SparkSession, topic: Topic, table: ColdTable | None) -> PathRoot:
-        """See `ColdRoot.for_tasks`: it says all."""
+        """The place as those find it who have no session: what the session knows of it besides.
+
+        It says all.
+        """
         return self
 
     def to_hand_on(self, topics: Iterable[Topic]) -> tuple[tuple[str, Vended], ...]:
-        """See `ColdRoot.to_hand_on`: keys by table."""
+        """What opens the topics' tables in a process without a login; None if nothing is needed.
+
+        Keys by table.
+
+        It is secret: for a pickle, and for `take` in another process.
+        """
         handed_on: list[tuple[str, Vended]] = []
         for topic in topics if self.storage.store_options.vended else ():
             given = self._of(topic).to_hand_on()
@@ -201,12 +269,16 @@ class PathRoot(Struct, frozen=True):
         return tuple(handed_on)
 
     def take(self, handed_on: Any) -> None:
-        """See `ColdRoot.take`."""
+        """Open tables in this process with what `to_hand_on` gave another one."""
         for path, given in handed_on:
             self.storage.keyed_for(path).take(given)
 
     def options(self) -> dict[str, str]:
-        """See `ColdRoot.options`."""
+        """The options of ``format("lakelog")`` that name the place.
+
+        Raises:
+            InvalidArgumentError: one would be a secret in clear.
+        """
         found = {"cold": self.storage.root}
         if self.storage.store_options:
             found["storageOptions"] = json.dumps(self.storage.store_options.portable())

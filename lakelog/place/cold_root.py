@@ -1,199 +1,89 @@
-"""What a place of cold tables is to those who need not know which kind it is."""
+"""Where the tables of topics lie: what ``cold=…, location=…`` say.
+
+| cold             | location | tables                                                           |
+|------------------|----------|------------------------------------------------------------------|
+| a path or URL    |          | at paths: `PathRoot`                                             |
+| `catalog.schema` |          | the catalog's own (managed), by name: `NamedRoot`                |
+| `catalog.schema` | a path   | at paths, each known to the catalog by its name: `PathRoot`      |
+
+Two names with a dot and without a slash are a schema; a folder of such a name is ``./a.b``. On
+Databricks a folder begins with ``/``: any other lies in the working directory, on the disk of a
+machine that goes with its cluster, and is rarely what was meant.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Protocol
-from uuid import UUID
+import os
+from collections.abc import Callable, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
-from ..cold.change import RowsOf, nothing_hot
-from ..cold.making import Making, anybody
-from ..cold.table import ColdTable
-from ..engines.engine import Engine, InlineEngine
-from ..values.topic import Topic
+from ..cold.by_name.names import SCHEMA
+from ..cold.store.storage import Storage
+from ..errors import InvalidArgumentError
+from ..spark.open_session import open_session
+from .by_path import PathRoot
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-    from ..cold.as_archived import AsArchived
-    from ..cold.by_name.names import TableName
-    from ..cold.catalogue import Catalogue
-    from ..cold.store.abilities import Ability
+    from .by_name import NamedRoot
+
+#: One of the two kinds, which have the same methods: `PathRoot` says what each is for. A value: it
+#: can be pickled, compared and hashed. As a string, how people call it.
+ColdRoot: TypeAlias = "PathRoot | NamedRoot"
 
 
-class ColdRoot(Protocol):
-    """Where the tables of topics lie: `PathRoot` or `NamedRoot`.
+def cold_root(
+    cold: str | Path | None,
+    location: str | Path | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    *,
+    spark: Callable[[], SparkSession] = open_session,
+    tables_at: str | None = None,
+) -> ColdRoot | None:
+    """The place that is meant; None where none is named.
 
-    A value: it can be pickled, compared and hashed. As a string, how people call it.
+    Args:
+        spark: gives the session that tables by name are opened with.
+        tables_at: finds tables by name where there is no session; see `TableLocation`.
+
+    Raises:
+        InvalidArgumentError: a location, or storage options, that go with nothing; on Databricks,
+            a relative path.
+        ColdTierError: no place that a Delta commit can be made in.
     """
+    schema = cold if isinstance(cold, str) and SCHEMA.fullmatch(cold) else None
+    if location is not None and schema is None:
+        raise InvalidArgumentError(
+            f"location={str(location)!r} goes with cold='catalog.schema', not with {cold!r}: it "
+            "says where the schema's tables lie"
+        )
+    path = cold if schema is None else location
+    if path is not None:
+        text = str(path) if isinstance(path, PathLike) else path
+        root = PathRoot(Storage(text, storage_options), schema)
+        _check_lasts(text, "cold" if schema is None else "location")
+        return root
+    if storage_options:
+        raise InvalidArgumentError("storage options open an object store, and none is named")
+    if schema is None:
+        return None
+    from .by_name import NamedRoot
 
-    @property
-    def schema(self) -> str | None:
-        """The ``catalog.schema`` that knows the tables; None for one that no catalog knows."""
-        ...
+    return NamedRoot(schema, spark, tables_at)
 
-    @property
-    def object_stores(self) -> tuple[str, ...]:
-        """What a Spark that reads the tables has to open besides; see `session`."""
-        ...
 
-    @property
-    def opens_in_tasks(self) -> bool:
-        """Whether tasks of Spark, and processes without one, may open and change the tables."""
-        ...
-
-    def check(self) -> str:
-        """A sentence on what this process can do there.
-
-        Raises:
-            ColdTierError: it cannot be used.
-        """
-        ...
-
-    def abilities(self) -> Sequence[Ability]:
-        """What is asked of the store, tried, with how long it took; see `abilities`."""
-        ...
-
-    # -- tenants ---------------------------------------------------------------------------------
-
-    def of_tenant(self, name: str) -> ColdRoot:
-        """Where the tables of a tenant's topics lie, apart from those of all others."""
-        ...
-
-    def read_definition(self) -> bytes | None:
-        """What is kept here of the tenant whose place this is; None if nothing is.
-
-        Raises:
-            ColdTierError: it cannot be read.
-        """
-        ...
-
-    def write_definition(self, definition: bytes) -> None:
-        """Make the place, if it is not there, and keep a tenant's definition in it.
-
-        Raises:
-            ColdTierError, SparkUnavailableError: it cannot be made or written.
-        """
-        ...
-
-    def remove_definition(self) -> None:
-        """Remove what is kept here beside topics' tables, of a tenant that has none any more.
-
-        Raises:
-            ColdTierError: it cannot be removed.
-        """
-        ...
-
-    # -- tables ----------------------------------------------------------------------------------
-
-    def catalogue(
-        self,
-        keyspace: str | None = None,
-        only: str | None = None,
-        known: Container[UUID] = (),
-    ) -> Catalogue:
-        """Which topics have their tables there, as the tables tell it.
-
-        Args:
-            keyspace: whose topics are meant; None for those of all.
-            only: a topic's name, whose tables alone are looked at; None for all.
-            known: ids of topics whose tables need not be looked at.
-
-        Raises:
-            ColdTierError: the place cannot be listed.
-        """
-        ...
-
-    def table(
-        self,
-        topic: Topic,
-        rows_of: RowsOf = nothing_hot,
-        *,
-        engine: Engine = InlineEngine(),  # noqa: B008, it has no state
-        newest_config: Callable[[], int] | None = None,
-        naming: Callable[[], AbstractContextManager[None]] = nullcontext,
-        making: Making = anybody,
-    ) -> ColdTable:
-        """A topic's table, opened anew.
-
-        Args:
-            rows_of: left out by those who archive nothing.
-            engine: where files at paths are read and written.
-            newest_config, making: see the tables.
-            naming: held while a catalog makes the table, so that nobody else does at that time.
-        """
-        ...
-
-    def is_empty(self) -> bool:
-        """Whether it is a folder of this machine in which nothing lies, or that is not there.
-
-        Raises:
-            ColdTierError: it cannot be listed.
-        """
-        ...
-
-    def forget(self, topic: Topic) -> None:
-        """Take the names of a topic that is removed for good out of the catalog that has them.
-
-        Raises:
-            ColdTierError: the catalog refuses.
-        """
-        ...
-
-    def frame(self, spark: SparkSession, table: ColdTable, version: int) -> DataFrame:
-        """A version of a table, as Spark's own reader gives it.
-
-        Raises:
-            SparkUnavailableError: this Spark lacks what opens the store.
-        """
-        ...
-
-    def make_known(
-        self, spark: SparkSession, schema: str, topic: Topic, table: ColdTable
-    ) -> TableName:
-        """Have a schema's name stand for the table, which is there; nothing happens if it does.
-
-        Returns:
-            That name.
-
-        Raises:
-            InvalidArgumentError: the table has its name in another schema.
-            ForeignTableError, ColdTierError: see `register_topic`.
-        """
-        ...
-
-    # -- for tasks -------------------------------------------------------------------------------
-
-    def task_table(self, topic: Topic, rows_of: RowsOf) -> ColdTable:
-        """A topic's table for a task of Spark, which may but read one by name."""
-        ...
-
-    def as_archived(
-        self, table: ColdTable, topic: Topic, partition: int, *, since: int, start: int, end: int
-    ) -> AsArchived:
-        """See `AsArchived`; the table was made here."""
-        ...
-
-    def for_tasks(self, spark: SparkSession, topic: Topic, table: ColdTable | None) -> ColdRoot:
-        """The place as those find it who have no session: what the session knows of it besides."""
-        ...
-
-    def to_hand_on(self, topics: Iterable[Topic]) -> Any:
-        """What opens the topics' tables in a process without a login; None if nothing is needed.
-
-        It is secret: for a pickle, and for `take` in another process.
-        """
-        ...
-
-    def take(self, handed_on: Any) -> None:
-        """Open tables in this process with what `to_hand_on` gave another one."""
-        ...
-
-    def options(self) -> Mapping[str, str]:
-        """The options of ``format("lakelog")`` that name the place.
-
-        Raises:
-            InvalidArgumentError: one would be a secret in clear.
-        """
-        ...
+def _check_lasts(path: str, name: str) -> None:
+    relative = ":/" not in path and not path.startswith("/")
+    if relative and "DATABRICKS_RUNTIME_VERSION" in os.environ:
+        raise InvalidArgumentError(
+            f"{name}={path!r} would be a folder on the driver's own disk, which is lost with the "
+            "cluster. On Databricks give 'catalog.schema', for tables by name; a folder's URL, "
+            "such as 'abfss://container@account.dfs.core.windows.net/lakelog' or "
+            "'s3://bucket/lakelog'; or, for a log that may be lost, a path that begins with '/', "
+            "such as '/local_disk0/lakelog'",
+            name=name,
+            value=path,
+        )

@@ -32,8 +32,7 @@ from ..read.tiers import Tiers
 from ..spark.open_session import open_session
 from ..values.tenant_name import check_tenant_name, tenant_keyspace
 from ..values.topic import Topic
-from .cold_root import ColdRoot
-from .parse import cold_root
+from .cold_root import ColdRoot, cold_root
 from .task_tiers import TaskTiers, WholeTiers
 
 if TYPE_CHECKING:
@@ -122,7 +121,7 @@ class LogPlace(Struct, frozen=True):
 
     @property
     def object_stores(self) -> tuple[str, ...]:
-        """See `ColdRoot.object_stores`."""
+        """See `PathRoot.object_stores`."""
         return () if self.cold is None else self.cold.object_stores
 
     def table(
@@ -135,7 +134,7 @@ class LogPlace(Struct, frozen=True):
         """The cold tier of a tiered topic, opened anew.
 
         Args:
-            engine, newest_config: see `ColdRoot.table`.
+            engine, newest_config: see `PathRoot.table`.
 
         Raises:
             InvalidArgumentError: the place has no cold root.
@@ -245,13 +244,13 @@ class LogPlace(Struct, frozen=True):
         return found if self.cold is None else {**found, **self.cold.options()}
 
     def for_tasks(self, spark: SparkSession, tiers: Tiers) -> LogPlace:
-        """The place as tasks and what plans them are told of it; see `ColdRoot.for_tasks`."""
+        """The place as tasks and what plans them are told of it; see `PathRoot.for_tasks`."""
         if self.cold is None:
             return self
         return replace(self, cold=self.cold.for_tasks(spark, tiers.topic, tiers.table))
 
     def to_hand_on(self, topics: Iterable[Topic]) -> Any:
-        """What opens the topics' cold tiers where nobody is logged in; see `ColdRoot`."""
+        """What opens the topics' cold tiers where nobody is logged in; see `PathRoot`."""
         return None if self.cold is None else self.cold.to_hand_on(topics)
 
     # -- tasks -----------------------------------------------------------------------------------
