@@ -154,11 +154,11 @@ def _rows(
 ) -> pa.Table:
     from ..jobs.effects import effects_of, troubles_of
     from ..jobs.status_rows import DONE, status_rows
-    from ..operate.standing import standing_of
+    from ..operate.log_figures import figures_of
 
     return status_rows(
         record.key,
-        standing_of(log.status(arguments.topics or None)),
+        figures_of(log.status(arguments.topics or None)),
         effects_of(reports),
         record.duration_s,
         done=result == DONE,

@@ -72,7 +72,7 @@ class ConsumerGroupMetadata(NamedTuple):
     state: MemberState = MemberState.UNJOINED
 
 
-class Standing(Struct, frozen=True):
+class MemberGeneration(Struct, frozen=True):
     """A member at some moment, for a commit that was asked for then."""
 
     epoch: int  # of its rounds of joining
@@ -218,22 +218,22 @@ class Membership:
                 self._is_attending = False
                 self._attended_s = time.monotonic()
 
-    def standing(self) -> Standing:
+    def generation(self) -> MemberGeneration:
         """Under which generation a commit that is asked for now is made, whenever that is."""
         with self._lock:
             is_stable = self._state is MemberState.STABLE
-            return Standing(self._epoch, self._member_id, self._generation_id, is_stable)
+            return MemberGeneration(self._epoch, self._member_id, self._generation_id, is_stable)
 
     def commit(
         self,
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         topic_ids: Mapping[str, UUID] | None = None,
-        standing: Standing | None = None,
+        generation: MemberGeneration | None = None,
     ) -> None:
         """Stores how far the group has come; see `GroupCoordinator.commit`. From any thread.
 
         Args:
-            standing: as it was when the commit was asked for: what comes after a rebalance is of
+            generation: as it was when the commit was asked for: what comes after a rebalance is of
                 partitions that may be somebody else's. None: as it is now.
 
         Raises:
@@ -242,7 +242,7 @@ class Membership:
             RebalanceInProgressError: not now; again after the next `attend`.
             FencedInstanceIdError: another member has joined under its instance id.
         """
-        epoch, member_id, generation_id, was_stable = astuple(standing or self.standing())
+        epoch, member_id, generation_id, was_stable = astuple(generation or self.generation())
         with self._lock:
             is_lost, failure = self._is_lost, self._failure
         if isinstance(failure, FencedInstanceIdError):

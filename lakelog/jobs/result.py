@@ -12,7 +12,7 @@ import pyarrow as pa
 from ..base import compute as pc
 from ..base.text_table import text_table
 from ..lakelog import Lakelog
-from ..operate.standing import standing_of
+from ..operate.log_figures import figures_of
 from .parameters import databricks_utilities
 from .status_rows import RunKey, of_partitions, status_rows
 from .told import table_html
@@ -80,7 +80,7 @@ def standing(lakelog: Lakelog, topics: Sequence[str] | None = None) -> JobResult
     Raises:
         LakelogError: that of the first topic whose state cannot be told.
     """
-    found = standing_of(lakelog.status(topics))
+    found = figures_of(lakelog.status(topics))
     found.check()
     return JobResult.of("look", status_rows(RunKey("look", ""), found, {}, 0.0))
 

@@ -27,7 +27,7 @@ from ..errors import (
 )
 from ..lakelog import Lakelog
 from ..operate.group_lag import GroupLag
-from ..operate.standing import Standing, standing_of
+from ..operate.log_figures import LogFigures, figures_of
 from ..operate.who import who
 from .effects import Report, effects_of, troubles_of
 from .groups_told import GroupsTold
@@ -179,11 +179,11 @@ class JobRun:
             stalls.check()
             return untold
 
-        def stand() -> Standing:
+        def stand() -> LogFigures:
             # A run whose time is over does not fail only because Redis is away just then.
             patience_s = 0.0 if stop.is_set() else 3600 * (max_stall_hours or max_hours)
             found = patiently(
-                "looking at where things stand", self._standing, ASK_AGAIN.within(patience_s)
+                "looking at where things stand", self._figures, ASK_AGAIN.within(patience_s)
             )
             for failure in found.failures:  # what it archived is archived
                 logger.warning("the state of %s cannot be told: %s", failure.topic, failure.error)
@@ -203,7 +203,7 @@ class JobRun:
     def _unless_done(
         self,
         work: Callable[[float], list[Report]],
-        stand_after: Callable[[], Standing] | None = None,
+        stand_after: Callable[[], LogFigures] | None = None,
     ) -> JobResult:
         if self._is_repeatable:
             rows = self._table.done_rows(self.key)
@@ -219,7 +219,7 @@ class JobRun:
                 record.write(record.rows(RUNNING, duration_s=0.0))
             try:
                 reports = work(started_s)
-                standing = (stand_after or self._checked_standing)()
+                figures = (stand_after or self._checked_figures)()
             except Exception as error:  # the rows must show Spark's errors, too
                 self._tell_failure(error, started_s)
                 raise
@@ -230,28 +230,28 @@ class JobRun:
         duration_s = time.monotonic() - started_s
         rows = status_rows(
             self.key,
-            standing,
+            figures,
             effects_of(reports),
             duration_s,
             done=True,
             troubles=troubles_of(reports, self._log.group_troubles()),
-            groups=self._group_lags(standing),
+            groups=self._group_lags(figures),
             run=self._run,
             result=DONE,
         )
         rows = self._table.append(rows, self.key if self._is_repeatable else None)
         return JobResult.of(self.key.job, rows)
 
-    def _checked_standing(self) -> Standing:
-        standing = self._standing()
-        standing.check()
-        return standing
+    def _checked_figures(self) -> LogFigures:
+        figures = self._figures()
+        figures.check()
+        return figures
 
-    def _standing(self) -> Standing:
-        return standing_of(self._log.status(self._topics))
+    def _figures(self) -> LogFigures:
+        return figures_of(self._log.status(self._topics))
 
-    def _group_lags(self, standing: Standing) -> list[GroupLag]:
-        return [] if standing.redis is None else self._groups_told.look(self._log, self._topics)
+    def _group_lags(self, figures: LogFigures) -> list[GroupLag]:
+        return [] if figures.redis is None else self._groups_told.look(self._log, self._topics)
 
     def _tell(
         self,
@@ -267,24 +267,24 @@ class JobRun:
         """
         is_whole = True
         try:
-            standing = self._standing()
+            figures = self._figures()
         except Exception as failure:  # archiving goes on, whatever cannot be told
             if error is None:
                 logger.warning("where things stand cannot be told now: %s", failure)
                 is_whole = False
-            standing = Standing((), None, time.time_ns() // 1_000_000)
+            figures = LogFigures((), None, time.time_ns() // 1_000_000)
         duration_s = time.monotonic() - started_s
         try:
             done = effects_of(reports) if is_whole else {}
             troubles = troubles or troubles_of(reports, self._log.group_troubles())
             rows = status_rows(
                 self.key,
-                standing,
+                figures,
                 done,
                 duration_s,
                 error=error,
                 troubles=troubles,
-                groups=self._group_lags(standing),
+                groups=self._group_lags(figures),
                 run=self._run,
                 result=RUNNING if error is None else FAILED,
             )

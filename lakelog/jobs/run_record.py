@@ -10,7 +10,7 @@ from types import TracebackType
 
 import pyarrow as pa
 
-from ..operate.standing import Standing
+from ..operate.log_figures import LogFigures
 from .in_time import in_time
 from .status_rows import RUNNING, RunKey, RunOf, status_rows
 from .status_table import StatusTable
@@ -100,9 +100,9 @@ class RunRecord:
         """
         if duration_s is None:
             duration_s = self.duration_s
-        standing = Standing((), None, time.time_ns() // 1_000_000)
+        figures = LogFigures((), None, time.time_ns() // 1_000_000)
         return status_rows(
-            self.key, standing, {}, duration_s, error=error, run=self.run, result=result
+            self.key, figures, {}, duration_s, error=error, run=self.run, result=result
         )
 
     def end(

@@ -59,7 +59,7 @@ from ..archive.trouble import Trouble
 from ..base import compute as pc
 from ..errors import CorruptRecordError
 from ..operate.group_lag import GroupLag
-from ..operate.standing import Standing
+from ..operate.log_figures import LogFigures
 from ..values.topic_partition import TopicPartition
 from .effects import Effect
 
@@ -135,7 +135,7 @@ SOME_RUN = RunOf()
 
 def status_rows(
     key: RunKey,
-    standing: Standing,
+    figures: LogFigures,
     effects: Mapping[TopicPartition, Effect],
     duration_s: float,
     *,
@@ -152,14 +152,14 @@ def status_rows(
         result: of the run so far; a run of which nothing else is to be told has a row all the same.
     """
     rows: list[dict[str, Any]] = []
-    for one in standing.partitions:
+    for one in figures.partitions:
         effect = effects.get(TopicPartition(one.topic, one.partition))
         row: dict[str, Any] = {name: getattr(one, name) for name in type(one).__struct_fields__}
         if effect is not None:
             row |= {"start_offset": effect.start_offset, "end_offset": effect.end_offset}
             row["records"] = effect.records
         rows.append(row)
-    rows += [{"topic": one.topic, "error": str(one.error)} for one in standing.failures]
+    rows += [{"topic": one.topic, "error": str(one.error)} for one in figures.failures]
     rows += [
         {"topic": one.topic or None, "state": one.state, "error": str(one)} for one in troubles
     ]
@@ -169,7 +169,7 @@ def status_rows(
     common: dict[str, Any] = {
         "run_id": key.run_id,
         "job": key.job,
-        "recorded_at": standing.now_ms * 1000,
+        "recorded_at": figures.now_ms * 1000,
         "duration_ms": round(1000 * duration_s),
         "done": done,
         "error": error,
@@ -177,13 +177,13 @@ def status_rows(
         "what": run.what,
         "result": result,
     }
-    if standing.redis is not None:
+    if figures.redis is not None:
         common |= {
-            "redis_used_bytes": standing.redis.used_bytes,
-            "redis_max_bytes": standing.redis.max_bytes,
-            "redis_headroom_bytes": standing.redis.headroom_bytes,
-            "redis_headroom_percent": standing.redis.headroom_percent,
-            "redis_headroom_hours": standing.redis.headroom_hours,
+            "redis_used_bytes": figures.redis.used_bytes,
+            "redis_max_bytes": figures.redis.max_bytes,
+            "redis_headroom_bytes": figures.redis.headroom_bytes,
+            "redis_headroom_percent": figures.redis.headroom_percent,
+            "redis_headroom_hours": figures.redis.headroom_hours,
         }
     columns = [
         pa.array([{**common, **row}.get(field.name) for row in rows], field.type)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ..archive.trouble import NOT_ARCHIVED, NOT_RECORDED, NOT_SHOWN, Trouble
 from ..base import compute as pc
-from ..operate.standing import Standing
+from ..operate.log_figures import LogFigures
 from ..place import ColdRoot
 from .open_status_table import open_status_table
 from .status_rows import RunKey, RunOf, status_rows
@@ -53,9 +53,9 @@ class TroubleRows:
         Raises:
             ColdTierError: the table takes no commit.
         """
-        standing = Standing((), None, time.time_ns() // 1_000_000)
+        figures = LogFigures((), None, time.time_ns() // 1_000_000)
         duration_s = time.monotonic() - self._began_s
-        rows = status_rows(self._key, standing, {}, duration_s, troubles=troubles, run=self._run)
+        rows = status_rows(self._key, figures, {}, duration_s, troubles=troubles, run=self._run)
         if rows.num_rows:
             open_status_table(self._root, self._naming).append(rows)
 

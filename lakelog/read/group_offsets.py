@@ -20,7 +20,7 @@ from ..errors import (
     UnknownTopicOrPartitionError,
 )
 from ..groups.coordinator import GroupCoordinator
-from ..groups.membership import Membership, Standing
+from ..groups.membership import MemberGeneration, Membership
 from ..tracing.switch import tracer
 from ..values.arguments import check_callback, checked_partition, whole
 from ..values.offsets import check_offset
@@ -76,7 +76,7 @@ class GroupOffsets:
     def commit(self, offsets: Offsets | None, timeout_ms: int | None = None) -> None:
         """See `Consumer.commit`."""
         self.settle()
-        self._commit(self._checked(offsets), timeout_ms, self._standing())
+        self._commit(self._checked(offsets), timeout_ms, self._generation())
 
     def commit_async(self, offsets: Offsets | None, callback: OnCommit | None) -> Future[None]:
         """See `Consumer.commit_async`."""
@@ -85,7 +85,7 @@ class GroupOffsets:
         chosen = self._checked(offsets)
         if self._worker is None:
             self._worker = ThreadPoolExecutor(1, f"lakelog-commits-{self.group_id}")
-        future = self._worker.submit(self._commit, chosen, None, self._standing())
+        future = self._worker.submit(self._commit, chosen, None, self._generation())
         self._under_way = [one for one in self._under_way if not one.done()] + [future]
         if callback is not None:
             future.add_done_callback(
@@ -129,7 +129,7 @@ class GroupOffsets:
         if not offsets:
             return
         try:
-            self._commit_once(offsets, self._standing())
+            self._commit_once(offsets, self._generation())
         except LakelogError as error:
             shown = ", ".join(f"{tp} at {one.offset}" for tp, one in sorted(offsets.items())[:5])
             logger.warning(
@@ -182,16 +182,18 @@ class GroupOffsets:
 
     # -- how -----------------------------------------------------------------------------------
 
-    def _standing(self) -> Standing | None:
-        return None if self.membership is None else self.membership.standing()
+    def _generation(self) -> MemberGeneration | None:
+        return None if self.membership is None else self.membership.generation()
 
-    def _commit(self, offsets: Offsets, timeout_ms: int | None, standing: Standing | None) -> None:
+    def _commit(
+        self, offsets: Offsets, timeout_ms: int | None, generation: MemberGeneration | None
+    ) -> None:
         """Again while Redis is away, for so long."""
         within_s = PATIENCE_S if timeout_ms is None else timeout_ms / 1000
 
         def once() -> RebalanceInProgressError | None:
             try:
-                self._commit_once(offsets, standing)
+                self._commit_once(offsets, generation)
             except RebalanceInProgressError as error:  # only a poll ends it
                 return error
             return None
@@ -202,19 +204,19 @@ class GroupOffsets:
         if stopped is not None:
             raise stopped
 
-    def _commit_once(self, offsets: Offsets, standing: Standing | None) -> None:
+    def _commit_once(self, offsets: Offsets, generation: MemberGeneration | None) -> None:
         if self._tracer is None:
-            self._commit_now(offsets, standing)
+            self._commit_now(offsets, generation)
             return
         with self._tracer.settle("commit", self.group_id, offsets.keys()):
-            self._commit_now(offsets, standing)
+            self._commit_now(offsets, generation)
 
-    def _commit_now(self, offsets: Offsets, standing: Standing | None) -> None:
+    def _commit_now(self, offsets: Offsets, generation: MemberGeneration | None) -> None:
         topics = {tp.topic: tp for tp in offsets}
         ids = {topic: self._topic_id(tp) for topic, tp in topics.items()}
         known = {topic: id_ for topic, id_ in ids.items() if id_ is not None}
         if self.membership is not None:
-            self.membership.commit(offsets, known, standing)
+            self.membership.commit(offsets, known, generation)
             return
         try:
             self._coordinator.commit(self.group_id, offsets, topic_ids=known)

@@ -16,17 +16,17 @@ from lakelog.jobs.effects import Effect
 from lakelog.jobs.status_rows import STATUS, RunKey, status_rows
 from lakelog.jobs.status_table import StatusTable
 from lakelog.operate.group_lag import GroupLag
-from lakelog.operate.standing import PartitionStanding, RedisMemory, Standing
+from lakelog.operate.log_figures import LogFigures, PartitionFigures, RedisMemory
 from lakelog.values.topic_partition import TopicPartition
 
 NOW_MS = int(datetime.now(timezone.utc).timestamp()) * 1000 + 123
 
 
-def look(*topics: str, now_ms: int = NOW_MS, log_end: int = 120) -> Standing:
-    partition = PartitionStanding(
+def look(*topics: str, now_ms: int = NOW_MS, log_end: int = 120) -> LogFigures:
+    partition = PartitionFigures(
         "", 0, "ok", 10, 90, 100, log_end, log_end - 100, 1500, 0, 4096, 65_536, 3
     )
-    return Standing(
+    return LogFigures(
         tuple(replace(partition, topic=topic) for topic in topics),
         RedisMemory(2**20, None, None, None, None),
         now_ms,

@@ -19,7 +19,7 @@ from lakelog.jobs import connect, connect_cold, doctor, parameters
 from lakelog.jobs.parameters import Parameters
 from lakelog.jobs.readings import SAMPLE_READINGS
 from lakelog.jobs.trouble_rows import recent_troubles
-from lakelog.operate.standing import standing_of
+from lakelog.operate.log_figures import figures_of
 from lakelog.place import cold_root
 
 COMMON = {
@@ -164,7 +164,7 @@ def test_a_cold_root_is_opened_alone_by_cold_or_by_directory(tmp_path: Path) -> 
     with connect(given(directory=str(tmp_path))) as log:
         log.archive()
     for asked in (given(directory=str(tmp_path)), given(cold=str(tmp_path / "cold"))):
-        look = standing_of(connect_cold(asked).status())
+        look = figures_of(connect_cold(asked).status())
         assert [(one.topic, one.state, one.log_end) for one in look.partitions] == [
             ("readings", "cold only", None)
         ] * 2

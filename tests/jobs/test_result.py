@@ -14,7 +14,7 @@ from lakelog.hot.server_info import ServerInfo
 from lakelog.jobs import finish
 from lakelog.jobs.result import JobResult
 from lakelog.jobs.status_rows import RunKey
-from lakelog.operate.standing import RedisMemory, redis_memory
+from lakelog.operate.log_figures import RedisMemory, redis_memory
 
 RESULT = JobResult.of("archive", rows_of(RunKey("archive", "4711"), "orders", "clicks"))
 

@@ -34,7 +34,7 @@ from lakelog.jobs.status_rows import (
     RunOf,
     status_rows,
 )
-from lakelog.operate.standing import Standing
+from lakelog.operate.log_figures import LogFigures
 from lakelog.testing.eventually import eventually
 
 TOPIC = "readings"
@@ -43,10 +43,10 @@ NOW = datetime(2024, 5, 1, 12, tzinfo=timezone.utc)
 
 def rows(minute: float, result: str | None, run_id: str = "1", **more: Any) -> pa.Table:
     """What a run that began at noon says of itself after so many minutes."""
-    standing = Standing((), None, int((NOW + timedelta(minutes=minute)).timestamp() * 1000))
+    figures = LogFigures((), None, int((NOW + timedelta(minutes=minute)).timestamp() * 1000))
     of = RunOf("ada@host", "archive orders")
     return status_rows(
-        RunKey("archive", run_id), standing, {}, 60 * minute, run=of, result=result, **more
+        RunKey("archive", run_id), figures, {}, 60 * minute, run=of, result=result, **more
     )
 
 

@@ -10,7 +10,7 @@ from ..hot.server_info import ServerInfo
 from .status import PartitionStatus, Status, TopicFailure
 
 
-class PartitionStanding(Struct, frozen=True):
+class PartitionFigures(Struct, frozen=True):
     """One partition. What only Redis knows is None if it was not asked."""
 
     topic: str
@@ -38,10 +38,10 @@ class RedisMemory(Struct, frozen=True):
     headroom_hours: float | None  # of the one that is full first; None: none will be
 
 
-class Standing(Struct, frozen=True):
+class LogFigures(Struct, frozen=True):
     """All partitions of one look, by topic and partition."""
 
-    partitions: tuple[PartitionStanding, ...]
+    partitions: tuple[PartitionFigures, ...]
     redis: RedisMemory | None  # None: it was not asked
     now_ms: int
     failures: tuple[TopicFailure, ...] = ()  # topics whose state cannot be told
@@ -52,17 +52,17 @@ class Standing(Struct, frozen=True):
             raise self.failures[0].error
 
 
-def standing_of(status: Status) -> Standing:
+def figures_of(status: Status) -> LogFigures:
     """Where the partitions of a status stand."""
     partitions = map(_partition, status.partitions)
     ordered = tuple(sorted(partitions, key=lambda one: (one.topic, one.partition)))
     redis = redis_memory(status.servers, status.headroom_hours) if status.servers else None
-    return Standing(ordered, redis, status.now_ms, status.failures)
+    return LogFigures(ordered, redis, status.now_ms, status.failures)
 
 
-def _partition(one: PartitionStatus) -> PartitionStanding:
+def _partition(one: PartitionStatus) -> PartitionFigures:
     offsets, asked = one.offsets, not one.cold_only
-    return PartitionStanding(
+    return PartitionFigures(
         topic=one.topic_partition.topic,
         partition=one.topic_partition.partition,
         state=one.state,
