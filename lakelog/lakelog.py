@@ -48,8 +48,7 @@ from .place.cold_mirror import ColdMirror, may_have_table
 from .read.subscription import SeenTopics
 from .read.topic_log import TopicLog
 from .read.unified_log import UnifiedLog
-from .spark.auto_engine import AutoEngine
-from .spark.engine_by_name import choose_engine
+from .spark.auto_engine import AutoEngine, choose_engine
 from .tracing.switch import tracer
 from .values.arguments import checked_duration, optional_duration, optional_event
 from .values.config import QUOTA_COLD_BYTES
@@ -190,8 +189,8 @@ class Lakelog(ColdLog):
             tenant: whose topics are meant: of its own keyspace, folder or schema, apart from those
                 of all others; see `tenants`. ``"shared"`` is there without being created.
             engine: what archiving, cleanup and verifying run on: ``"inline"`` (this process, no
-                Java), ``"spark"``, ``"auto"``, or an `Engine`. Default: ``"auto"``, this process,
-                and Spark for what takes longer here than with the start of a Spark.
+                Java), ``"spark"``, ``"auto"``, or an `Engine`. Default: ``"auto"``, the Spark that
+                is running; else this process, and a Spark for 2 GiB or more.
             password_ref: ``env:NAME``, ``file:/PATH`` or ``databricks:SCOPE/KEY``, where every
                 process that reads finds the password; see `secret_reference`.
             storage_options: what opens an object store (``AWS_ENDPOINT_URL``, …), over environment

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import NoReturn
@@ -12,7 +13,7 @@ from msgspec import Struct
 from ..base import compute as pc
 from ..base.failpoints import failpoint
 from ..cold.change import HotRange
-from ..engines.places import Places
+from ..engines.engine import LONG_S
 from ..engines.workers import Workers
 from ..errors import ContradictionError
 from ..hot.hot_log import HotLog, HotSource
@@ -24,7 +25,7 @@ from ..values.topic_partition import OffsetRange
 _READ_AHEAD_BYTES = 256 * KIB
 
 #: A record larger than a step has no bound of its own, so a process holds one of them at a time.
-_LARGE = Places(1)
+_LARGE = threading.Semaphore(1)
 
 
 class HotRows(Struct, frozen=True):
@@ -62,19 +63,15 @@ class _Steps:
     """The steps of one hot range. A large one waits until no other copy holds a large one."""
 
     def __init__(self, log: HotLog, hot_range: HotRange) -> None:
-        self._place: object | None = None  # among `_LARGE`
+        self._is_held = False  # `_LARGE`, which it may also go without: see `LONG_S`
+        self.is_large = False  # whether the last step that was read is a large one
         self._steps = log.read(
             hot_range.topic_partition,
             hot_range.start_offset,
             hot_range.end_offset,
             topic_id=hot_range.topic_id,
-            before_large=self._take_place,
+            before_large=self._hold,
         )
-
-    @property
-    def is_large(self) -> bool:
-        """Whether the last step that was read is a large one."""
-        return self._place is not None
 
     def next(self) -> Fetched | None:
         """The next step, if there is one. The caller is done with a large one before it."""
@@ -83,12 +80,14 @@ class _Steps:
 
     def end(self) -> None:
         """The caller is done with what was read."""
-        if self._place is not None:
-            _LARGE.give_back(self._place)
-            self._place = None
+        self.is_large = False
+        if self._is_held:
+            self._is_held = False
+            _LARGE.release()
 
-    def _take_place(self) -> None:
-        self._place = _LARGE.take()
+    def _hold(self) -> None:
+        self._is_held = _LARGE.acquire(timeout=LONG_S)
+        self.is_large = True
 
 
 def _read_ahead(steps: _Steps, end_offset: int) -> Iterator[Fetched]:

@@ -9,7 +9,6 @@ from msgspec import Struct
 from ..cold.change import Change, HotRange
 from ..cold.registers import ArchivedEnd, LogStart, Register
 from ..cold.table import ColdSnapshot
-from ..engines.choice import Work
 from ..errors import ContradictionError
 from ..values.config import MIB, TopicConfig
 from ..values.offsets import HotSegment, HotSegments
@@ -107,7 +106,7 @@ def plan(
                 piece.segment,
                 piece.start_offset,
                 piece.end_offset,
-                Work.copying(piece.records, piece.size_bytes),
+                piece.size_bytes,
             )
             for piece in slices
         ),

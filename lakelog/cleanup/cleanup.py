@@ -22,7 +22,7 @@ from ..base.metrics.counts import COUNTS
 from ..cold.catalogue import Untold
 from ..cold.change import Rewrite
 from ..cold.table import Applied, ColdSnapshot, ColdTable, Vacuumed
-from ..engines.chosen import Choices
+from ..engines.choice import Choices
 from ..errors import (
     CleanupFailedError,
     ColdTierError,

@@ -19,7 +19,6 @@ from ..base import compute as pc
 from ..cold.offset_set import OffsetSet
 from ..cold.segment import SegmentFile
 from ..cold.table import RowReader
-from ..engines.choice import Work
 from ..errors import CorruptRecordError, MissingFileError
 from ..values.config import MIB
 from ..values.record import RECORDS
@@ -52,9 +51,9 @@ class Search(Struct, frozen=True):
         return (*self.clean, *self.dirty)
 
     @property
-    def work(self) -> Work:
-        """What looking through the files takes."""
-        return Work.sum(file.work for file in self.files)
+    def size_bytes(self) -> int:
+        """Bytes of the files."""
+        return sum(file.size_bytes for file in self.files)
 
     @property
     def first(self) -> bool:

@@ -228,8 +228,8 @@ def _add_common(target: argparse.ArgumentParser, *, suppress: bool) -> None:
         "--engine",
         choices=["auto", "spark", "inline"],
         default=default("LAKELOG_ENGINE"),
-        help="what archiving, cleanup and --verify run on (default: auto, this process, and Spark "
-        "where that is sooner; of the demo: spark)",
+        help="what archiving, cleanup and --verify run on (default: auto, the Spark that is "
+        "running; else this process, and a Spark for 2 GiB or more; of the demo: spark)",
     )
     group.add_argument(
         "--output",

@@ -16,7 +16,6 @@ import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
-from ..engines.choice import NOTHING, Work
 from ..errors import InvalidArgumentError
 from ..values.producer_calls import ProducerCall
 from ..values.topic_partition import TopicPartition
@@ -34,8 +33,8 @@ class HotRange:
     segment: int  # its base offset; above start_offset when the range begins with a gap
     start_offset: int
     end_offset: int  # exclusive; the record before it exists: no range ends in a gap
-    #: What copying it takes, as far as the plan knows; it makes no other range of it.
-    work: Work = dataclasses.field(default=NOTHING, compare=False, repr=False)
+    #: Stored bytes in it, as far as the plan knows; they make no other range of it.
+    size_bytes: int = dataclasses.field(default=0, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.start_offset < self.end_offset or not 0 <= self.segment < self.end_offset:
@@ -64,11 +63,9 @@ class Rewrite(Struct, frozen=True, eq=False):
             raise InvalidArgumentError(f"a rewrite of {self.topic_partition} names no files")
 
     @property
-    def work(self) -> Work:
-        """What reading its files and writing what it keeps of them takes."""
-        read = Work.sum(file.work for file in self.files)
-        dropped = 0 if self.without is None else len(self.without)
-        return Work.rewriting(read.records, read.size_bytes, read.records - dropped)
+    def size_bytes(self) -> int:
+        """Bytes of its files."""
+        return sum(file.size_bytes for file in self.files)
 
     @property
     def start_offset(self) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from ..engines.choice import Work
 from ..errors import LakelogError
 from ..values.topic_partition import OffsetRange
 from .extent import Extent
@@ -40,8 +39,8 @@ class ScanTask(Struct, frozen=True):
     whole: bool = True
 
     @property
-    def work(self) -> Work:
-        return self.file.work
+    def size_bytes(self) -> int:
+        return self.file.size_bytes
 
 
 class FileScan(Struct, frozen=True):

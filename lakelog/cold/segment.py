@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from ..base import compute as pc
 from ..base.arrow_columns import no_rows, texts
-from ..engines.choice import Work
 from ..values.topic_partition import OffsetRange
 
 UNKNOWN_TIMESTAMP_MS = 2**63 - 1  # a file without usable statistics may hold any
@@ -33,11 +32,6 @@ class SegmentFile(Struct, frozen=True):
     min_timestamp_ms: int  # -1: the records have none
     max_timestamp_ms: int  # -1: none; UNKNOWN_TIMESTAMP_MS: look into the file
     modified_ms: int = -1  # wall clock when it was archived; a rewrite keeps its files' latest
-
-    @property
-    def work(self) -> Work:
-        """What reading it takes."""
-        return Work.reading(max(0, self.records), self.size_bytes)
 
 
 class Segment(Struct, frozen=True):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Protocol, TypeVar
 
 from .at_once import each_at_once
-from .choice import INLINE, Choice, Work
-from .chosen import chosen
-from .places import Places
+from .choice import INLINE, Choice, chosen
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -20,10 +20,13 @@ R = TypeVar("R")
 #: always. On two cores, where it was tried, more were no faster.
 TASKS_AT_ONCE = 2
 
-#: Less work than this, in seconds of one thread, is not worth threads.
-THREADS_S = 0.1
+#: Less work than this, some 0.1 s of one thread, is not worth threads.
+THREADS_BYTES = 16 * 2**20
 
-_PLACES = Places(TASKS_AT_ONCE)
+#: Whoever waited for so long goes on: those at work may hang, and must stop nobody else.
+LONG_S = 60.0
+
+_AT_WORK = threading.Semaphore(TASKS_AT_ONCE)
 
 
 class Engine(Protocol):
@@ -38,8 +41,8 @@ class Engine(Protocol):
 
         Args:
             function: picklable, with everything it needs bound to it.
-            tasks: picklable values; none of them starts nothing. One that has `work` says by it
-                how much it does.
+            tasks: picklable values; none of them starts nothing. One that has `size_bytes` says by
+                it how much it reads.
         """
         ...
 
@@ -59,9 +62,25 @@ class InlineEngine:
 
     def run(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
         """As `map`, for who has said already why it runs here."""
-        if len(tasks) < 2 or Work.sum(Work.of(tasks)).seconds < THREADS_S:
+        if len(tasks) < 2 or size_of(tasks) < THREADS_BYTES:
             return map(partial(_run, function), tasks)
         return _run_at_once(function, tasks)
+
+
+def size_of(tasks: Iterable[object]) -> int:
+    """How many stored bytes the tasks read, as far as they say."""
+    return sum(getattr(task, "size_bytes", 0) for task in tasks)
+
+
+@contextmanager
+def held(one_of: threading.Semaphore) -> Iterator[None]:
+    """Hold one of so many within the block; without any once `LONG_S` are over."""
+    is_held = one_of.acquire(timeout=LONG_S)
+    try:
+        yield
+    finally:
+        if is_held:
+            one_of.release()
 
 
 _ASKED = Choice(INLINE, "as asked")
@@ -81,5 +100,5 @@ def _run_at_once(function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
 
 
 def _run(function: Callable[[T], R], task: T) -> R:
-    with _PLACES.taken():
+    with held(_AT_WORK):
         return function(task)

@@ -9,16 +9,13 @@ import traceback
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from ..errors import LakelogError
-from .choice import SPARK, Choice
-from .chosen import chosen
+from .choice import SPARK, Choice, chosen
 from .spark_worker import spare_imports
-from .turns import in_turn
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -42,18 +39,31 @@ class SparkEngine:
     end.
 
     Args:
-        session: a Spark or Spark Connect session; lakelog must be installed on its executors.
+        session: a Spark or Spark Connect session; lakelog must be installed on its executors. Or
+            what opens one, which is called once there is something to run.
     """
 
-    def __init__(self, session: SparkSession) -> None:
-        self._session = session
+    def __init__(self, session: SparkSession | Callable[[], SparkSession]) -> None:
+        self._given = session
+        self._opened: SparkSession | None = None
+        self._opening = threading.Lock()
         self._running: dict[str, Future[list[Row]]] = {}  # by the job's tag
+
+    @property
+    def _session(self) -> SparkSession:
+        with self._opening:
+            if self._opened is None:
+                self._opened = self._given() if callable(self._given) else self._given
+            return self._opened
 
     def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
         """One result for each task, in their order; of failed ones the first error, at the end.
 
         Runs on: driver; ``function`` on executors. Without tasks there is no job. It starts when
         the first result is asked for. If the wait for it is interrupted, the job is cancelled.
+
+        Raises:
+            MissingExtraError, SparkUnavailableError: there is no session, and none can be opened.
         """
         if tasks:
             chosen(_ASKED)
@@ -62,7 +72,11 @@ class SparkEngine:
     def run(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
         """As `map`, for who has said already why it runs on Spark."""
         if not tasks:
-            return
+            return iter(())
+        _ = self._session  # where there can be none, it is said at once
+        return self._results(function, tasks)
+
+    def _results(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
         outcomes = self._outcomes(function, tasks)
         results = [pickle.loads(outcomes[number]) for number in range(len(tasks))]
         yield from (result for result in results if not isinstance(result, Failure))
@@ -196,10 +210,10 @@ class _Run:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_imports()
         dealt = [self.tasks[place] for batch in batches for place in batch.column(0).to_pylist()]
-        outcomes = in_turn([partial(self._outcome, task) for _, task in dealt])
-        for (number, _), outcome in zip(dealt, outcomes, strict=True):
+        for number, task in dealt:
+            outcome = pa.array([self._outcome(task)])
             yield pa.RecordBatch.from_arrays(
-                [pa.array([number], pa.int64()), pa.array([outcome])], ["number", "outcome"]
+                [pa.array([number], pa.int64()), outcome], ["number", "outcome"]
             )
 
     def _outcome(self, task: bytes) -> bytes:

@@ -19,7 +19,7 @@ from ..errors import InvalidArgumentError
 from ..hot.keys import DEFAULT_KEYSPACE
 from ..lakelog import Lakelog
 from ..place import LogPlace, PathRoot, cold_root
-from ..spark.engine_by_name import choose_engine
+from ..spark.auto_engine import choose_engine
 from ..spark.open_session import session_there
 from ..spark.session import session
 from ..values.arguments import checked_duration

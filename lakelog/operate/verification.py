@@ -6,7 +6,7 @@ one snapshot of the cold tier, and looks again if something went away in between
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from ..base import compute as pc
 from ..cold.table import ColdSnapshot
-from ..engines.choice import Choice, Work
-from ..engines.chosen import Choices, part_of
+from ..engines.choice import Choice, Choices
 from ..errors import (
     CorruptRecordError,
     HotTierAccessError,
@@ -98,11 +97,10 @@ def verify(
         HotTierUnavailableError, HotTierAccessError: Redis does not answer, or refuses us.
     """
     numbers = list(range(log.topic.partitions) if partitions is None else partitions)
-    whole = _Whole(numbers, start_offset, MAX_OFFSET if end_offset is None else end_offset)
     for partition in numbers:
         for attempt in range(_LOOKS):
             topic_partition = log.topic.partition(partition)
-            once = _Once(log, topic_partition, start_offset, end_offset, whole)
+            once = _Once(log, topic_partition, start_offset, end_offset)
             choices = Choices()
             try:
                 with choices.watched():
@@ -113,33 +111,11 @@ def verify(
             break
 
 
-class _Whole:
-    """What all partitions are that one call verifies: as much as the first look at files says."""
-
-    def __init__(self, partitions: Sequence[int], start_offset: int, end_offset: int) -> None:
-        self._partitions = partitions
-        self._start_offset = start_offset
-        self._end_offset = end_offset
-        self._work: Work | None = None
-
-    def work(self, cold: ColdSnapshot) -> Work:
-        """What reading the files takes."""
-        if self._work is None:
-            self._work = Work.sum(
-                file.work
-                for number in self._partitions
-                for file in cold.files.of_partition(number)
-                if file.end_offset > self._start_offset and file.start_offset < self._end_offset
-            )
-        return self._work
-
-
 class _Once(Struct):
     log: TopicLog
     topic_partition: TopicPartition
     start_offset: int
     end_offset: int | None
-    whole: _Whole
     away: LakelogError | None = None  # why the store of the cold tier does not answer
 
     def run(self, tiers: Collection[str], progress: Progress | None, *, last: bool) -> Verified:
@@ -162,8 +138,7 @@ class _Once(Struct):
                 self.start_offset,
                 MAX_OFFSET if self.end_offset is None else self.end_offset,
             )
-            with part_of(self.whole.work(cold)):
-                files.run(counted.cold, last=last)
+            files.run(counted.cold, last=last)
             findings += files.findings.all()
             unreadable, said = files.unreadable, [files.not_checked]
             self.away = self.away or files.away

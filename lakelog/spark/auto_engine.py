@@ -1,49 +1,71 @@
-"""The engine that is used unless one is named: this process, and Spark where it pays."""
+"""Engines by their names, and the one that is used unless one is named."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from msgspec.structs import replace
-
-from ..engines.chosen import chosen, whole_work
-from ..engines.engine import InlineEngine
-from ..errors import MissingExtraError, SparkUnavailableError
-from .lazy_engine import LazySparkEngine
-from .open_session import is_given, session_there
-
-if TYPE_CHECKING:
-    from ..engines.choice import Choice, SparkFacts, Work
-
+from ..engines.choice import INLINE, SPARK, Choice, chosen
+from ..engines.engine import Engine, InlineEngine, size_of
+from ..engines.spark import SparkEngine
+from ..errors import InvalidArgumentError, MissingExtraError, SparkUnavailableError
+from .open_session import is_given, open_session, session_there
 
 T = TypeVar("T")
 R = TypeVar("R")
 
+AUTO = "auto"
+
+#: Work on so many stored bytes is worth a Spark's start, which takes 15 to 30 s: copying 20 million
+#: records of 100 bytes takes this process as long.
+START_BYTES = 2 * 2**30
+
+#: A Spark of this process: 2 GiB of heap (`spark.driver.memory`), Java's own half of a GiB, and a
+#: Python worker of about 310 MiB on each of two cores.
+SPARK_BYTES = 2 * 2**30 + 2**29 + 2 * 310 * 2**20
+
+
+def choose_engine(engine: Engine | str | None = None, object_stores: Sequence[str] = ()) -> Engine:
+    """An engine by its name: ``auto``, ``spark`` or ``inline``; None for ``auto``.
+
+    Args:
+        object_stores: what else a Spark that is started for it shall open; see `open_session`.
+
+    Raises:
+        InvalidArgumentError: another name.
+    """
+    if engine is None or engine in (AUTO, SPARK):
+        spark = SparkEngine(partial(open_session, object_stores=object_stores))
+        return spark if engine == SPARK else AutoEngine(spark)
+    if engine == INLINE:
+        return InlineEngine()
+    if isinstance(engine, str):
+        raise InvalidArgumentError(f"engine={engine!r} is not 'auto', 'spark' or 'inline'")
+    return engine
+
 
 class AutoEngine:
-    """Runs tasks here or on Spark, as `choice.choose` says each time. Thread-safe.
+    """Runs tasks on the Spark that is running; else here, unless they are worth its start.
+
+    Thread-safe.
 
     Args:
         spark: runs those that Spark is chosen for.
     """
 
-    def __init__(self, spark: LazySparkEngine) -> None:
+    def __init__(self, spark: SparkEngine) -> None:
         self._here = InlineEngine()
         self._spark = spark
         self._failed: str | None = None  # why a start of Spark failed
 
     def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
         """See `Engine.map`. Where Spark cannot be started, the tasks run here."""
-        from ..engines.choice import INLINE, SPARK, Choice, Work
-
         if not tasks:
             return iter(())
-        works = Work.of(tasks)
-        choice = self._choose(works)
+        choice = self._choose(size_of(tasks))
         if choice.engine == SPARK:
             try:
                 found = self._spark.run(function, tasks)
@@ -60,28 +82,20 @@ class AutoEngine:
         """Cancels what runs on Spark now; its callers get an error."""
         self._spark.cancel()
 
-    def _choose(self, works: Sequence[Work]) -> Choice:
-        from ..engines.choice import SPARK, choose
+    def _choose(self, size_bytes: int) -> Choice:
+        if is_running():
+            return Choice(SPARK, "it is running")
+        work = f"{_size(size_bytes)} of records"
+        if size_bytes < START_BYTES:
+            return Choice(INLINE, f"{work}; Spark is started from {_size(START_BYTES)} on")
+        if missing := self._failed or why_no_spark():
+            return Choice(INLINE, f"{work}, but Spark cannot be started: {missing}")
+        return Choice(SPARK, work)
 
-        facts, whole = spark_facts(), whole_work()
-        choice = choose(works, facts, whole)
-        if choice.engine == SPARK and not facts.is_up:  # only now is Java worth a look
-            missing = self._failed or why_no_spark()
-            choice = choose(works, replace(facts, missing=missing), whole)
-        return choice
 
-
-def spark_facts() -> SparkFacts:
-    """What is known of Spark here without starting anything."""
-    from ..engines.choice import SparkFacts
-    from ..engines.spark import CORES_UNKNOWN, cores
-
-    there = session_there()
-    if there is not None:
-        return SparkFacts(cores(there), is_up=True)
-    if is_given():
-        return SparkFacts(CORES_UNKNOWN, is_up=True)
-    return SparkFacts(os.cpu_count() or 1, free_bytes=free_memory_bytes())
+def is_running() -> bool:
+    """Whether the process has a Spark session, or the platform gives it one."""
+    return session_there() is not None or is_given()
 
 
 def why_no_spark() -> str | None:
@@ -95,6 +109,9 @@ def why_no_spark() -> str | None:
         java_home()
     except MissingExtraError as error:
         return _first_line(error)
+    free_bytes = free_memory_bytes()
+    if free_bytes is not None and free_bytes < SPARK_BYTES:
+        return f"it takes {_size(SPARK_BYTES)} of memory, and {_size(free_bytes)} is free"
     return None
 
 
@@ -132,3 +149,10 @@ def _cgroup_bytes(cgroup: Path) -> int | None:
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]
+
+
+def _size(size_bytes: int) -> str:
+    for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if size_bytes >= factor:
+            return f"{size_bytes / factor:.1f} {unit}"
+    return f"{size_bytes} B"

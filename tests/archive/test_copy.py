@@ -14,7 +14,6 @@ from lakelog.archive import copy
 from lakelog.archive.copy import HotRows, check_cover
 from lakelog.codec import ProducedBatch, encode
 from lakelog.cold.change import HotRange
-from lakelog.engines.places import Places
 from lakelog.errors import (
     ContradictionError,
     CorruptRecordError,
@@ -113,31 +112,31 @@ def test_the_stream_of_a_topic_created_again_is_not_read(make_tiers):
         read(tiers, 0, 10, topic_id=uuid.uuid4())
 
 
-class Counted(Places):
-    """Counts those that are held, and says who asks."""
+class Counted:
+    """In the place of a semaphore of one: counts who holds it, and says who asks."""
 
     def __init__(self) -> None:
-        super().__init__(1)
+        self._free = threading.Semaphore(1)
         self.held = 0
         self.asked = threading.Semaphore(0)
 
-    def take(self) -> object:
+    def acquire(self, timeout: float) -> bool:
         self.asked.release()
-        place = super().take()
-        self.held += 1
-        return place
+        is_held = self._free.acquire(timeout=timeout)
+        self.held += is_held
+        return is_held
 
-    def give_back(self, place: object) -> None:
+    def release(self) -> None:
         self.held -= 1
-        super().give_back(place)
+        self._free.release()
 
 
 @pytest.fixture
 def large(monkeypatch) -> Counted:
     """The place of the one large record that a process may hold."""
-    places = Counted()
-    monkeypatch.setattr(copy, "_LARGE", places)
-    return places
+    counted = Counted()
+    monkeypatch.setattr(copy, "_LARGE", counted)
+    return counted
 
 
 def append_values(tiers, *sizes_bytes: int) -> HotRange:

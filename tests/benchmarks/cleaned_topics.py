@@ -24,7 +24,7 @@ from lakelog.cold.store.storage import Storage
 from lakelog.engines.engine import Engine
 from lakelog.engines.spark import SparkEngine
 from lakelog.hot.hot_log import HotSource
-from lakelog.spark.engine_by_name import choose_engine
+from lakelog.spark.auto_engine import choose_engine
 
 from .bench import Bench, timed
 from .made_records import PARTITIONS, fixed

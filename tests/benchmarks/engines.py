@@ -1,24 +1,19 @@
-"""What work costs in this process and on Spark, and what `lakelog.engines.choice` makes of it.
+"""What work costs in this process and on Spark.
 
 Each case is a topic of 4 partitions with random values, which neither engine can compress. It is
 archived in two halves, verified, and the two files of each segment are merged; each engine has a
-topic of its own. Spark's start is that of a fresh process, up to the end of its first job. Then
-come the constants of the choice beside what they should be by the medians of these figures. There
+topic of its own. Spark's start is that of a fresh process, up to the end of its first job. There
 are three rounds at most.
 """
 
 from __future__ import annotations
 
-import statistics
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import numpy as np
-
 from lakelog import Lakelog
-from lakelog.engines import choice
 from lakelog.engines.engine import Engine, InlineEngine
 from lakelog.engines.spark import SparkEngine
 from lakelog.operate.verification import verify
@@ -30,13 +25,8 @@ from .measures import OURS, SECONDS, Row
 
 CASES = [Case(100, 2_000_000), Case(KIB, 500_000)]
 TINY = Case(100, 4 * PARTITIONS)
-SPARK, CHOICE = "Spark, up already", "`lakelog.engines.choice`"
-JOBS = {"archive": 2, "verify": PARTITIONS, "optimize": 1}  # of Spark's, by step
-COSTS = {
-    "archive": (choice.COPY_RECORD_S, choice.COPY_BYTE_S),
-    "verify": (choice.READ_RECORD_S, choice.READ_BYTE_S),
-    "optimize": (choice.COPY_RECORD_S, choice.COPY_BYTE_S),
-}
+SPARK = "Spark, up already"
+STEPS = ("archive", "verify", "optimize")
 
 #: In a process of its own. The first job starts Python workers, and loads what Spark needs for it.
 START = """
@@ -54,8 +44,7 @@ Figures = Mapping[tuple[Case, str, str], tuple[float, ...]]  # by case, side and
 
 def rows(bench: Bench) -> Iterator[Row]:
     cases = [case.scaled(bench) for case in CASES]
-    start = bench.interleaved({OURS: start_s}, bench.few, warm=0)
-    yield Row("Spark's start", SECONDS, {**start, CHOICE: (choice.START_S,)})
+    yield Row("Spark's start", SECONDS, bench.interleaved({OURS: start_s}, bench.few, warm=0))
     engines: dict[str, Engine] = {
         OURS: InlineEngine(),
         SPARK: SparkEngine(bench.spark.session()),
@@ -64,15 +53,9 @@ def rows(bench: Bench) -> Iterator[Row]:
     with bench.redis({"appendonly": "no"}) as server:
         for case in (TINY, *cases):
             found |= measured(bench, server.url, engines, case)
-            for step in JOBS:
+            for step in STEPS:
                 sides = {side: found[case, side, step] for side in engines}
                 yield Row(f"{step} in one process, {case}", SECONDS, sides)
-    yield Row("a job of Spark's", SECONDS, {OURS: (job_s(found),), CHOICE: (choice.JOB_S,)})
-    for step, chosen in COSTS.items():
-        by_figures = per_record_and_byte(found, cases, step)
-        for of, ours, theirs in zip(("record", "stored byte"), by_figures, chosen, strict=True):
-            what = f"{step} in one process, a {of}"
-            yield Row(what, SECONDS, {OURS: (ours,), CHOICE: (theirs,)})
 
 
 def start_s() -> float:
@@ -119,20 +102,3 @@ def append(lake: Lakelog, topic: str, case: Case) -> None:
             for count in appends(case.records // 2 // PARTITIONS):
                 table = random_table(count, case.value_bytes)
                 producer.send_batch(topic, table, partition=partition)
-
-
-def per_record_and_byte(found: Figures, cases: list[Case], step: str) -> list[float]:
-    """Seconds a record and a byte in this process, by two cases."""
-    equations = np.array([[case.records, case.size_bytes] for case in cases], float)
-    seconds = np.array([statistics.median(found[case, OURS, step]) for case in cases])
-    return [float(one) for one in np.linalg.solve(equations, seconds)]
-
-
-def job_s(found: Figures) -> float:
-    """What one job costs that has all but nothing to do."""
-
-    def above(step: str) -> float:
-        spark, here = (statistics.median(found[TINY, side, step]) for side in (SPARK, OURS))
-        return spark - here
-
-    return min(above(step) / jobs for step, jobs in JOBS.items())

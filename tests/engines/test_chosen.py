@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from lakelog.engines.choice import Choice, Work
-from lakelog.engines.chosen import Choices, chosen, part_of, whole_work
+from lakelog.engines.choice import Choice, Choices, chosen
 from lakelog.engines.engine import InlineEngine
 
 HERE = Choice("inline", "as asked")
@@ -40,11 +39,3 @@ def test_an_engine_that_was_asked_for_says_so_if_it_has_something_to_do() -> Non
         assert choices.made == ()
         assert list(InlineEngine().map(abs, [-1])) == [1]
     assert choices.made == (HERE,)
-
-
-def test_the_whole_is_known_within_its_block() -> None:
-    whole = Work.reading(1_000, 1_000)
-    assert whole_work() is None
-    with part_of(whole):
-        assert whole_work() == whole
-    assert whole_work() is None

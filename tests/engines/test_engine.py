@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
 
-from lakelog.engines.choice import Work
-from lakelog.engines.engine import TASKS_AT_ONCE, THREADS_S, InlineEngine
+from lakelog.engines import engine as engine_module
+from lakelog.engines.engine import TASKS_AT_ONCE, THREADS_BYTES, InlineEngine
 
 
 @dataclass
 class Task:
     number: int
-    work: Work = Work(seconds=THREADS_S)  # noqa: RUF009, an immutable value
+    size_bytes: int = THREADS_BYTES
 
 
 def test_each_task_has_its_result_and_errors_come_as_they_were() -> None:
@@ -25,7 +26,7 @@ def test_each_task_has_its_result_and_errors_come_as_they_were() -> None:
     assert list(InlineEngine().map(str, [])) == []
 
 
-@pytest.mark.parametrize("tasks", [[Task(1)], [Task(n, Work()) for n in range(5)]])
+@pytest.mark.parametrize("tasks", [[Task(1)], [Task(n, 0) for n in range(5)]])
 def test_little_work_takes_no_threads(tasks: list[Task]) -> None:
     threads = InlineEngine().map(lambda _: threading.current_thread(), tasks)
     assert set(threads) == {threading.current_thread()}
@@ -53,3 +54,40 @@ def test_after_an_error_no_more_of_it_begins() -> None:
     with pytest.raises(ZeroDivisionError):
         list(InlineEngine().map(fails, [Task(n) for n in range(100)]))
     assert len(begun) <= TASKS_AT_ONCE
+
+
+def test_however_many_threads_ask_a_few_tasks_run_at_a_time() -> None:
+    come, lock, inside = threading.Barrier(TASKS_AT_ONCE, timeout=60), threading.Lock(), [0, 0]
+
+    def run(task: int) -> int:
+        with lock:
+            inside[0] += 1
+            inside[1] = max(inside)
+        come.wait()
+        with lock:
+            inside[0] -= 1
+        come.wait()  # all of a round have left before one of the next comes
+        return task
+
+    tasks = range(6 * TASKS_AT_ONCE)
+    with ThreadPoolExecutor(2 * TASKS_AT_ONCE) as threads:
+        found = threads.map(lambda task: list(InlineEngine().map(run, [task])), tasks)
+        assert [one for of_task in found for one in of_task] == list(tasks)
+    assert inside[1] == TASKS_AT_ONCE
+
+
+def test_a_task_that_hangs_stops_no_other_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_module, "LONG_S", 0.01)
+    hanging, go = threading.Semaphore(0), threading.Event()
+
+    def hang(_: int) -> None:
+        hanging.release()
+        go.wait(60)
+
+    with ThreadPoolExecutor(TASKS_AT_ONCE) as threads:
+        for number in range(TASKS_AT_ONCE):
+            threads.submit(lambda number=number: list(InlineEngine().map(hang, [number])))
+        for _ in range(TASKS_AT_ONCE):
+            hanging.acquire()
+        assert list(InlineEngine().map(abs, [-1])) == [1]
+        go.set()

@@ -7,16 +7,12 @@ import gc
 import os
 import signal
 import threading
-from pathlib import Path
 
 import pytest
 
 from lakelog.engines.engine import InlineEngine
-from lakelog.engines.spark import cores
-from lakelog.engines.turns import only_waits
 from lakelog.errors import CorruptRecordError, LakelogError, TrimmedError
 from lakelog.spark import SparkEngine
-from lakelog.testing.eventually import eventually
 
 
 @pytest.fixture(params=["inline", "spark"])
@@ -161,17 +157,3 @@ def test_what_workers_import_is_kept_out_of_their_garbage_collections(spark):
         return gc.get_freeze_count()
 
     assert all(count > 10_000 for count in SparkEngine(spark).map(kept, range(4)))
-
-
-def begin_while_the_first_waits(folder: Path, last: int, number: int) -> int:
-    if number == 0:
-        only_waits()
-        eventually((folder / str(last)).exists)
-    (folder / str(number)).touch()
-    return number
-
-
-def test_a_task_begins_while_the_one_before_only_waits(spark, spark_engine, tmp_path):
-    last = cores(spark)  # the second one of the Spark task that has the first
-    run = functools.partial(begin_while_the_first_waits, tmp_path, last)
-    assert list(spark_engine.map(run, range(last + 1))) == [*range(last + 1)]

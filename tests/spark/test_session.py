@@ -21,9 +21,9 @@ from pyspark.sql.classic.dataframe import DataFrame
 from lakelog.errors import InvalidArgumentError, MissingExtraError, SparkUnavailableError
 from lakelog.hot.embedded.java import java_home
 from lakelog.spark import session
+from lakelog.spark.auto_engine import choose_engine
 from lakelog.spark.delta_jars import _AWS_MODULES, _S3_VERSIONS, SCALA, delta_jars, s3_jars
 from lakelog.spark.jar_digests import known_digests
-from lakelog.spark.lazy_engine import LazySparkEngine
 from lakelog.testing.eventually import eventually
 
 session_module = importlib.import_module("lakelog.spark.session")
@@ -98,7 +98,7 @@ def test_a_session_is_seen_from_any_thread(spark):
 
 def test_a_job_is_cancelled_for_whoever_waits_for_it(spark):
     """Archiving in threads: the caller is interrupted, not the thread that waits for Spark."""
-    engine = LazySparkEngine()
+    engine = choose_engine("spark")
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(lambda: list(engine.map(time.sleep, [600, 600])))
         tracker = spark.sparkContext.statusTracker()
@@ -110,7 +110,7 @@ def test_a_job_is_cancelled_for_whoever_waits_for_it(spark):
 
 def test_a_job_is_cancelled_that_begins_after_it_was_said(spark, monkeypatch):
     """Spark plans it first, and knows of no job to cancel by then."""
-    engine = LazySparkEngine()
+    engine = choose_engine("spark")
     asked, told = threading.Event(), threading.Event()
     collect = DataFrame.collect
 
@@ -130,7 +130,7 @@ def test_a_job_is_cancelled_that_begins_after_it_was_said(spark, monkeypatch):
 
 
 def test_a_job_is_cancelled_though_spark_did_not_take_it_at_first(spark, monkeypatch):
-    engine = LazySparkEngine()
+    engine = choose_engine("spark")
     cancel, refused = SparkContext.cancelJobsWithTag, []
 
     def cancel_the_third_time(context: SparkContext, tag: str) -> None:

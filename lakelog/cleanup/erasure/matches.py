@@ -15,7 +15,6 @@ from ...base import compute as pc
 from ...cold.offset_set import OffsetSet
 from ...cold.segment import SegmentFile
 from ...cold.table import RowReader
-from ...engines.choice import Work
 from ...errors import CorruptRecordError, MissingFileError
 from ...values.topic_partition import OffsetRange
 from .condition import Condition
@@ -29,9 +28,9 @@ class MatchSearch(Struct, frozen=True):
     last_offset: int = -1  # of the partition: its record stays, and may have been erased before
 
     @property
-    def work(self) -> Work:
-        """What looking through the file takes."""
-        return self.file.work
+    def size_bytes(self) -> int:
+        """Bytes of the file."""
+        return self.file.size_bytes
 
 
 class Matches(Struct, frozen=True, eq=False):

@@ -14,9 +14,8 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from ...engines.choice import INLINE, SPARK, Choice, SparkFacts, choose
-from ...engines.chosen import chosen, whole_work
-from ...engines.spark import CORES_UNKNOWN
+from ...engines.choice import INLINE, SPARK, Choice, chosen
+from ...engines.engine import size_of
 from ...errors import (
     ColdTierAccessError,
     ColdTierRefusedError,
@@ -53,6 +52,9 @@ R = TypeVar("R")
 
 #: After it could not be read where it lies, it is read through Spark for so long.
 SPARK_FOR_S = 60.0
+
+#: All rows of a partition with more bytes are scanned by Spark, which shares them out.
+HERE_BYTES = 512 * 2**20
 
 #: What both ways would say.
 _SAID_BY_BOTH = (ContradictionError, ForeignTableError, NewerVersionError)
@@ -279,8 +281,9 @@ class EitherView:
             return Choice(SPARK, f"it alone reads this table: {self.by_spark_because}")
         if self._reader is None:
             return Choice(INLINE, "there is no Spark")
-        works = [file.work for file in snapshot.files.of_partition(partition)]
-        return choose(works, SparkFacts(CORES_UNKNOWN, is_up=True), whole_work())
+        if size_of(snapshot.files.of_partition(partition)) < HERE_BYTES:
+            return Choice(INLINE, "it can be read where it lies")
+        return Choice(SPARK, "it shares out what is large")
 
     # -- through Spark alone ---------------------------------------------------------------------
 

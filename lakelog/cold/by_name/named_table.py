@@ -30,8 +30,7 @@ from msgspec.structs import replace
 
 from ...base.back_off import BackOff, Tries
 from ...base.failpoints import failpoint
-from ...engines.choice import BY_NAME
-from ...engines.chosen import chosen
+from ...engines.choice import BY_NAME, chosen
 from ...engines.spark import SparkEngine, TaskTraceback
 from ...errors import (
     ColdTierAccessError,

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...engines.turns import only_waits
 from ...engines.workers import Workers
 from ...values.config import MIB
 from .bounded_file import BoundedFile
@@ -61,7 +60,6 @@ class WriteBehind:
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
-        only_waits()
         self._written.result()
 
     def _write(self) -> None:
