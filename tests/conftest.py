@@ -134,7 +134,7 @@ def _redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisSer
     try:
         yield server.start()
     finally:
-        server.kill()
+        server.kill(at_once=True)
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def make_redis(tmp_path: Path) -> Iterator[Callable[..., RedisServer]]:
         yield make
     finally:
         for server in servers:
-            server.kill()
+            server.kill(at_once=True)
 
 
 @pytest.fixture(params=redis_programs(), ids=lambda program: program.family)

@@ -971,7 +971,7 @@ def into_a_file(path: Path) -> None:
 
 
 OUTAGES: dict[str, Callable[[Harm], Any]] = {
-    "Redis is gone": lambda h: h.server.kill(),
+    "Redis is gone": lambda h: h.server.kill(at_once=True),
     "Redis is full": lambda h: h.redis("CONFIG", "SET", "maxmemory", 1),
     "the store denies": lambda h: h.store(*METHODS, status=403),
 }
@@ -1040,7 +1040,7 @@ def harm(
             yield harm
         finally:
             s3_front.inject()
-            server.kill()  # so that nobody waits for it
+            server.kill(at_once=True)  # so that nobody waits for it
             if harm.world is not None:
                 harm.world.settle()
 
@@ -1137,7 +1137,7 @@ def test_a_cluster_that_lost_a_node_does_so_too(harm: Harm, tmp_path: Path) -> N
     try:
         patience = "&socket_timeout=0.2&socket_connect_timeout=0.2"
         harm.world = World(cluster.url + patience, str(tmp_path / "cold"), declared_in(tmp_path))
-        cluster.nodes[0].kill()
+        cluster.nodes[0].kill(at_once=True)
         assert escaped(harm.world) == {}
     finally:
         cluster.stop()

@@ -22,6 +22,7 @@ from ..hot.embedded.redis_settings import redis_conf
 
 START_TIMEOUT_S = 60.0  # a machine under load starts a server in a second or two
 ANSWER_TIMEOUT_S = 1.0
+STALLED_S = 5.0  # what is only busy has answered by then
 STARTING = POLL.within(START_TIMEOUT_S)
 
 Conf = Mapping[str, str | int | Sequence[str]]
@@ -68,7 +69,7 @@ class RedisServer:
             self._launch()
             if self._await_answer():
                 return self
-            self.kill()
+            self.kill(at_once=True)
             if "Address already in use" not in self.log():
                 break
             self._choose_ports()
@@ -78,8 +79,14 @@ class RedisServer:
         """A clean stop: what was appended is on disk. Nothing happens if it is not running."""
         self._end(signal.SIGTERM)
 
-    def kill(self) -> None:
-        """Kill it, as a crash would. What it had written to its files stays."""
+    def kill(self, *, at_once: bool = False) -> None:
+        """Kill it, as a crash would, once what it has answered is in its files.
+
+        Args:
+            at_once: what it still holds back while the disk is slow is lost, as when it crashes.
+        """
+        if not at_once:
+            self._await_written()
         self._end(signal.SIGKILL)
 
     def restart(self, *, clean: bool = True) -> None:
@@ -110,8 +117,7 @@ class RedisServer:
 
     def append_only_size(self) -> int:
         """Bytes in the append-only file's growing part, once every answered write is in it."""
-        if self.conf.get("appendfsync", "everysec") == "everysec":  # which holds writes back
-            wait_until("the append-only file", self._has_written_all, STARTING)
+        self._await_written()
         return self.append_only_size_now()
 
     def append_only_size_now(self) -> int:
@@ -178,12 +184,22 @@ class RedisServer:
 
         return wait_until("the server's answer", answers, STARTING) and process.poll() is None
 
+    def _await_written(self) -> None:
+        if self.conf.get("appendfsync", "everysec") == "everysec":  # which holds writes back
+            wait_until("the append-only file", self._has_written_all, STARTING)
+
     def _has_written_all(self) -> bool:
-        """Whether no write waits for a sync to end; True if the server is not running."""
-        client = redis.Redis.from_url(self.url, socket_timeout=ANSWER_TIMEOUT_S, protocol=2)
-        with contextlib.closing(client), contextlib.suppress(redis.RedisError):
-            return not int(client.info("persistence").get("aof_buffer_length", 0))
-        return self._process is None or self._process.poll() is not None
+        """Whether no write waits for a sync to end; True if nobody can tell."""
+        if self._process is None or self._process.poll() is not None:
+            return True
+        client = redis.Redis.from_url(self.url, socket_timeout=STALLED_S, protocol=2)
+        with contextlib.closing(client):
+            try:
+                return not int(client.info("persistence").get("aof_buffer_length", 0))
+            except (redis.AuthenticationError, redis.ResponseError, redis.TimeoutError):
+                return True  # it refuses us, is paused or stands still
+            except redis.RedisError:
+                return False
 
     def _end(self, how: signal.Signals) -> None:
         if self._process is None:
@@ -250,7 +266,7 @@ class RedisClusterServers:
 
     def stop(self) -> None:
         for node in self.nodes:
-            node.kill()  # nothing of a test cluster is worth a clean stop
+            node.kill(at_once=True)  # nothing of a test cluster is worth a clean stop
 
     def _joined(self, client: redis.Redis) -> bool:
         info: dict[str, str] = client.cluster("INFO")

@@ -74,7 +74,7 @@ class Bench:
         try:
             yield server.start()
         finally:
-            server.kill()
+            server.kill(at_once=True)
 
     def interleaved(
         self, sides: Mapping[str, Side], rounds: int | None = None, warm: int = 1

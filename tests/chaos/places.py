@@ -63,7 +63,7 @@ class SingleServer:
     def stop(self) -> None:
         self._measuring.set()
         _go_on(self.server)
-        self.server.kill()
+        self.server.kill(at_once=True)
 
     def heal(self) -> None:
         """Running, and with room."""
@@ -73,7 +73,7 @@ class SingleServer:
     def kill(self, down_s: float) -> str:
         """Ends the process; what it had answered is in its file, or held back."""
         killed_s = time.monotonic()
-        self.server.kill()
+        self.server.kill(at_once=True)
         if not self._is_synced:
             self.losses.append(Span(killed_s - EVERYSEC_HELD_BACK_S, killed_s + _SAMPLE_S))
         self._start_after(down_s)
@@ -82,7 +82,7 @@ class SingleServer:
     def cut(self, draws: random.Random, down_s: float) -> str:
         """A power cut: what was written in the last second before is gone, in part or whole."""
         killed_s = time.monotonic()
-        self.server.kill()
+        self.server.kill(at_once=True)
         size = self.server.append_only_size_now()
         oldest_s = killed_s - draws.uniform(0.0, CUT_S)
         sizes = list(self.sizes)
@@ -136,7 +136,7 @@ class SingleServer:
 
     def lose_disk(self, down_s: float) -> None:
         """The process ends, and its files are gone."""
-        self.server.kill()
+        self.server.kill(at_once=True)
         shutil.rmtree(self.server.directory / "appendonlydir")
         for file in self.server.directory.glob("*.rdb"):
             file.unlink()
@@ -237,7 +237,7 @@ class ReplicatedCluster:
     def stop(self) -> None:
         for node in self._nodes:
             _go_on(node)
-            node.kill()
+            node.kill(at_once=True)
 
     def heal(self) -> None:
         for node in self._nodes:
@@ -255,7 +255,7 @@ class ReplicatedCluster:
         began_s = time.monotonic()
         masters = self._masters()
         if kill:
-            failed.kill()
+            failed.kill(at_once=True)
         else:
             os.kill(failed.pid, signal.SIGSTOP)
         self._await(lambda: len(self._masters() - masters) == 1)

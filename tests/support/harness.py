@@ -330,7 +330,7 @@ class LogHarness(RuleBasedStateMachine):
 
     def _empty_server(self) -> None:
         if self.server.append_only_size() > MAX_APPEND_ONLY_BYTES:
-            self.server.kill()
+            self.server.kill(at_once=True)
             shutil.rmtree(self.server.directory)
             self.server.start()
         with self.server.client() as client:

@@ -49,4 +49,4 @@ def log_machine(
     try:
         yield type(rules.__name__, (rules,), {"directory": directory, "server": server})
     finally:
-        server.kill()
+        server.kill(at_once=True)
