@@ -20,7 +20,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 
 from lakelog.errors import InvalidArgumentError, MissingExtraError, SparkUnavailableError
 from lakelog.hot.embedded.java import java_home
-from lakelog.spark import session
+from lakelog.spark import open_session, session
 from lakelog.spark.auto_engine import choose_engine
 from lakelog.spark.delta_jars import _AWS_MODULES, _S3_VERSIONS, SCALA, delta_jars, s3_jars
 from lakelog.spark.jar_digests import known_digests
@@ -78,13 +78,13 @@ def test_a_session_that_refuses_the_source_is_given_with_a_warning(spark, monkey
 
 
 def test_a_start_shows_life(monkeypatch, caplog):
-    monkeypatch.setattr(session_module, "SIGN_OF_LIFE_S", 0.01)
-    caplog.set_level(logging.INFO, session_module.__name__)
+    monkeypatch.setattr(open_session, "SIGN_OF_LIFE_S", 0.01)
+    caplog.set_level(logging.INFO, open_session.__name__)
 
     def said(what):
         return any(what in record.message for record in caplog.records)
 
-    with session_module._said():
+    with open_session._said():
         assert said("Spark is starting")
         eventually(lambda: said("has been starting for"))
         assert not said("is up")
@@ -93,7 +93,7 @@ def test_a_start_shows_life(monkeypatch, caplog):
 
 def test_a_session_is_seen_from_any_thread(spark):
     with ThreadPoolExecutor(1) as threads:
-        assert threads.submit(session_module.session_there).result() is spark
+        assert threads.submit(open_session.session_there).result() is spark
 
 
 def test_a_job_is_cancelled_for_whoever_waits_for_it(spark):
@@ -152,7 +152,7 @@ def test_a_job_is_cancelled_though_spark_did_not_take_it_at_first(spark, monkeyp
 def test_the_environment_is_left_as_it_was(monkeypatch):
     monkeypatch.setenv("JAVA_HOME", "before")
     monkeypatch.delenv("SPARK_HOME", raising=False)
-    with session_module._environment({"JAVA_HOME": "within", "SPARK_HOME": "within"}):
+    with open_session._environment({"JAVA_HOME": "within", "SPARK_HOME": "within"}):
         assert os.environ["JAVA_HOME"] == "within"
     assert os.environ["JAVA_HOME"] == "before"
     assert "SPARK_HOME" not in os.environ
@@ -164,7 +164,7 @@ def test_no_cores_is_refused():
 
 
 def test_without_pyspark_the_error_has_the_pip_command(monkeypatch):
-    monkeypatch.setattr(session_module.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(open_session.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"pip install 'lakelog\[spark\]'"):
         session()
 
