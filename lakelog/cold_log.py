@@ -601,7 +601,6 @@ class ColdLog:
         *,
         where: str | None = None,
         dry_run: bool = False,
-        exports: bool = False,
         quarantine: bool = False,
     ) -> Erased:
         """Erases the records with a key, or those that match, for good: a right to be forgotten.
@@ -616,8 +615,6 @@ class ColdLog:
             keys: whole keys, texts as UTF-8.
             where: an expression instead; see `TopicLog.search`.
             dry_run: only count; changes nothing.
-            exports: export anew, to where they are, those that the log knows of and that hold the
-                topic. They are then of now. Else they are only told of.
             quarantine: give up, for good and as a whole, files that were removed from the table
                 and cannot be read, and damaged entries and files that an older version put in
                 quarantine. Else they are only told of.
@@ -628,14 +625,13 @@ class ColdLog:
 
         Raises:
             UnknownTopicOrPartitionError: no such topic.
-            InvalidArgumentError: not one of the two, an empty one, an untiered topic, exports
-                that were to be made anew without Redis, or a condition on encrypted values.
+            InvalidArgumentError: not one of the two, an empty one, an untiered topic, or a
+                condition on encrypted values.
             EraseFailedError: something could not be done; the rest was, and is in its `report`.
             CommitConflictError: others rewrote the same files each time; doing it again goes on.
         """
         from .operate.erasure.condition import RecordCondition
         from .operate.erasure.erase import erase, plan_erase, untiered
-        from .operate.erasure.exports import STAYS
         from .version import __version__
 
         condition = RecordCondition.of(keys, where)
@@ -650,11 +646,6 @@ class ColdLog:
                 topic=found.name,
             )
         table, side = self._cold_table(found), self._hot_side(found)
-        if exports and side is None:
-            raise InvalidArgumentError(
-                "exports are made anew out of both tiers, and this log has no Redis: connect with "
-                "a redis_url (--redis)"
-            )
         run = plan_erase if dry_run else erase
         now_ms = self._clock.now_ms
         try:
@@ -665,23 +656,11 @@ class ColdLog:
                 quarantine=quarantine,
             )
         except EraseFailedError as error:
-            told = self._exports_told(found, renews=False, forgets=False)
+            told = self._exports_told(found, forgets=False)
             raise error.changed(report=replace(error.report, exports=told)) from error
-        renews = exports and not dry_run
-        erased = replace(
-            erased, exports=self._exports_told(found, renews=renews, forgets=not dry_run)
-        )
-        staying = [str(one) for one in erased.exports if one.outcome == STAYS]
-        if renews and staying:
-            raise EraseFailedError(
-                f"records of topic {found.name!r} were erased, but not from all exports: "
-                f"{staying[0]}",
-                topic=found.name,
-                report=erased,
-            )
-        return erased
+        return replace(erased, exports=self._exports_told(found, forgets=not dry_run))
 
-    def _exports_told(self, topic: Topic, *, renews: bool, forgets: bool) -> tuple[ExportTold, ...]:
+    def _exports_told(self, topic: Topic, *, forgets: bool) -> tuple[ExportTold, ...]:
         from .operate.erasure.exports import exports_told
         from .operate.transfer.known_exports import KnownExports
         from .operate.transfer.manifest import Manifest
@@ -695,14 +674,7 @@ class ColdLog:
             with closing(open_reader(place, fitting_options(place, root.storage))) as reader:
                 return Manifest.parse(reader.manifest(), reader.where)
 
-        return exports_told(
-            topic,
-            KnownExports(root.storage),
-            manifest_at,
-            self.export if renews else None,
-            self.topics.list,
-            forgets=forgets,
-        )
+        return exports_told(topic, KnownExports(root.storage), manifest_at, forgets=forgets)
 
     # -- the place -----------------------------------------------------------------------------
 

@@ -34,7 +34,6 @@ examples:
   lakelog --dir ./log erase orders --key ada --certificate ada.json
   lakelog --dir ./log erase orders --where 'value.customer.email = "ada@example.com"'
   lakelog --dir ./log erase orders --where 'header.user = "ada" and time < "2024-01-01"'
-  lakelog --dir ./log erase orders --key ada --exports       in the exports of this log, too
   lakelog --dir ./log erase orders --key ada --quarantine    and what is damaged, and removed
   lakelog erase --verify ada.json
 """
@@ -56,11 +55,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         "--where", metavar="EXPR", help="those that match go; as in consume (lakelog help read)"
     )
     added.add_argument(
-        "--exports",
-        action="store_true",
-        help="export anew, to where they are, the exports that hold the topic; else they are told",
-    )
-    added.add_argument(
         "--quarantine",
         action="store_true",
         help="give up removed files that cannot be read, and what an older version had put in "
@@ -77,7 +71,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace) -> Page | Message:
     from ..errors import EraseFailedError, InvalidArgumentError
 
-    asks = arguments.topic or arguments.key or arguments.where is not None or arguments.exports
+    asks = arguments.topic or arguments.key or arguments.where is not None
     asks = asks or arguments.quarantine
     if arguments.verify is not None:
         if asks or arguments.dry_run or arguments.certificate:
@@ -97,7 +91,6 @@ def _run(arguments: argparse.Namespace) -> Page | Message:
                 arguments.key,
                 where=arguments.where,
                 dry_run=arguments.dry_run,
-                exports=arguments.exports,
                 quarantine=arguments.quarantine,
             )
         except EraseFailedError as error:
@@ -142,7 +135,7 @@ def _page(erased: Erased, arguments: argparse.Namespace) -> Page:
         Path(arguments.certificate).write_text(json.dumps(said, indent=2) + "\n")
     if arguments.output == "json":
         parts["deleted_files"] = len(erased.cold.discarded) or erased.cold.leftovers
-        parts["exports"] = [{"place": one.place, "outcome": one.outcome} for one in erased.exports]
+        parts["exports"] = [{"place": one.place} for one in erased.exports]
         parts["given_up"] = {} if erased.hot is None else erased.hot.given_up
         parts["not_reached"] = list(erased.beyond)
         parts["certificate"] = said

@@ -844,8 +844,8 @@ def test_as_json(lake, capsys):
     assert check_certificate(json.dumps(said["certificate"]))["topic"] == "orders"
 
 
-def test_exports_that_the_log_knows_of_are_told_or_made_anew(
-    lake: Lakelog, server: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_exports_that_the_log_knows_of_are_named_with_what_to_do(
+    lake: Lakelog, server: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     lake.topics.create("orders", 1, BOTH)
     lake.topics.create("others", 1, BOTH)
@@ -859,42 +859,25 @@ def test_exports_that_the_log_knows_of_are_told_or_made_anew(
     lake.export(tmp_path / "of-others", "others")
     shutil.rmtree(tmp_path / "gone")
 
-    planned = lake.erase("orders", KEY, dry_run=True, exports=True)
+    planned = lake.erase("orders", KEY, dry_run=True)
     told = lake.erase("orders", KEY)
 
     for one in (planned, told):
-        assert [(e.place, e.outcome) for e in one.exports] == [
-            (str(folder), "stays"),
-            (str(tar), "stays"),
-        ]
+        assert [e.place for e in one.exports] == [str(folder), str(tar)]
     places = [f"the export at {one} on {socket.gethostname()}, of" for one in (folder, tar)]
     assert all(any(said.startswith(one) for said in told.beyond) for one in places)
     said = certificate(told)
-    assert [one["outcome"] for one in said["exports"]] == ["stays", "stays"]
+    assert [one["place"] for one in said["exports"]] == [str(folder), str(tar)]
     assert check_certificate(json.dumps(said)) == said
     held = {Path(one).parts[0] for one in traces(tmp_path, server, KEY, VALUE)}
     assert held == {"export", "export.tar"}
 
-    renewed = lake.erase("orders", KEY, exports=True)
-
-    assert [one.outcome for one in renewed.exports] == ["rewritten", "rewritten"]
+    for one in told.exports:  # what each is told to do has it hold a match no more
+        command = one.do.partition("`")[2].partition("`")[0].split()
+        assert main(_where(lake, *command[1:])) == 0
     assert traces(tmp_path, server, KEY, VALUE) == []
     assert [record[1] for record in left(lake)] == [b"b", b"c", b"d"]
-    with Lakelog.connect(
-        server.url, tmp_path / "again", keyspace="again", engine="inline"
-    ) as again:
-        again.import_topics(folder)
-        assert left(again) == left(lake)
-        again.import_topics(tar, name="from-tar")
-        assert left(again, topic="from-tar") == left(lake)
 
-    lake.topics.delete("others")
-    lake.topics.create("others", 1, BOTH)
-    with pytest.raises(EraseFailedError, match=r"no more \(others\)") as failed:
-        lake.erase("orders", KEY, exports=True)
-    assert [one.outcome for one in failed.value.report.exports] == ["stays", "rewritten"]
     monkeypatch.setattr(socket, "gethostname", lambda: "another")
     told = lake.erase("orders", KEY)
-    assert all("lies on that machine" in one.why for one in told.exports)
-    with pytest.raises(InvalidArgumentError, match="has no Redis"):
-        lake.archived.erase("orders", KEY, exports=True)
+    assert all("lies on that machine" in one.do for one in told.exports)

@@ -10,7 +10,7 @@
 | table_versions, history_forgotten | of the Delta table |
 | files | that were deleted: path, bytes, SHA-256 |
 | redis | what was trimmed; of an older version's quarantine, given up; servers' files on disk |
-| exports | that the log knows of: where, when it was made, whether it was rewritten or stays |
+| exports | that the log knows of and that stay: where, and when it was made |
 | not_reached, failures | in sentences |
 | digest | ``sha256:`` of all the other members |
 """
@@ -76,12 +76,7 @@ def certificate(erased: Erased) -> dict[str, Any]:
             ],
         },
         "exports": [
-            {
-                "place": one.place,
-                "host": one.host,
-                "exported_ms": one.exported_ms,
-                "outcome": one.outcome,
-            }
+            {"place": one.place, "host": one.host, "exported_ms": one.exported_ms}
             for one in erased.exports
         ],
         "not_reached": list(erased.beyond),

@@ -11,7 +11,7 @@ from ...errors import LakelogError
 from ...hot.persistence import Persistence
 from ...values.topic import Topic
 from ...values.topic_partition import OffsetRange
-from .exports import STAYS, ExportTold
+from .exports import ExportTold
 
 
 class HotErased(Struct, frozen=True, eq=False):
@@ -44,7 +44,7 @@ class Erased(Struct, frozen=True, eq=False):
         hot: None without a Redis.
         failures: why something could not be done; running it again does it.
         unarchived: by partition, matches that Redis alone holds; of a plan, which archives nothing.
-        exports: those that the log knows of and that held the topic.
+        exports: those that the log knows of and that hold the topic.
     """
 
     topic: Topic
@@ -81,8 +81,7 @@ class Erased(Struct, frozen=True, eq=False):
     def beyond(self) -> tuple[str, ...]:
         """What may hold matches and was not reached, in sentences."""
         hot = (_WITHOUT_REDIS,) if self.hot is None else self.hot.beyond
-        exports = (str(one) for one in self.exports if one.outcome == STAYS)
-        return (*self.cold.beyond, *hot, *exports, *_ALWAYS)
+        return (*self.cold.beyond, *hot, *map(str, self.exports), *_ALWAYS)
 
 
 _WITHOUT_REDIS = (
