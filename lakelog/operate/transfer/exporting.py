@@ -297,7 +297,7 @@ def _finished(
     exported = ExportedTopic(
         topic,
         tuple(_partition(seen, number) for number in range(topic.partitions)),
-        tuple(DataFile(held[f.file.path], f.file.modified_ms, f.stats) for f in files),
+        tuple(_data_file(held[f.file.path], f) for f in files),
         tuple(held[path] for path in sorted(held) if path not in data),
         {number: of_one for number, of_one in seen.calls.items() if of_one},
         _of_topic(topic, seen),
@@ -305,6 +305,11 @@ def _finished(
     )
     writer.clear(folder, held)
     return exported
+
+
+def _data_file(held: ExportedFile, written: WrittenFile) -> DataFile:
+    modified_ms, stats = written.file.modified_ms, written.stats
+    return DataFile(held.path, held.size_bytes, held.sha256, modified_ms, stats)
 
 
 def _exported(paths: Sequence[str], found: Sequence[Copied]) -> dict[str, ExportedFile]:
