@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..base.back_off import ASK_AGAIN, Tries
-from ..base.lots import lots
+from ..base.batched import batched
 from ..engines.at_once import each_at_once
 from ..errors import ArchiveFailedError, LakelogError, by_topic
 from ..values.topic import Topic
@@ -13,7 +13,7 @@ from .report import ArchiveReport
 
 #: Topics with so many partitions are looked at together: what is known of them is then seconds old
 #: at most when their turn comes, and all of it is held at once.
-LOT_PARTITIONS = 1_000
+BATCH_PARTITIONS = 1_000
 
 
 class TopicsRun:
@@ -59,10 +59,10 @@ class TopicsRun:
         while left:
             for topic in left:
                 self.errors.pop(topic.name, None)
-            for lot in lots(left, lambda topic: topic.partitions, LOT_PARTITIONS):
-                self._look(lot)
+            for batch in batched(left, lambda topic: topic.partitions, BATCH_PARTITIONS):
+                self._look(batch)
                 waiting = []
-                for topic in lot:
+                for topic in batch:
                     if self._waits(topic):
                         waiting.append(topic)
                     else:

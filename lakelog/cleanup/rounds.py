@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..base.lots import lots
+from ..base.batched import batched
 from ..cold.change import Rewrite
 from .optimize import size_bytes
 
@@ -14,4 +14,4 @@ COMMIT_BYTES = 4 * 2**30
 
 def rounds(rewrites: Sequence[Rewrite]) -> Iterator[list[Rewrite]]:
     """The rewrites in their order, as many together as make up `COMMIT_BYTES`; at least one."""
-    return lots(rewrites, size_bytes, COMMIT_BYTES)
+    return batched(rewrites, size_bytes, COMMIT_BYTES)

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from ..base.lots import lots
+from ..base.batched import batched
 from .entry import EntryId
 
 MESSAGE_FIELD = b"a"
@@ -94,4 +94,4 @@ def in_steps(
     entries: Iterable[tuple[Id, list[bytes]]], max_bytes: int
 ) -> Iterator[list[tuple[Id, list[bytes]]]]:
     """The entries in runs of at most `max_bytes` decoded; a larger one is a run of its own."""
-    return lots(entries, lambda entry: decoded_bytes(entry[1]), max_bytes)
+    return batched(entries, lambda entry: decoded_bytes(entry[1]), max_bytes)

@@ -14,6 +14,6 @@ if TYPE_CHECKING:
 Making = Callable[["ColdTable"], AbstractContextManager[None]]
 
 
-def anybody(table: ColdTable) -> AbstractContextManager[None]:
+def unguarded(table: ColdTable) -> AbstractContextManager[None]:
     """Where no Redis can be asked."""
     return nullcontext()

@@ -21,7 +21,7 @@ from ..cold.by_name.query_errors import naming
 from ..cold.by_name.view import SparkView
 from ..cold.catalogue import Catalogue, described_topic
 from ..cold.change import RowsOf, nothing_hot
-from ..cold.making import Making, anybody
+from ..cold.making import Making, unguarded
 from ..cold.schema import TOPIC_ID_PROPERTY
 from ..cold.store.abilities import Ability
 from ..cold.store.unity_catalog import UnityCatalog
@@ -154,7 +154,7 @@ class NamedRoot:
         engine: Engine = InlineEngine(),  # noqa: B008, it has no state
         newest_config: Callable[[], int] | None = None,
         naming: Callable[[], AbstractContextManager[None]] = nullcontext,
-        making: Making = anybody,
+        making: Making = unguarded,
     ) -> NamedTable:
         """See `PathRoot.table`."""
         location = TableLocation(self._name(topic), self.spark, self.tables_at)

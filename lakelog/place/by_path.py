@@ -14,7 +14,7 @@ from msgspec import Struct
 from ..cold.by_name.names import TableName, parse_schema
 from ..cold.by_path.path_table import PathTable
 from ..cold.change import RowsOf, nothing_hot
-from ..cold.making import Making, anybody
+from ..cold.making import Making, unguarded
 from ..cold.store.storage import Storage
 from ..cold.store.vended_credentials import Vended
 from ..cold.table import ColdTable
@@ -153,7 +153,7 @@ class PathRoot(Struct, frozen=True):
         engine: Engine = InlineEngine(),  # noqa: B008, it has no state
         newest_config: Callable[[], int] | None = None,
         naming: Callable[[], AbstractContextManager[None]] = nullcontext,
-        making: Making = anybody,
+        making: Making = unguarded,
     ) -> PathTable:
         """A topic's table, opened anew.
 

@@ -17,7 +17,7 @@ from ..base.clock import Clock
 from ..base.once_a_process import OnceAProcess
 from ..base.secret_reference import check_executors_can_resolve
 from ..cold.change import nothing_hot
-from ..cold.making import anybody
+from ..cold.making import unguarded
 from ..cold.table import ColdTable
 from ..engines.engine import Engine, InlineEngine
 from ..errors import (
@@ -148,7 +148,7 @@ class LogPlace(Struct, frozen=True):
             engine=engine,
             newest_config=newest_config,
             naming=nullcontext if self.hot is None else lambda: self.open_hot().naming(topic),
-            making=anybody if self.hot is None else partial(self._making, topic),
+            making=unguarded if self.hot is None else partial(self._making, topic),
         )
 
     def check_is_there(self) -> None:

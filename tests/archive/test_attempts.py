@@ -65,7 +65,7 @@ def test_a_run_asks_redis_as_often_however_many_topics_are_idle(lake, monkeypatc
 
 @pytest.mark.parametrize("lot", [1, 4, 1_000])
 def test_what_there_is_is_archived_however_many_are_looked_at_together(lake, monkeypatch, lot):
-    monkeypatch.setattr(topics_run, "LOT_PARTITIONS", lot)
+    monkeypatch.setattr(topics_run, "BATCH_PARTITIONS", lot)
     make(lake, *"abcd")
     send(lake, *"abcd")
     assert archived(lake) == dict.fromkeys("abcd", 2)

@@ -62,7 +62,7 @@ from ..committing import (
 )
 from ..foreign_properties import warnings
 from ..leftovers import Discarded, Leftovers
-from ..making import Making, anybody
+from ..making import Making, unguarded
 from ..mirror import AddColumns, Alteration, SetComment, SetProperties, next_alteration
 from ..ordered_rows import Spacing
 from ..planned import check_plan
@@ -166,7 +166,7 @@ class NamedTable(TimestampLookup[EitherView]):
         *,
         location: Location | None = None,
         naming: Callable[[], AbstractContextManager[None]] = nullcontext,
-        making: Making = anybody,
+        making: Making = unguarded,
     ) -> None:
         self.name = name
         self._newest_config = newest_config

@@ -53,7 +53,7 @@ from ..committing import (
     tell_purge,
 )
 from ..leftovers import Discarded, Leftovers
-from ..making import Making, anybody
+from ..making import Making, unguarded
 from ..ordered_rows import Spacing
 from ..parquet.file_scan import offsets_of, scan_file
 from ..parquet.segment_reader import SegmentReader
@@ -133,7 +133,7 @@ class PathTable(TimestampLookup[SegmentReader]):
         rows_of: RowsOf,
         *,
         newest_config: Callable[[], int] | None = None,
-        making: Making = anybody,
+        making: Making = unguarded,
         store_clock: Clock | None = None,
     ) -> None:
         self._topic = topic

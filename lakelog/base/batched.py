@@ -1,4 +1,4 @@
-"""What is worked on together: as much as a bound allows."""
+"""Batches of what is worked on together: as much as a bound allows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def lots(values: Iterable[T], size_of: Callable[[T], int], most: int) -> Iterator[list[T]]:
+def batched(values: Iterable[T], size_of: Callable[[T], int], most: int) -> Iterator[list[T]]:
     """The values in their order, as many together as make up `most`; at least one."""
     together: list[T] = []
     total = 0
