@@ -11,7 +11,7 @@ from ...errors import MissingExtraError
 from .table import samples_of
 
 try:
-    from prometheus_client import CollectorRegistry, make_wsgi_app, write_to_textfile
+    from prometheus_client import CollectorRegistry, start_http_server, write_to_textfile
     from prometheus_client.metrics_core import Metric as Family
     from prometheus_client.samples import Sample as FamilySample
 except ModuleNotFoundError as error:
@@ -20,7 +20,7 @@ except ModuleNotFoundError as error:
         "pip install 'lakelog[metrics]'"
     ) from error
 
-__all__ = ["Collector", "make_wsgi_app", "registry_of", "write_textfile"]
+__all__ = ["Collector", "registry_of", "start_http_server", "write_textfile"]
 
 
 class Collector:

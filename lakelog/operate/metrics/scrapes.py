@@ -51,15 +51,10 @@ class Scrapes:
         self._began_s = 0.0
         self._error = ""
 
-    @property
-    def error(self) -> str:
-        """What the last look failed with; empty: it went well."""
-        return self._error
-
     def measured(self) -> list[Measured]:
         """What there is to measure, and what this process has counted. Raises nothing of a log's.
 
-        If the log cannot be looked at in time, ``lakelog_up`` is 0, and `error` says why.
+        If the log cannot be looked at in time, ``lakelog_up`` is 0.
         """
         with self._lock:
             asked = self._under_way

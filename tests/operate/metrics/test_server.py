@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -97,17 +96,14 @@ def test_redis_comes_and_goes(make_redis, tmp_path, serve):
         scrapes = scrapes_of(log)
         url = serve(scrapes)
         assert up(url) == 1
-        assert "went well" in get(url)
         server.kill()
         assert up(url) == 0
         found = families(get(f"{url}/metrics"))
         (error,) = found["lakelog_last_error_info"].samples
         assert error.labels == {"error": "HotTierUnavailableError"}
         assert "lakelog_producer_records" in found  # what the process counted stays
-        assert "the last look failed: HotTierUnavailableError: " in get(url)
         server.start()
         eventually(lambda: up(url) == 1)
-        assert "went well" in get(url)
 
 
 def test_no_secret_is_served(make_redis, tmp_path, serve):
@@ -154,15 +150,10 @@ def test_a_defect_of_a_look_is_told_too(serve):
     def look(within_s: float) -> list[Measured]:
         raise ZeroDivisionError("by nobody")
 
-    url = serve(Scrapes(look, lasts_s=0))
+    told: list[str] = []
+    url = serve(Scrapes(look, told.append, lasts_s=0))
     assert up(url) == 0
-    assert "ZeroDivisionError: by nobody" in get(url)
-
-
-def test_other_pages_are_not_there(serve):
-    url = serve(Scrapes(lambda within_s: []))
-    with pytest.raises(urllib.error.HTTPError, match="404"):
-        get(f"{url}/secrets")
+    assert told == ["ZeroDivisionError: by nobody"]
 
 
 def test_a_port_that_is_taken_is_said_in_two_lines(serve):
