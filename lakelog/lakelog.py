@@ -15,7 +15,6 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from .archive.kept_archivers import KeptArchivers
 from .base.back_off import PATIENCE_S
 from .base.clock import Clock
 from .base.text_table import counted
@@ -109,7 +108,7 @@ class Lakelog(ColdLog):
     def __init__(self, place: LogPlace, engine: Engine, *, clock: Clock | None = None) -> None:
         super().__init__(place, engine, clock=clock)
         self._given_clock = clock
-        self._archivers = KeptArchivers(self.archiver)
+        self._archivers: dict[UUID, Archiver] = {}  # that no run has now, with what they know
         self._closing = ExitStack()  # what is let go of with the connections, last first
         self._has_produced = False
         self._names = NamesInCatalog(place.cold, self._cold_table, self.register)
@@ -391,32 +390,29 @@ class Lakelog(ColdLog):
             LakelogError: if `topics` is one name, that topic's own error; see `Archiver.run_once`.
         """
         from .archive.archiver import check_until
-        from .archive.attempts import Attempts
         from .archive.topics_run import TopicsRun
 
         check_until(until)
         patience_s = checked_duration("patience", patience).total_seconds()
-        attempts = Attempts(self.hot, self.topics, self._archivers, self._table, until, adopt=adopt)
         found = self._topics(topics)
         # Of those named, one that is untiered is refused; see `archiver`.
         chosen = [topic for topic in found if topics is not None or topic.config.tiered]
 
         def attempt(topic: Topic) -> tuple[ArchiveReport, Sequence[LakelogError]]:
-            report, errors = attempts.attempt(topic)
+            archiver = self._archivers.pop(topic.topic_id, None) or self.archiver(topic)
+            if adopt:
+                archiver.adopt()
+            report, errors = archiver.attempt(until)
+            self._archivers[topic.topic_id] = archiver
             if not errors:
                 report = replace(report, troubles=self._names.show(topic))
             return report, errors
 
-        run = TopicsRun(
-            attempt,
-            look=attempts.look,
-            waits=attempts.waits,
-            at_once=self._topics_at_once(),
-            cancel=self._cancel,
-        )
+        run = TopicsRun(attempt, at_once=self._topics_at_once(), cancel=self._cancel)
         run.archive(chosen, patience_s)
         if topics is None:
-            self._archivers.only({topic.topic_id for topic in found})
+            for gone in self._archivers.keys() - {topic.topic_id for topic in found}:
+                self._archivers.pop(gone, None)
             for topic in found:
                 run.do(topic, self._retain_when_due)
         self._group_keeper.attend()

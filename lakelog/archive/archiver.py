@@ -46,7 +46,7 @@ from ..values.offsets import (
 )
 from ..values.producer_calls import REMEMBERED_CALLS
 from ..values.topic import Topic
-from ..values.topic_partition import OffsetRange, TopicPartition
+from ..values.topic_partition import OffsetRange
 from .held import trimmable
 from .local_retention import next_trim_ms, trim_points
 from .plan import FlushLimit, plan
@@ -89,17 +89,6 @@ class Flushed(Struct, frozen=True):
     is_final: bool = False  # all that was there was archived, whatever its age
 
 
-class HotAnswer(Struct, frozen=True):
-    """What Redis said of a topic in one look."""
-
-    topic: Topic  # as it was right before
-    planned_from: ColdSnapshot  # of what is archived there, most segments were not asked for
-    started_ns: int  # by this process's clock, before all that follows
-    now_ms: int  # Redis's clock, before the rest was read
-    partitions: Mapping[int, HotSegments]
-    memory_percent: Mapping[TopicPartition, float] | None = None  # None: not asked
-
-
 class _Look(Struct, frozen=True):
     """Both tiers; cold holds all that hot had trimmed, so that they can only overlap."""
 
@@ -107,7 +96,6 @@ class _Look(Struct, frozen=True):
     hot: Mapping[int, HotSegments]
     cold: ColdSnapshot
     started_ns: int  # by this process's clock
-    memory_percent: Mapping[TopicPartition, float] | None = None  # None: not asked yet
 
 
 class Archiver:
@@ -178,14 +166,11 @@ class Archiver:
     def attempt(
         self,
         until: Until = Latest(),  # noqa: B008, an immutable value
-        first: HotAnswer | None = None,
     ) -> tuple[ArchiveReport, Sequence[LakelogError]]:
         """As `run_once`, but a failure does not hide what was archived.
 
         Args:
             until: see `run_once`.
-            first: an answer of a moment ago, planned from what was `seen`, if anything was: it
-                saves the first look.
 
         Returns:
             What was archived, and the errors: one a damaged partition, and what ended the run.
@@ -193,18 +178,13 @@ class Archiver:
         archived: list[PartitionArchived] = []
         started_s = time.monotonic()
         try:
-            self._reload_topic(None if first is None else first.topic)
-            look = self._look(calls=calls_needed(until), first=first)
+            self._reload_topic()
+            look = self._look(calls=calls_needed(until))
             limit = FlushLimit(ends=self._ends(until, look))
             return self._archive(look, limit, archived)
         except LakelogError as error:
             seconds = time.monotonic() - started_s
             return ArchiveReport(self._topic.name, tuple(archived), seconds=seconds), [error]
-
-    @property
-    def seen(self) -> ColdSnapshot | None:
-        """The table as it was last seen; others may be ahead of it. None: it was not looked at."""
-        return self._cold
 
     def adopt(self) -> None:
         """Archive into this table from now on, whatever other one Redis knows as the topic's.
@@ -343,10 +323,7 @@ class Archiver:
                 self._reload_topic()  # the settings may be newer than those it was planned by
                 look = self._look()
             else:
-                started_ns = time.time_ns()
-                look = replace(
-                    look, cold=applied.snapshot, started_ns=started_ns, memory_percent=None
-                )
+                look = replace(look, cold=applied.snapshot, started_ns=time.time_ns())
         # Only now, with the commit on disk (apply returns no earlier): until here Redis holds the
         # only copy, and a crash on either side of this line loses nothing.
         failpoint("archive.before_trim")
@@ -366,7 +343,7 @@ class Archiver:
         Returns:
             What was dropped, and what was kept in Redis as its file is gone from the table.
         """
-        full = self._full(look.memory_percent)
+        full = self._full()
         points = trim_points(self._topic, look.hot, look.cold, look.now_ms, full)
         if points:  # settings may have changed while the copy took its time
             self._reload_topic()
@@ -424,14 +401,13 @@ class Archiver:
 
     # -- looking ---------------------------------------------------------------------------------
 
-    def _look(self, *, calls: int = REMEMBERED_CALLS, first: HotAnswer | None = None) -> _Look:
+    def _look(self, *, calls: int = REMEMBERED_CALLS) -> _Look:
         """Both tiers as they are, after recovering partitions whose server lost its tail.
 
         Args:
             calls: of each producer: see `producer_calls.last_calls`.
-            first: what Redis said already.
         """
-        look = self._look_once(calls, first)
+        look = self._look_once(calls)
         behind = _behind(look.hot, look.cold)
         if not behind:
             return look
@@ -456,39 +432,28 @@ class Archiver:
                 )
         return look
 
-    def _look_once(self, calls: int = 0, first: HotAnswer | None = None) -> _Look:
+    def _look_once(self, calls: int = 0) -> _Look:
         while True:
             is_first = self._cold is None
-            said = first or self._ask(calls)
-            first = None
-            hot, planned_from = said.partitions, said.planned_from
+            started_ns = time.time_ns()
+            # Of what is archived already, Redis need not tell the segments.
+            planned_from = self._table.snapshot() if self._cold is None else self._cold
+            now_ms = self._hot.now_ms()
+            hot = self._segments(range(self._topic.partitions), planned_from, calls)
             self._settle_table(hot[0].archived_into)
             starts = {number: planned_from.archive_start(number) for number in hot}
             self._cold = planned_from
             if not is_first or any(one.local_log_start > starts[n] for n, one in hot.items()):
                 self._cold = self._table.snapshot(newer_than=planned_from)
             if all(self._cold.archive_start(n) >= start for n, start in starts.items()):
-                return _Look(said.now_ms, hot, self._cold, said.started_ns, said.memory_percent)
+                return _Look(now_ms, hot, self._cold, started_ns)
 
-    def _ask(self, calls: int) -> HotAnswer:
-        started_ns = time.time_ns()
-        # Of what is archived already, Redis need not tell the segments.
-        planned_from = self._table.snapshot() if self._cold is None else self._cold
-        now_ms = self._hot.now_ms()
-        hot = self._segments(range(self._topic.partitions), planned_from, calls)
-        return HotAnswer(self._topic, planned_from, started_ns, now_ms, hot)
-
-    def _full(self, found: Mapping[TopicPartition, float] | None = None) -> frozenset[int]:
-        """The partitions whose server is so full that the topic gives room there.
-
-        Args:
-            found: how much of each server's memory is used; default: Redis is asked.
-        """
+    def _full(self) -> frozenset[int]:
+        """The partitions whose server is so full that the topic gives room there."""
         mark = self._topic.config.high_water_percent
         if mark == math.inf:
             return frozenset()
-        if found is None:
-            found = self._hot.memory_percent(self._topic.topic_partitions())
+        found = self._hot.memory_percent(self._topic.topic_partitions())
         full = frozenset(tp.partition for tp, percent in found.items() if percent >= mark)
         if full and not self._was_full:
             logger.warning(
@@ -615,14 +580,9 @@ class Archiver:
             )
         )
 
-    def _reload_topic(self, topic: Topic | None = None) -> None:
-        """Take up changed settings, and write them into the table.
-
-        Args:
-            topic: as it is now; default: it is looked up.
-        """
-        if topic is None:
-            topic = self._topic if self._current_topic is None else self._current_topic()
+    def _reload_topic(self) -> None:
+        """Take up changed settings, and write them into the table."""
+        topic = self._topic if self._current_topic is None else self._current_topic()
         if topic.topic_id != self._topic.topic_id:
             raise UnknownTopicIdError(
                 f"topic {topic.name!r} was dropped and created again: this archiver works on "

@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..base.back_off import ASK_AGAIN, Tries
-from ..base.batched import batched
 from ..engines.at_once import each_at_once
 from ..errors import ArchiveFailedError, LakelogError, by_topic
 from ..values.topic import Topic
 from .report import ArchiveReport
-
-#: Topics with so many partitions are looked at together: what is known of them is then seconds old
-#: at most when their turn comes, and all of it is held at once.
-BATCH_PARTITIONS = 1_000
 
 
 class TopicsRun:
@@ -22,10 +17,6 @@ class TopicsRun:
     Args:
         attempt: archives a topic; gives what was archived, and why the rest was not. An error that
             it raises is one more.
-        look: called with topics that are archived next, before `attempt` is for each of them.
-        waits: whether an attempt will wait for anything; asked after the look. Those that do not
-            are made one after the other in the caller's thread: threads that take turns at
-            Python's lock would take longer.
         at_once: topics worked on at a time; one: in the caller's thread, else see `each_at_once`.
         cancel: see `each_at_once`.
     """
@@ -34,14 +25,10 @@ class TopicsRun:
         self,
         attempt: Callable[[Topic], tuple[ArchiveReport, Sequence[LakelogError]]],
         *,
-        look: Callable[[Sequence[Topic]], None] = lambda topics: None,
-        waits: Callable[[Topic], bool] = lambda topic: True,
         at_once: int = 1,
         cancel: Callable[[], None] | None = None,
     ) -> None:
         self._attempt = attempt
-        self._look = look
-        self._waits = waits
         self._cancel = cancel
         self._at_once = at_once
         self.reports: dict[str, ArchiveReport] = {}
@@ -59,17 +46,7 @@ class TopicsRun:
         while left:
             for topic in left:
                 self.errors.pop(topic.name, None)
-            for batch in batched(left, lambda topic: topic.partitions, BATCH_PARTITIONS):
-                self._look(batch)
-                waiting = []
-                for topic in batch:
-                    if self._waits(topic):
-                        waiting.append(topic)
-                    else:
-                        self.do(topic, self._one)
-                each_at_once(
-                    waiting, lambda one: self.do(one, self._one), self._at_once, self._cancel
-                )
+            each_at_once(left, lambda one: self.do(one, self._one), self._at_once, self._cancel)
             found = [(topic, self.errors.get(topic.name, [])) for topic in left]
             again = [
                 (topic, errors[0])

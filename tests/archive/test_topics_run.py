@@ -41,10 +41,9 @@ def told(
     attempt: Callable[[Topic], Outcome],
     at_once: int,
     patience_s: float = 0,
-    waits: Callable[[Topic], bool] = lambda topic: True,
 ) -> tuple[list[ArchiveReport], list[tuple[str, list[LakelogError]]]]:
     """The reports, and the errors, in their order."""
-    run = TopicsRun(attempt, at_once=at_once, waits=waits)
+    run = TopicsRun(attempt, at_once=at_once)
     run.archive(topics, patience_s)
     try:
         return run.checked(), []
@@ -64,9 +63,8 @@ OUTCOMES: dict[str, Callable[[Topic], Outcome]] = {
 @given(
     named=st.lists(st.sampled_from(TOPICS)),
     ends=st.lists(st.sampled_from([*OUTCOMES, "raises"]), min_size=6, max_size=6),
-    waiting=st.sets(st.sampled_from(TOPICS)),
 )
-def test_as_many_at_once_as_may_be_tell_what_one_by_one_does(named, ends, waiting):
+def test_as_many_at_once_as_may_be_tell_what_one_by_one_does(named, ends):
     def attempt(topic: Topic) -> Outcome:
         end = ends[TOPICS.index(topic)]
         if end == "raises":
@@ -75,7 +73,6 @@ def test_as_many_at_once_as_may_be_tell_what_one_by_one_does(named, ends, waitin
 
     one_by_one = told(named, attempt, 1)
     assert told(named, attempt, 3) == one_by_one
-    assert told(named, attempt, 3, waits=waiting.__contains__) == one_by_one
     names = [topic.name for topic in named]
     for found in ([report.topic for report in one_by_one[0]], [name for name, _ in one_by_one[1]]):
         assert found == sorted(found, key=names.index)

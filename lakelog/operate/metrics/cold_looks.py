@@ -11,12 +11,14 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from ...cold.opening import AT_ONCE
 from ...cold.table import ColdSnapshot, ColdTable
 from ...engines.at_exit import watch
 from ...engines.workers import Workers
 from ...errors import ColdTierUnavailableError, LakelogError
 from ...values.topic import Topic
+
+#: Tables looked at at a time: what an object store answers is waited for.
+AT_ONCE = 8
 
 #: Of a folder's tables one is looked at at a time: there is nothing to wait for, and threads that
 #: share Python's lock take twice as long together. One that takes longer keeps no other waiting.

@@ -1,22 +1,17 @@
-"""A run over many topics looks at them together, and does with each what a run of its own does."""
+"""A run over many topics does with each what a run of its own does."""
 
 from __future__ import annotations
 
 import shutil
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from lakelog import Lakelog
-from lakelog.archive import topics_run
-from lakelog.archive.archiver import Archiver
 from lakelog.base import failpoints
 from lakelog.errors import ArchiveFailedError, ContradictionError, UnknownTopicIdError
-from lakelog.hot.connection import Command, Wire
 from lakelog.hot.keys import Keys
 
 KEPT = {"retention.ms": -1, "local.retention.ms": -1}
@@ -44,51 +39,13 @@ def archived(lake: Lakelog) -> dict[str, int]:
     return {report.topic: report.records for report in lake.archive()}
 
 
-def test_a_run_asks_redis_as_often_however_many_topics_are_idle(lake, monkeypatch):
-    exchange, asked = Wire.exchange, []
-
-    def counted(wire: Wire, commands: Sequence[Command], **more: Any) -> list[Any]:
-        asked.append(len(commands))
-        return exchange(wire, commands, **more)
-
-    monkeypatch.setattr(Wire, "exchange", counted)
-    taken = []
-    for names in ("ab", "cdefg"):
-        make(lake, *names)
-        send(lake, *names)
-        lake.archive()
-        asked.clear()
-        lake.archive()
-        taken.append(len(asked))
-    assert taken[0] == taken[1]
-
-
-@pytest.mark.parametrize("lot", [1, 4, 1_000])
-def test_what_there_is_is_archived_however_many_are_looked_at_together(lake, monkeypatch, lot):
-    monkeypatch.setattr(topics_run, "BATCH_PARTITIONS", lot)
+def test_what_there_is_is_archived_of_each(lake):
     make(lake, *"abcd")
     send(lake, *"abcd")
     assert archived(lake) == dict.fromkeys("abcd", 2)
     send(lake, *"bd")
     assert archived(lake) == {"a": 0, "b": 2, "c": 0, "d": 2}
     assert archived(lake) == dict.fromkeys("abcd", 0)
-
-
-def test_threads_are_for_topics_that_have_something_to_archive(lake, monkeypatch):
-    attempt, in_callers = Archiver.attempt, {}
-
-    def noted(archiver: Archiver, *given: Any) -> Any:
-        in_callers[archiver.topic.name] = threading.current_thread() is threading.main_thread()
-        return attempt(archiver, *given)
-
-    monkeypatch.setattr(Archiver, "attempt", noted)
-    make(lake, *"abcd")
-    send(lake, *"abcd")
-    lake.archive()
-    assert in_callers == dict.fromkeys("abcd", False)
-    send(lake, *"bd")
-    lake.archive()
-    assert in_callers == {"a": True, "b": False, "c": True, "d": False}
 
 
 def test_hot_records_whose_time_is_over_go_in_an_idle_run(lake):
