@@ -6,7 +6,6 @@ from .compression import resolve_compression
 from .decoded_size import decoded_bytes, in_steps
 from .entry import Entry, EntryId, ProducedBatch, gap_fields, gap_of
 from .fields_entry import Row
-from .many_entries import decode_together
 
 __all__ = [
     "AUTO_ARROW_RECORDS",
@@ -16,7 +15,6 @@ __all__ = [
     "ProducedBatch",
     "Row",
     "decode",
-    "decode_together",
     "decoded_bytes",
     "encode",
     "gap_fields",

@@ -21,12 +21,12 @@ import pyarrow as pa
 
 from ..base import compute as pc
 from ..errors import ForeignEntryError, RecordTooLargeError
-from ..values.config import INT32_MAX, KIB, MIB, Compression
+from ..values.config import INT32_MAX, KIB, Compression
 from ..values.record import NO_TIMESTAMP_MS, PRODUCED
 from .crc import crc32c
 from .decoded_size import MESSAGE_FIELD, buffer_lengths, decoded_bytes
 from .entry import Entry, EntryId, append_time_ms, corrupt
-from .messages import read_message, read_messages
+from .messages import read_message
 
 CRC_FIELD = b"c"
 
@@ -45,8 +45,6 @@ _OPTIONS = {
     kind: pa.ipc.IpcWriteOptions(compression=name, use_threads=False)
     for kind, name in {Compression.LZ4: "lz4", Compression.ZSTD: "zstd"}.items()
 }
-#: What a message may declare that is read beside others; Arrow reserves that at once.
-_DECLARED_TOGETHER = 16 * MIB
 _SCHEMA_BYTES = PRODUCED.serialize().size  # what a stream writer puts before the message
 _TIMESTAMP_BYTES = 8
 
@@ -146,31 +144,6 @@ def decode_arrow(entry_id: EntryId, fields: Sequence[bytes]) -> tuple[pa.RecordB
     if flaw is not None:
         raise corrupt(entry_id, f"of its records, {flaw}")
     return batch, time_ms
-
-
-def decode_messages(
-    messages: Sequence[bytes], counts: Sequence[int]
-) -> list[pa.RecordBatch] | None:
-    """The records of many messages with the right CRCs.
-
-    Args:
-        counts: how many records each has.
-
-    Returns:
-        None: one is not what was written, or declares very much.
-
-    Raises:
-        ArrowException, EOFError, OSError, ValueError, StopIteration: likewise.
-    """
-    sizes = [sum(buffer_lengths(message) or ()) for message in messages]
-    if max(sizes, default=0) > _DECLARED_TOGETHER:
-        return None
-    batches = read_messages(messages, sizes)
-    for batch, count in zip(batches, counts, strict=True):
-        batch.validate(full=True)  # a right CRC only says that the bytes are the writer's
-        if batch.num_rows != count:
-            return None
-    return batches
 
 
 def produced_flaw(records: pa.RecordBatch) -> str | None:

@@ -8,17 +8,13 @@ to. So there are streams that never end, and the next message is laid into one o
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from functools import cache
 
 import pyarrow as pa
 
-from ..values.config import KIB
 from ..values.record import PRODUCED
 
 _BY_THIS_THREAD = pa.ipc.IpcReadOptions(use_threads=False)
-#: Messages that hold so little are copied, to be read as one: each by itself takes a call more.
-_COPIED_BYTES = 64 * KIB
 
 
 def read_message(message: bytes, compressed_bytes: int) -> pa.RecordBatch:
@@ -39,22 +35,6 @@ def read_message(message: bytes, compressed_bytes: int) -> pa.RecordBatch:
     batch = stream.read(message)
     _idle.append(stream)  # not after an error, which leaves it in the middle of a message
     return batch
-
-
-def read_messages(messages: Sequence[bytes], sizes: Sequence[int]) -> list[pa.RecordBatch]:
-    """As `read_message` of each, faster where there are very many small ones.
-
-    Args:
-        sizes: what the compressed buffers of each hold.
-    """
-    small = [
-        message for message, size in zip(messages, sizes, strict=True) if size <= _COPIED_BYTES
-    ]
-    stream = pa.ipc.open_stream(b"".join([_schema(), *small]), options=_BY_THIS_THREAD)
-    return [
-        stream.read_next_batch() if size <= _COPIED_BYTES else read_message(message, size)
-        for message, size in zip(messages, sizes, strict=True)
-    ]
 
 
 class _Endless:

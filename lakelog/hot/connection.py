@@ -242,20 +242,20 @@ class Wire:
             self.drop()  # a server that steps down keeps it, while its name leads to another one
         return replies
 
-    def begin(self, commands: Sequence[Command]) -> None:
-        """Sends commands; `finish` returns their replies.
+    def begin(self, command: Command) -> None:
+        """Sends a command; `finish` returns its reply.
 
         Raises:
             HotTierUnavailableError: as `exchange`.
         """
         try:
-            self._connection.send_packed_command(_writes(commands))
+            self._connection.send_packed_command([pack_command(command)])
         except BaseException as error:
             self._failed(error, is_first=True)
             raise
 
     def finish(self) -> Any:
-        """The next reply to what was begun, an error as a value; waits for it.
+        """The reply to what was begun, an error as a value; waits for it.
 
         Raises:
             HotTierUnavailableError: as `exchange`.
@@ -505,14 +505,13 @@ class Server:
             raise translate(reply, self.name, stream) from reply
         return bool(reply)
 
-    def begin(self, *commands: Command) -> BlockedCommand:
-        """Sends a command that blocks, and others that follow it at once, on a connection that is
-        held until the answer is taken.
+    def begin(self, command: Command) -> BlockedCommand:
+        """Sends a command that blocks, on a connection that is held until the answer is taken.
 
         Raises:
             LakelogError: see `wire`.
         """
-        return BlockedCommand(self.wire(self._waiting), commands)
+        return BlockedCommand(self.wire(self._waiting), command)
 
     def run_scripts(
         self,
@@ -546,36 +545,30 @@ class Server:
 
 
 class BlockedCommand:
-    """A command under way on a connection of its own, and those that follow it.
+    """A command under way on a connection of its own.
 
     Args:
         wire: opens the connection.
     """
 
-    def __init__(self, wire: AbstractContextManager[Wire], commands: Sequence[Command]) -> None:
-        self._count = len(commands)
+    def __init__(self, wire: AbstractContextManager[Wire], command: Command) -> None:
         with ExitStack() as opened:
             self._wire = opened.enter_context(wire)
-            self._wire.begin(commands)
+            self._wire.begin(command)
             self._held = opened.pop_all()
 
     def fileno(self) -> int:
         """Readable once there is an answer."""
         return self._wire.fileno()
 
-    @property
-    def run_id(self) -> str:
-        """The run of the server that answers."""
-        return self._wire.run_id
-
-    def answer(self) -> list[Any]:
-        """The replies, errors in place; waits for them. The connection is free again.
+    def answer(self) -> Any:
+        """The reply, an error as a value; waits for it. The connection is free again.
 
         Raises:
             HotTierUnavailableError: see `Wire.exchange`.
         """
         with self._held:
-            return [self._wire.finish() for _ in range(self._count)]
+            return self._wire.finish()
 
     def drop(self) -> None:
         """Gives it up, with its connection."""

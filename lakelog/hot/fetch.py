@@ -8,7 +8,7 @@ connection. If the state still names the topic's id, the entries read before it 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -24,16 +24,33 @@ from ..errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
+from ..values.config import KIB, MIB
 from ..values.record import Fetched, empty_records
 from ..values.topic_partition import TopicPartition
-from .arrivals import Arrival
-from .connection import Command, Servers, by_server, moved, translate
+from .connection import Command, Servers, moved, translate
 from .declared import Declared, RawEntry, cover, hole, parse_gaps, skip_it
-from .first_steps import FIRST_COUNT, MAX_STEP_BYTES, STATE, first_count, next_count
 from .foreign import ILLEGIBLE, illegible
 from .keys import Keys
 
 _MAX_SKIPPED = 1_000  # entries remembered as already warned of
+
+#: Entries asked for before their size is known, if that many are wanted.
+_FIRST_COUNT = 4
+_FIRST_STEP_BYTES = 16 * KIB
+_MAX_COUNT = 16_384
+#: How much a step may bring when small entries are followed by large ones; XRANGE takes no bytes.
+_MAX_STEP_BYTES = 64 * MIB
+
+#: What of a partition's ``:state`` a read goes by.
+_STATE = (
+    "topic_id",
+    "local_log_start",
+    "log_end",
+    "largest_entry",
+    "run_id",
+    "gaps",
+    "quarantined",
+)
 
 logger = logging.getLogger(__name__)
 
@@ -66,28 +83,17 @@ class Fetcher:
         lead_bytes: int | None,
         topic_id: UUID | None,
         before_large: Callable[[], None],
-        arrival: Arrival | None = None,
     ) -> Iterator[Fetched]:
         """Steps from ``start_offset`` to ``end_offset`` or the log end, whichever comes first.
 
         A round trip is sized by stored bytes, since only those are known before; its result is
         decoded in steps that are bounded by decoded bytes. See `HotLog.read`.
         """
-        count = first_count(max_bytes)  # one entry for a reader that wants one
+        # one entry for a reader that wants one
+        count = min(_FIRST_COUNT, 1 + max_bytes // _FIRST_STEP_BYTES)
         offset = start_offset
         while end_offset is None or offset < end_offset:
-            if arrival is not None and arrival.position == offset:
-                step = self._step(
-                    topic_partition,
-                    arrival.entries,
-                    arrival.state,
-                    arrival.run_id,
-                    end_offset,
-                    topic_id,
-                )
-            else:
-                step = self.entries(topic_partition, offset, end_offset, count, topic_id)
-            arrival = None
+            step = self.entries(topic_partition, offset, end_offset, count, topic_id)
             if offset < step.local_log_start:
                 raise trimmed(topic_partition, offset, step.local_log_start)
             if offset >= step.declared.log_end:
@@ -113,37 +119,7 @@ class Fetcher:
                     fetched = replace(fetched, at_log_end=True)
                 yield fetched
                 offset = fetched.next_offset
-            count = next_count(
-                step.entries, count, max_bytes, step.largest_entry_bytes, MAX_STEP_BYTES
-            )
-
-    def first_entries(
-        self, positions: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, Arrival]:
-        """What `read` asks for first from each position on; see `HotLog.first_entries`."""
-        found: dict[TopicPartition, Arrival] = {}
-        for server, asked in by_server(self._servers, positions, self._keys.stream):
-            commands = [
-                command
-                for tp in asked
-                for command in self._commands(tp, positions[tp], FIRST_COUNT)
-            ]
-            with server.wire() as wire:
-                replies = iter(wire.exchange(commands))
-                run_id = wire.run_id
-            for tp, raw, state in zip(asked, replies, replies, strict=True):
-                if not isinstance(raw, Exception) and not isinstance(state, Exception):
-                    found[tp] = Arrival(positions[tp], raw, state, run_id)
-        return found
-
-    def _commands(
-        self, topic_partition: TopicPartition, start_offset: int, count: int
-    ) -> list[Command]:
-        keys = self._keys.partition(topic_partition)
-        return [
-            ("XRANGE", keys.stream, start_offset, "+", "COUNT", count),
-            ("HMGET", keys.state, *STATE),
-        ]
+            count = _next_count(step, count, max_bytes)
 
     def entries(
         self,
@@ -154,10 +130,13 @@ class Fetcher:
         topic_id: UUID | None,
     ) -> EntriesStep:
         """At most ``count`` raw entries from the one that holds ``start_offset``."""
-        stream = self._keys.stream(topic_partition)
-        commands = self._commands(topic_partition, start_offset, count)
+        keys = self._keys.partition(topic_partition)
+        commands: list[Command] = [
+            ("XRANGE", keys.stream, start_offset, "+", "COUNT", count),
+            ("HMGET", keys.state, *_STATE),
+        ]
         for attempt in range(3):
-            server = self._servers.for_key(stream)
+            server = self._servers.for_key(keys.stream)
             with server.wire() as wire:
                 raw, state = wire.exchange(commands)
                 run_id = wire.run_id
@@ -167,19 +146,8 @@ class Fetcher:
             break
         for reply in (raw, state):
             if isinstance(reply, Exception):
-                raise translate(reply, server.name, stream) from reply
-        return self._step(topic_partition, raw, state, run_id, end_offset, topic_id)
+                raise translate(reply, server.name, keys.stream) from reply
 
-    def _step(
-        self,
-        topic_partition: TopicPartition,
-        raw: Sequence[Any],
-        state: Sequence[Any],
-        run_id: str,
-        end_offset: int | None,
-        topic_id: UUID | None,
-    ) -> EntriesStep:
-        """Entries, and the state that was read after them, as Redis told both."""
         check_topic_id(topic_partition, state[0], topic_id)
         try:
             local_log_start, largest_entry_bytes = int(state[1]), int(state[3] or 0)
@@ -207,6 +175,19 @@ class Fetcher:
                     topic_partition,
                     entry_id,
                 )
+
+
+def _next_count(step: EntriesStep, before: int, max_bytes: int) -> int:
+    """How many entries the step after this one asks for.
+
+    Args:
+        before: how many this one asked for.
+        max_bytes: what it is to bring, about.
+    """
+    size_bytes = sum(sum(map(len, fields)) for _, fields in step.entries)
+    per_entry = max(1, size_bytes // max(1, len(step.entries)))
+    at_worst = max(max_bytes, _MAX_STEP_BYTES) // max(1, step.largest_entry_bytes)
+    return max(1, min(_MAX_COUNT, max_bytes // per_entry, 8 * before, at_worst))
 
 
 def slice_entries(

@@ -24,9 +24,9 @@ from ..errors import (
     RecoveryNeededError,
     TrimmedError,
 )
-from ..values.config import KIB, MIB
+from ..values.config import MIB
 from ..values.offsets import HotOffsets, HotSegments, check_offset
-from ..values.record import MAX_OFFSET, Fetched, FetchedTogether, OffsetAndTimestamp
+from ..values.record import Fetched, OffsetAndTimestamp
 from ..values.topic import STATUS_TABLE, Topic
 from ..values.topic_partition import TopicPartition
 from . import time_index
@@ -42,7 +42,6 @@ from .append import (
 )
 from .append_looks import AppendLooks
 from .archived_into import ArchivedIntoRegister, OpenedTable, check_own
-from .arrivals import Arrival, Arrivals
 from .beats import Beats
 from .cleanups import Cleanups
 from .clock_skew import time_ms
@@ -58,7 +57,6 @@ from .connection import (
     translate,
 )
 from .fetch import Fetcher, check_topic_id, unknown_partition
-from .first_steps import first_count, first_steps
 from .glance import Glancer
 from .inspection import Inspection
 from .keys import DEFAULT_KEYSPACE, Keys
@@ -73,13 +71,11 @@ from .segments_look import SegmentsLook
 from .server_info import ServerInfo, server_info
 from .skip import HotSkips
 from .stream_nodes import StreamNodes
+from .waits import Waits
 from .waker import Waker
 
 READ_STEP_BYTES = 8 * MIB
 REPLICA_TIMEOUT_MS = 5_000
-#: What a search by time reads of a partition at first, of several together at most, and of how
-#: many at most.
-_SOUGHT_BYTES, _SOUGHT_TOGETHER_BYTES, _SOUGHT_AT_ONCE = 16 * KIB, 64 * MIB, 1_024
 
 
 class HotLog:
@@ -105,7 +101,7 @@ class HotLog:
         self._allowances = Allowances(servers, self._keys, self.topics().list, clock)
         self._looks = AppendLooks()
         self._fsync_checked: set[int] = set()
-        self._arrivals = Arrivals(servers, self._keys, self._ahead)
+        self._waits = Waits(servers, self._keys, self._ahead)
 
     @classmethod
     def connect(
@@ -528,7 +524,6 @@ class HotLog:
         lead_bytes: int | None = None,
         topic_id: UUID | None = None,
         before_large: Callable[[], None] = lambda: None,
-        arrival: Arrival | None = None,
     ) -> Iterator[Fetched]:
         """Reads from ``start_offset`` to the log end, or to ``end_offset`` if that comes first.
 
@@ -539,7 +534,6 @@ class HotLog:
                 little, as each is decoded when it is asked for. Default: the same.
             topic_id: refuse to read another creation of the topic.
             before_large: called before an entry is decoded that alone is more than `max_bytes`.
-            arrival: what a wait for `start_offset` has just brought, which is not asked for again.
 
         Yields:
             Steps that follow each other; their records are `RECORDS`.
@@ -558,99 +552,7 @@ class HotLog:
             lead_bytes=lead_bytes,
             topic_id=topic_id,
             before_large=before_large,
-            arrival=arrival,
         )
-
-    def first_entries(
-        self, positions: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, Arrival]:
-        """The first entries from a position on in each partition, in one round trip a server.
-
-        For `read` from there, as `arrival`. At most `first_steps.FIRST_COUNT` of each, however
-        large they are; left out are partitions that Redis had no answer for.
-        """
-        return self._fetcher.first_entries(positions)
-
-    def first_steps(
-        self,
-        ranges: Mapping[TopicPartition, tuple[int, int]],
-        *,
-        max_bytes: int,
-        topic_id: UUID | None = None,
-        backward: bool = False,
-        counts: Mapping[TopicPartition, int] | None = None,
-    ) -> FetchedTogether:
-        """What `read` gives first of [start, end) in each partition, in one round trip a server.
-
-        Left out are partitions that need a closer look, such as one whose records were trimmed or
-        are damaged: `read` says what is the matter.
-
-        Args:
-            max_bytes: of each partition's records.
-            backward: the last of each range instead, up to its end.
-            counts: how many entries to ask for, where that is known of a step before; see
-                `FetchedTogether.next_counts`.
-        """
-        return first_steps(
-            self._servers,
-            self._keys,
-            ranges,
-            max_bytes=max_bytes,
-            topic_id=topic_id,
-            backward=backward,
-            counts=counts,
-        )
-
-    def offsets_for_timestamp(
-        self,
-        topic_partitions: Iterable[TopicPartition],
-        timestamp_ms: int,
-        *,
-        topic_id: UUID | None = None,
-    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """As `offset_for_timestamp`, of many partitions in few round trips.
-
-        Left out are those that need a closer look.
-        """
-        asked = list(topic_partitions)
-        arguments = time_index.arguments(timestamp_ms, topic_id)
-        found: dict[TopicPartition, OffsetAndTimestamp | None] = {}
-        starts: dict[TopicPartition, tuple[int, int]] = {}  # and the largest entry's bytes
-        for server, group in by_server(self._servers, asked, self._keys.stream):
-            _, replies = server.run_scripts(
-                [("find_timestamp", self._keys.partition(tp).all(), arguments) for tp in group]
-            )
-            for tp, reply in zip(group, replies, strict=True):
-                if isinstance(reply, Exception):
-                    continue
-                if reply[0] == b"NONE":
-                    found[tp] = None
-                elif reply[0] == b"OK":
-                    starts[tp] = (int(reply[1]), int(reply[2]))
-        for together in _at_once({tp: size for tp, (_, size) in starts.items()}):
-            offsets = {tp: starts[tp][0] for tp in together}
-            found |= self._sought(offsets, timestamp_ms, topic_id)
-        return found
-
-    def _sought(
-        self, starts: Mapping[TopicPartition, int], timestamp_ms: int, topic_id: UUID | None
-    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first at or after a time from each of some offsets on, where there is one."""
-        found: dict[TopicPartition, OffsetAndTimestamp | None] = {}
-        left: Mapping[TopicPartition, int] = starts
-        counts: Mapping[TopicPartition, int] = {}
-        while left:
-            steps = self.first_steps(
-                {tp: (at, MAX_OFFSET) for tp, at in left.items()},
-                max_bytes=_SOUGHT_BYTES,
-                topic_id=topic_id,
-                counts=counts,
-            )
-            found |= time_index.first_of_each(steps, timestamp_ms)
-            asked = zip(steps.topic_partitions, steps.next_offsets.tolist(), strict=True)
-            left = {tp: at for tp, at in asked if tp not in found}
-            counts = dict(zip(steps.topic_partitions, steps.next_counts, strict=True))
-        return found
 
     def offset_for_timestamp(
         self, topic_partition: TopicPartition, timestamp_ms: int, *, topic_id: UUID | None = None
@@ -712,18 +614,16 @@ class HotLog:
         positions: Mapping[TopicPartition, int],
         timeout_ms: int,
         waker: Waker | None = None,
-        arrived: dict[TopicPartition, Arrival] | None = None,
     ) -> set[TopicPartition]:
         """Blocks until a partition has something at or above its position, or the time is over.
 
         Args:
             waker: ends the wait as well.
-            arrived: gets what came along with the answer, of some of them, for `read`.
 
         Returns:
             The partitions that have; empty when the time is over.
         """
-        return self._arrivals.wait(positions, timeout_ms, waker, arrived)
+        return self._waits.wait(positions, timeout_ms, waker)
 
     def _ahead(self, positions: Mapping[TopicPartition, int]) -> set[TopicPartition]:
         found = self.offsets(positions)
@@ -969,27 +869,6 @@ def _says(reply: Any, value: bytes) -> bool:
     """Whether a reply of CONFIG GET (a list, or a map under RESP3) gives that value."""
     values = list(reply.values()) if isinstance(reply, dict) else reply[1:] if reply else []
     return values == [value]
-
-
-def _at_once(largest_bytes: Mapping[TopicPartition, int]) -> Iterator[list[TopicPartition]]:
-    """Partitions of which the first entries are read together.
-
-    Args:
-        largest_bytes: how large an entry of each may be.
-    """
-    together: list[TopicPartition] = []
-    size_bytes = 0
-    for tp, largest in largest_bytes.items():
-        more = first_count(_SOUGHT_BYTES) * largest
-        if together and (
-            size_bytes + more > _SOUGHT_TOGETHER_BYTES or len(together) == _SOUGHT_AT_ONCE
-        ):
-            yield together
-            together, size_bytes = [], 0
-        together.append(tp)
-        size_bytes += more
-    if together:
-        yield together
 
 
 class HotSource(Struct, frozen=True):

@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID
 
-import numpy as np
 import pyarrow as pa
 
 from ..base import compute as pc
-from ..values.record import Fetched, FetchedTogether, OffsetAndTimestamp
-from ..values.topic_partition import TopicPartition
+from ..values.record import Fetched, OffsetAndTimestamp
 
 ReadFrom = Callable[[int], Iterator[Fetched]]
 
@@ -48,23 +46,6 @@ def first_in(records: pa.RecordBatch, timestamp_ms: int) -> OffsetAndTimestamp |
     return OffsetAndTimestamp(
         records.column("offset")[row].as_py(), timestamps[row].as_py() // 1000
     )
-
-
-def first_of_each(
-    fetched: FetchedTogether, timestamp_ms: int
-) -> dict[TopicPartition, OffsetAndTimestamp]:
-    """As `first_in`, of each partition that has one."""
-    micros = np.asarray(fetched.records.column("timestamp").cast(pa.int64()))
-    offsets = np.asarray(fetched.records.column("offset"))
-    rows = np.flatnonzero(micros >= timestamp_ms * 1000)
-    numbers, first = np.unique(np.searchsorted(fetched.ends, rows, side="right"), return_index=True)
-    rows = rows[first]
-    return {
-        fetched.topic_partitions[number]: OffsetAndTimestamp(offset, time_us // 1000)
-        for number, offset, time_us in zip(
-            numbers.tolist(), offsets[rows].tolist(), micros[rows].tolist(), strict=True
-        )
-    }
 
 
 def largest(read_from: ReadFrom, start: int) -> OffsetAndTimestamp | None:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from ..errors import InvalidArgumentError, LakelogError
-from ..hot.arrivals import Arrival
 from ..hot.waker import Waker
 from ..values.arguments import checked_partition, checked_partitions
 from ..values.record import RecordRows
@@ -163,9 +162,6 @@ class AssignedPartitions:
             waker: ends the wait.
         """
         active = self.active()
-        for cursor in active:
-            cursor.arrival = None  # it came a while ago, and nobody has read it
-        arrived: dict[TopicPartition, Arrival] = {}
         waiting = {
             cursor.topic_partition: cursor.idle_at
             for cursor in active
@@ -178,10 +174,9 @@ class AssignedPartitions:
         elif waiting:
             # Even while others have records, so that a busy partition does not hide the rest.
             all_idle = len(waiting) == len(active)
-            news = active[0].log.hot.wait(waiting, timeout_ms if all_idle else 0, waker, arrived)
+            news = active[0].log.hot.wait(waiting, timeout_ms if all_idle else 0, waker)
             for topic_partition in news:
-                cursor = self._cursors[topic_partition]
-                cursor.idle_at, cursor.arrival = None, arrived.get(topic_partition)
+                self._cursors[topic_partition].idle_at = None
             is_woken = waker is not None and waker.is_set
             if all_idle and not news and not is_woken:
                 _look_where_nothing_came(active)

@@ -8,7 +8,6 @@ import time
 from ..base.metrics import of_process as m
 from ..base.metrics.counts import COUNTS
 from ..errors import NoOffsetForPartitionError, OffsetOutOfRangeError, RecoveryNeededError
-from ..hot.arrivals import Arrival
 from ..values.offsets import Ago, Position
 from ..values.record import RECORDS_AT_ONCE, Record, RecordRows
 from ..values.topic_partition import TopicPartition
@@ -42,7 +41,6 @@ class Cursor:
         self.is_assigned = True  # to its consumer, still
         self.position: int | None = None  # of the next record to hand out; None: to be looked up
         self.idle_at: int | None = None  # nothing to read until this offset is there
-        self.arrival: Arrival | None = None  # of that offset, if it came just now
         self._reset = reset
         self._target: Position | None = reset.position  # what to look up
         self._read_ahead = read_ahead
@@ -74,7 +72,6 @@ class Cursor:
         self._steps = self._ahead = None
         self._objects, self._given, self._counted = [], 0, 0
         self._is_last = False
-        self.arrival = None
 
     def move(self, where: int | Position) -> None:
         """Go on somewhere else; what was read ahead is dropped."""
@@ -206,8 +203,6 @@ class Cursor:
     def _step(self, position: int) -> None:
         if self._steps is None:
             self._steps = self._read_ahead.steps(self.log, self.topic_partition, position)
-            self._steps.arrival = self.arrival
-        self.arrival = None
         started_s = time.perf_counter()
         try:
             step = self._steps.next()

@@ -19,7 +19,6 @@ from ..errors import (
     MissingFileError,
     TrimmedError,
 )
-from ..hot.arrivals import Arrival
 from ..values.config import MIB
 from ..values.offsets import LogOffsets
 from ..values.record import Fetched, empty_records
@@ -45,7 +44,6 @@ def fetches(
     max_bytes: int = DEFAULT_MAX_BYTES,
     lead_bytes: int | None = None,
     seen: Look | None = None,
-    arrival: Arrival | None = None,
 ) -> Iterator[Fetched]:
     """As `stored_fetches`, with the values as they were given.
 
@@ -63,7 +61,6 @@ def fetches(
         max_bytes=max_bytes,
         lead_bytes=lead_bytes,
         seen=seen,
-        arrival=arrival,
     )
     for step in steps:
         try:
@@ -128,7 +125,6 @@ def stored_fetches(
     max_bytes: int = DEFAULT_MAX_BYTES,
     lead_bytes: int | None = None,
     seen: Look | None = None,
-    arrival: Arrival | None = None,
 ) -> Iterator[Fetched]:
     """Steps that cover [offset, end) or, without an end, [offset, log end) without a hole.
 
@@ -145,7 +141,6 @@ def stored_fetches(
         max_bytes: of a step's records; a single larger record is a step of its own.
         lead_bytes: see `HotLog.read`; of cold files it makes no difference.
         seen: a look that covers [offset, end), to begin with.
-        arrival: see `HotLog.read`.
 
     Raises:
         OffsetOutOfRangeError: the offset, or one on the way, is not in the log (any more), or the
@@ -161,9 +156,8 @@ def stored_fetches(
         before = at
         if hot:
             at, exhausted = yield from _hot(
-                tiers, topic_partition, at, end, look, max_bytes, lead_bytes, arrival
+                tiers, topic_partition, at, end, look, max_bytes, lead_bytes
             )
-            arrival = None
             if exhausted and end is None and tiers.ends_at(topic_partition, at):
                 return
             if at > before:
@@ -198,7 +192,6 @@ def _hot(
     look: Look | None,
     max_bytes: int,
     lead_bytes: int | None,
-    arrival: Arrival | None,
 ) -> Generator[Fetched, None, tuple[int, bool]]:
     """Steps of the hot tier; returns where they ended and whether the hot tier ends there too."""
     steps = tiers.hot.read(
@@ -208,7 +201,6 @@ def _hot(
         max_bytes=max_bytes,
         lead_bytes=lead_bytes,
         topic_id=tiers.topic.topic_id,
-        arrival=arrival,
     )
     try:
         for step in steps:

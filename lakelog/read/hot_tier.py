@@ -10,11 +10,10 @@ from uuid import UUID
 from ..base.clock import Clock, SystemClock
 from ..cold.table import ColdSnapshot, ColdTable
 from ..errors import TrimmedError
-from ..hot.arrivals import Arrival
 from ..hot.hot_log import READ_STEP_BYTES
 from ..hot.waker import Waker
 from ..values.offsets import HotOffsets, HotSegments
-from ..values.record import Fetched, FetchedTogether, OffsetAndTimestamp
+from ..values.record import Fetched, OffsetAndTimestamp
 from ..values.topic import Topic
 from ..values.topic_partition import TopicPartition
 
@@ -54,49 +53,14 @@ class HotTier(Protocol):
         max_bytes: int = READ_STEP_BYTES,
         lead_bytes: int | None = None,
         topic_id: UUID | None = None,
-        arrival: Arrival | None = None,
     ) -> Iterator[Fetched]:
         """Steps to the log end, or to an offset if that comes first."""
-        ...
-
-    def first_entries(
-        self, positions: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, Arrival]:
-        """The first entries from a position on in each partition, as `arrival` of `read`."""
-        ...
-
-    def first_steps(
-        self,
-        ranges: Mapping[TopicPartition, tuple[int, int]],
-        *,
-        max_bytes: int,
-        topic_id: UUID | None = None,
-        backward: bool = False,
-        counts: Mapping[TopicPartition, int] | None = None,
-    ) -> FetchedTogether:
-        """The first step of `read` of each [start, end), without those that need a closer look.
-
-        Args:
-            max_bytes: of each partition's records.
-            backward: the last step of each instead, up to its end.
-            counts: how many entries to ask for, where that is known of a step before.
-        """
         ...
 
     def offset_for_timestamp(
         self, topic_partition: TopicPartition, timestamp_ms: int, *, topic_id: UUID | None = None
     ) -> OffsetAndTimestamp | None:
         """The earliest offset whose timestamp is at or after the target, or None."""
-        ...
-
-    def offsets_for_timestamp(
-        self,
-        topic_partitions: Iterable[TopicPartition],
-        timestamp_ms: int,
-        *,
-        topic_id: UUID | None = None,
-    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """As `offset_for_timestamp`, of those partitions that need no closer look."""
         ...
 
     def max_timestamp(
@@ -110,7 +74,6 @@ class HotTier(Protocol):
         positions: Mapping[TopicPartition, int],
         timeout_ms: int,
         waker: Waker | None = None,
-        arrived: dict[TopicPartition, Arrival] | None = None,
     ) -> set[TopicPartition]:
         """Block until a partition has something at or above its position, or the time is over."""
         ...
@@ -162,7 +125,6 @@ class NothingHot:
         max_bytes: int = READ_STEP_BYTES,
         lead_bytes: int | None = None,
         topic_id: UUID | None = None,
-        arrival: Arrival | None = None,
     ) -> Iterator[Fetched]:
         """See `HotTier.read`.
 
@@ -181,39 +143,11 @@ class NothingHot:
             )
         yield from ()
 
-    def first_entries(
-        self, positions: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, Arrival]:
-        """See `HotTier.first_entries`: there are none."""
-        return {}
-
-    def first_steps(
-        self,
-        ranges: Mapping[TopicPartition, tuple[int, int]],
-        *,
-        max_bytes: int,
-        topic_id: UUID | None = None,
-        backward: bool = False,
-        counts: Mapping[TopicPartition, int] | None = None,
-    ) -> FetchedTogether:
-        """See `HotTier.first_steps`: all of them need a closer look."""
-        return FetchedTogether.of_none()
-
     def offset_for_timestamp(
         self, topic_partition: TopicPartition, timestamp_ms: int, *, topic_id: UUID | None = None
     ) -> OffsetAndTimestamp | None:
         """See `HotTier.offset_for_timestamp`."""
         return None
-
-    def offsets_for_timestamp(
-        self,
-        topic_partitions: Iterable[TopicPartition],
-        timestamp_ms: int,
-        *,
-        topic_id: UUID | None = None,
-    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """See `HotTier.offsets_for_timestamp`."""
-        return dict.fromkeys(topic_partitions)
 
     def max_timestamp(
         self, topic_partition: TopicPartition, *, topic_id: UUID | None = None
@@ -226,7 +160,6 @@ class NothingHot:
         positions: Mapping[TopicPartition, int],
         timeout_ms: int,
         waker: Waker | None = None,
-        arrived: dict[TopicPartition, Arrival] | None = None,
     ) -> set[TopicPartition]:
         """See `HotTier.wait`: looks at the tables now and then."""
         deadline_s = time.monotonic() + timeout_ms / 1000

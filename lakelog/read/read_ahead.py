@@ -8,7 +8,6 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 
-from ..hot.arrivals import Arrival
 from ..values.record import Fetched
 from ..values.topic_partition import TopicPartition
 from .fetch import DEFAULT_MAX_BYTES
@@ -208,7 +207,6 @@ class Steps:
         self._at = offset  # where the next one begins that is handed out
         self._is_first = True  # nothing was read yet
         self._fetches: Iterator[Fetched] | None = None
-        self.arrival: Arrival | None = None  # where the next one begins; see `HotLog.read`
 
     def next(self) -> Fetched | None:
         """The next step; None at the log end. After an error it can be called again.
@@ -249,9 +247,7 @@ class Steps:
                 self._at,
                 max_bytes=self._ahead.step_bytes,
                 lead_bytes=LEAD_BYTES,
-                arrival=self.arrival,
             )
-            self.arrival = None
         step = next(self._fetches, None)
         # Behind the log end nothing is read ahead; to ask Arrow takes as long as to read a record.
         self.last_bytes = 0 if step is None or step.at_log_end else step.records.nbytes

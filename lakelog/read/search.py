@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..values.config import MIB
-from ..values.record import FetchedTogether, Record
-from ..values.topic_partition import TopicPartition
+from ..values.record import Record
 from .found import (
     FOUND,
     FULL,
@@ -27,7 +26,7 @@ from .found import (
     records_of,
     rows_within,
 )
-from .search_merge import MOST_AT_ONCE, FirstSteps, Merge
+from .search_merge import MOST_AT_ONCE, Merge
 from .search_scan import Backward, Forward, Narrowed, Scan
 from .tiers import SegmentedLook, Tiers
 from .where import Bounds, Where
@@ -134,7 +133,7 @@ class Search:
         scans = self._scans(after, backward, look)
         # More scans than it takes records are not looked into for its first ones.
         at_once = max(1, min(records, MOST_AT_ONCE))
-        merge = Merge(scans, self.where, self._first_steps(), limit, on_progress, stopped, at_once)
+        merge = Merge(scans, limit, on_progress, stopped, at_once)
         tables: list[pa.Table] = []
         rows = nbytes = 0
         for table in merge:
@@ -154,7 +153,7 @@ class Search:
         return Page(found, merge.next(), merge.ended, merge.progress())
 
     def __iter__(self) -> Iterator[pa.Table]:
-        yield from Merge(self._scans({}, backward=False), self.where, self._first_steps())
+        yield from Merge(self._scans({}, backward=False))
 
     def records(self) -> Iterator[Record]:
         """The matches one by one."""
@@ -168,25 +167,6 @@ class Search:
     def __repr__(self) -> str:
         whole = ", ".join(f"{p}: [{start}, {end})" for p, (start, end) in self.ranges.items())
         return f"Search({self._tiers.topic.name} {whole} where {write(self.where) or 'all'})"
-
-    def _first_steps(self) -> FirstSteps:
-        tiers, step_bytes = self._tiers, self._step_bytes()
-
-        def first_steps(
-            ranges: Mapping[TopicPartition, tuple[int, int]],
-            counts: Mapping[TopicPartition, int],
-            backward: bool,
-        ) -> FetchedTogether:
-            found = tiers.hot.first_steps(
-                ranges,
-                max_bytes=step_bytes,
-                topic_id=tiers.topic.topic_id,
-                backward=backward,
-                counts=counts,
-            )
-            return tiers.values.of_steps(found)
-
-        return first_steps
 
     def _step_bytes(self) -> int:
         return min(

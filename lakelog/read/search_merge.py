@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 
-from ..values.config import MIB
-from ..values.record import FetchedTogether
-from ..values.topic_partition import TopicPartition
 from .found import (
     EDGE,
-    FOUND,
     STOPPED,
     TOO_MANY_BYTES,
     TOO_MANY_RECORDS,
@@ -23,25 +19,14 @@ from .found import (
     Progress,
     SearchLimit,
 )
-from .search_scan import Backward, Scan, nothing
-from .where import Where
-from .where.expression import Rows, is_all
-
-#: Gives what is read first of [start, end) in each of some partitions, or last, as far as Redis
-#: tells at once; see `HotTier.first_steps`.
-FirstSteps = Callable[
-    [Mapping[TopicPartition, tuple[int, int]], Mapping[TopicPartition, int], bool], FetchedTogether
-]
+from .search_scan import Scan, nothing
 
 #: A search of more partitions says how far it is about as often in a round through them all: to say
 #: it takes a look at each.
 _TOLD_EACH = 16
 
-#: Of so many partitions, Redis is asked for what comes next in one round trip; where more come
-#: first alike and hold little, of the most.
-_ASKED_AT_ONCE, MOST_AT_ONCE = 64, 1_024
-#: Unless what Redis holds of those is more than this.
-_TOGETHER_BYTES = 32 * MIB
+#: Matches of at most so many partitions are given at once.
+MOST_AT_ONCE = 1_024
 
 #: After all ranks of all scans.
 _END = (math.inf, 2**63)
@@ -57,8 +42,6 @@ class Merge:
     def __init__(
         self,
         scans: list[Scan],
-        where: Where,
-        first_steps: FirstSteps,
         limit: SearchLimit | None = None,
         on_progress: Callable[[Progress], None] = lambda _: None,
         stopped: Callable[[], bool] = lambda: False,
@@ -69,8 +52,6 @@ class Merge:
         self._on_progress = on_progress
         self._stopped = stopped
         self._steps = 0
-        self._first_steps = first_steps
-        self._where = where
         self._tell_at = 1
         self._given_at_once = given_at_once
         self._by_partition = {scan.partition: scan for scan in scans}
@@ -131,21 +112,6 @@ class Merge:
         if scan.frontier > stood:  # others may come before it
             heapq.heapreplace(self._frontiers, (scan.frontier, number))
             return
-        together = self._together() if len(self._scans) >= _ASKED_AT_ONCE else []
-        if len(together) > 1:
-            self._step_together(together)
-        else:
-            for each in together:
-                heapq.heappush(self._frontiers, (self._scans[each].frontier, each))
-            self._step_alone(number)
-            heapq.heapreplace(self._frontiers, (scan.frontier, number))
-        self._steps += max(1, len(together))
-        if self._steps >= self._tell_at:
-            self._tell_at = self._steps + max(1, len(self._scans) // _TOLD_EACH)
-            self._on_progress(self.progress())
-
-    def _step_alone(self, number: int) -> None:
-        scan = self._scans[number]
         read, nbytes, waited = scan.read, scan.bytes, len(scan.ranks)
         scan.step()
         self._read += scan.read - read
@@ -153,112 +119,11 @@ class Merge:
         self._waiting += len(scan.ranks) - waited
         if len(scan.ranks) and not waited:
             heapq.heappush(self._first_ranks, (float(scan.ranks[0]), number))
-
-    def _together(self) -> list[int]:
-        """The scans that are to read on in Redis before the first match that waits can be given.
-
-        They are taken off the heap. A few, or as many as come first alike: it takes one round trip.
-        """
-        first = self._first_ranks[0] if self._first_ranks else (math.inf, 0)
-        stood = self._frontiers[0][0]
-        together: list[int] = []
-        others: list[tuple[float, int]] = []
-        size_bytes = 0
-        while self._frontiers and self._frontiers[0] < first and len(together) < MOST_AT_ONCE:
-            frontier, number = self._frontiers[0]
-            if frontier > stood and len(together) >= _ASKED_AT_ONCE:
-                break
-            heapq.heappop(self._frontiers)
-            scan = self._scans[number]
-            scan.open()
-            if scan.frontier > frontier:
-                heapq.heappush(self._frontiers, (scan.frontier, number))
-                continue
-            if scan.hot_range() is None:
-                others.append((frontier, number))
-                if not together:
-                    break  # what comes first is not in Redis
-                continue
-            size_bytes += scan.hot_bytes
-            together.append(number)
-            if size_bytes > _TOGETHER_BYTES and len(together) >= _ASKED_AT_ONCE:
-                break
-        for one in others:
-            heapq.heappush(self._frontiers, one)
-        return together
-
-    def _step_together(self, numbers: list[int]) -> None:
-        """Those scans read on."""
-        scans = {self._scans[n].topic_partition: n for n in numbers}
-        backward = isinstance(self._scans[numbers[0]], Backward)
-        asked: dict[TopicPartition, tuple[int, int]] = {}
-        counts: dict[TopicPartition, int] = {}
-        for tp, number in scans.items():
-            scan = self._scans[number]
-            span = scan.hot_range()
-            assert span is not None
-            asked[tp] = span
-            if scan.count is not None:
-                counts[tp] = scan.count
-        found = self._first_steps(asked, counts, backward)
-        if backward:
-            found = _reversed(found)
-        own = [scans.pop(tp) for tp in found.topic_partitions]
-        self._take_in(found, own, backward)
-        for number in scans.values():  # they need a closer look
-            self._step_alone(number)
-        for number in numbers:
-            heapq.heappush(self._frontiers, (self._scans[number].frontier, number))
-
-    def _take_in(self, found: FetchedTogether, own: list[int], backward: bool) -> None:
-        """What was read of some scans, in the order in which they meet it."""
-        if not own:
-            return
-        scans = [self._scans[number] for number in own]
-        records, ends = found.records, found.ends
-        counts = np.diff(ends, prepend=0)
-        carried = np.array([scan.carried for scan in scans])
-        frontiers = np.array([scan.frontier for scan in scans])
-        ranks = _ranks(records, ends, carried, backward)
-        has_any = counts > 0
-        first = ranks[(ends - counts)[has_any]]
-        for number in np.flatnonzero(has_any)[first < frontiers[has_any]].tolist():
-            scans[number].is_thinned = True
-        ranks = np.maximum(ranks, np.repeat(frontiers, counts))
-        carried[has_any] = ranks[ends[has_any] - 1]
-        partitions = np.repeat(np.array([scan.partition for scan in scans], np.int32), counts)
-        kept = None if is_all(self._where) else self._where.holds(Rows(records, partitions))
-        if kept is not None:
-            before = np.concatenate([[0], np.cumsum(kept)])
-            records = records.filter(pa.array(kept))
-            partitions, ranks = partitions[kept], ranks[kept]
-            ends = before[ends]
-        table = pa.Table.from_arrays([pa.array(partitions), *records.columns], schema=FOUND)
-        offsets = np.asarray(records.column("offset"))
-        row_bytes = found.records.nbytes / max(1, found.records.num_rows)
-        start = 0
-        for number, scan, end, of, at, following, count, rank in zip(
-            own,
-            scans,
-            ends.tolist(),
-            counts.tolist(),
-            found.start_offsets.tolist(),
-            found.next_offsets.tolist(),
-            found.next_counts,
-            carried.tolist(),
-            strict=True,
-        ):
-            nbytes = int(of * row_bytes)
-            scan.met_together((at, following), count, of, nbytes, rank)
-            self._read += of
-            self._bytes += nbytes
-            if end > start:
-                waited = len(scan.ranks)
-                scan.wait(table.slice(start, end - start), ranks[start:end], offsets[start:end])
-                self._waiting += end - start
-                if not waited:
-                    heapq.heappush(self._first_ranks, (float(ranks[start]), number))
-            start = end
+        heapq.heapreplace(self._frontiers, (scan.frontier, number))
+        self._steps += 1
+        if self._steps >= self._tell_at:
+            self._tell_at = self._steps + max(1, len(self._scans) // _TOLD_EACH)
+            self._on_progress(self.progress())
 
     def _below(self, bound: float, first: int) -> Iterator[pa.Table]:
         """What comes before all that is still to be read, which begins in the scan `first`."""
@@ -306,42 +171,3 @@ class Merge:
         if self._bytes >= self._limit.bytes:
             return TOO_MANY_BYTES
         return None
-
-
-def _ranks(
-    records: pa.RecordBatch, ends: np.ndarray, carried: np.ndarray, backward: bool
-) -> np.ndarray:
-    """The rank of each record of several partitions, in the order in which they are met.
-
-    Args:
-        ends: of each partition, its last row plus one.
-        carried: the rank that each goes on from.
-    """
-    micros = np.asarray(records.column("timestamp").cast(pa.int64()))
-    times = (-1 if backward else 1) * (micros // 1000).astype(float)
-    times[micros < 0] = -math.inf
-    counts = np.diff(ends, prepend=0)
-    times = np.maximum(times, np.repeat(carried, counts))
-    starts = (ends - counts)[counts > 0]
-    falls = times[1:] < times[:-1]
-    falls[starts[1:] - 1] = False  # there another partition begins
-    if not falls.any():
-        return np.asarray(times)
-    # The largest so far of each partition: by place in the order of times, plus what grows with it.
-    order, places = np.unique(times, return_inverse=True)
-    above = np.repeat(np.arange(len(counts)), counts) * len(order)
-    return np.asarray(order[np.maximum.accumulate(places.reshape(-1) + above) - above])
-
-
-def _reversed(found: FetchedTogether) -> FetchedTogether:
-    """The last record first, and so the last partition first."""
-    rows = found.records.num_rows
-    counts = np.diff(found.ends, prepend=0)
-    return FetchedTogether(
-        found.topic_partitions[::-1],
-        found.records.take(pa.array(np.arange(rows)[::-1])),
-        np.cumsum(counts[::-1]),
-        found.start_offsets[::-1],
-        found.next_offsets[::-1],
-        found.next_counts[::-1],
-    )

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Generator, Iterable, Iterator
 from functools import cache
-from itertools import chain, groupby, islice
+from itertools import chain, groupby
 
 import numpy as np
 import pyarrow as pa
@@ -106,7 +106,6 @@ class Scan:
         self._narrowed = narrowed
         self._step_bytes = step_bytes
         self._steps: Iterator[bool] | None = None  # None: not open yet
-        self.count: int | None = None  # of entries, in the next step that is read together
         self.is_thinned = False
         self._carried = -math.inf  # the rank of the last record met
         self._span = (0, 0)
@@ -146,48 +145,10 @@ class Scan:
         self._open()
         self._bound()
 
-    @property
-    def hot_bytes(self) -> int:
-        """What Redis holds of the partition, as far as is known."""
-        look = self._narrowed.look
-        return 0 if look is None else look.hot[self.partition].held_bytes
-
     def step(self) -> None:
         """Reads on; it is open."""
         if self._steps is None or next(self._steps, None) is None:
             self._finish()
-
-    def hot_range(self) -> tuple[int, int] | None:
-        """What it reads next, if Redis has it and nothing is known that may lie between."""
-        raise NotImplementedError
-
-    def met_together(
-        self, step: tuple[int, int], count: int, records: int, nbytes: int, carried: float
-    ) -> None:
-        """It read on together with others, who took in what matches.
-
-        Args:
-            step: of `hot_range`, what was read.
-            count: how many entries to ask for next.
-            records, nbytes: how much it was.
-            carried: the rank of the last record.
-        """
-        self.read += records
-        self.bytes += nbytes
-        self.count = count
-        if records:
-            self._carried = carried
-        self._steps = self._read()  # from there on
-        self._at(step)
-        self._bound()
-
-    def _at(self, step: tuple[int, int]) -> None:
-        raise NotImplementedError
-
-    @property
-    def carried(self) -> float:
-        """The rank of the last record met."""
-        return self._carried
 
     def _edge(self) -> int:
         """Where it begins."""
@@ -325,21 +286,6 @@ class Forward(Scan):
             left = [replace(left[0], start=self.at), *left[1:]]
         return left
 
-    def hot_range(self) -> tuple[int, int] | None:
-        first = bisect_right(self._ends, self.at)
-        if first == len(self._kept) or self._kept[first].is_cold:
-            return None
-        start = max(self.at, self._kept[first].start)
-        end = self._kept[first].end
-        for piece in islice(self._kept, first + 1, None):
-            if piece.is_cold or piece.start != end:
-                break
-            end = piece.end
-        return start, end
-
-    def _at(self, step: tuple[int, int]) -> None:
-        self.at = step[1]
-
     def _read(self) -> Iterator[bool]:
         if self._narrowed.keys is None:
             yield from self._through(_joined(self._left()))
@@ -396,20 +342,6 @@ class Backward(Scan):
         if left and left[-1].end > self.at:
             left = [*left[:-1], replace(left[-1], end=self.at)]
         return left
-
-    def hot_range(self) -> tuple[int, int] | None:
-        last = bisect_left(self._starts, self.at) - 1
-        if last < 0 or self._kept[last].is_cold:
-            return None
-        start = self._kept[last].start
-        for piece in reversed(self._kept[:last]):
-            if piece.is_cold or piece.end != start:
-                break
-            start = piece.start
-        return start, min(self.at, self._kept[last].end)
-
-    def _at(self, step: tuple[int, int]) -> None:
-        self.at = step[0]
 
     def _read(self) -> Iterator[bool]:
         records = _FIRST_STRETCH

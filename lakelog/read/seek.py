@@ -68,16 +68,12 @@ def seek_each(tiers: Tiers, partitions: Iterable[int], position: Position, clock
     if target_ms is None or len(asked) <= _ASKED_ONE_BY_ONE:
         found = {one.partition: _read_for(tiers, one, target_ms) for one in asked}
         return Sought.of(found, tiers.look_at_segments(numbers))
-    decided = _decided_together(tiers, asked, target_ms)
-    left = [one for one in asked if one.partition not in decided.offsets]
-    found = {one.partition: _read_for(tiers, one, target_ms) for one in left}
-    read = Sought.of(found, decided.look)
-    offsets = {**decided.offsets, **read.offsets}
-    return Sought(
-        {number: offsets[number] for number in numbers},
-        {**decided.times_ms, **read.times_ms},
-        decided.look,
-    )
+    look = tiers.look_at_segments(numbers)
+    decided = _decided_by_indexes(look, numbers, target_ms)
+    left = [one for one in asked if one.partition not in decided]
+    read = Sought.of({one.partition: _read_for(tiers, one, target_ms) for one in left}, look)
+    offsets = {**decided, **read.offsets}
+    return Sought({number: offsets[number] for number in numbers}, read.times_ms, look)
 
 
 def seek(
@@ -108,32 +104,6 @@ def _target_ms(position: Position, clock: Clock) -> int | None:
         case Ago(duration):
             return max(0, clock.now_ms() - duration // timedelta(milliseconds=1))
     return None
-
-
-def _decided_together(tiers: Tiers, asked: list[TopicPartition], timestamp_ms: int) -> Sought:
-    """Where a time lies in those partitions where no file has to be read for it."""
-    # Hot first, as for one partition.
-    hot = tiers.hot.offsets_for_timestamp(asked, timestamp_ms, topic_id=tiers.topic.topic_id)
-    by_partition = {one.partition: one for one in asked}
-    look = tiers.look_at_segments(by_partition)
-    found: dict[int, OffsetAndTimestamp | None] = {}
-    for number, log in look.offsets.items():
-        one = by_partition[number]
-        if one not in hot or log.gaps:
-            continue
-        # In no file: then it is what Redis says, unless that lies below the log start.
-        seen = hot[one]
-        if seen is not None and seen.offset < log.log_start:
-            continue
-        if log.archived_end > log.log_start:
-            in_cold = look.cold.files.first_with_timestamp(number, timestamp_ms, log.log_start)
-            if next(in_cold, None) is not None:
-                continue
-        found[number] = seen
-    read = Sought.of(found, look)
-    left = [number for number in look.offsets if number not in found]
-    by_index = _decided_by_indexes(look, left, timestamp_ms)
-    return Sought({**by_index, **read.offsets}, read.times_ms, look)
 
 
 def _decided_by_indexes(

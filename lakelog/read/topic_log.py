@@ -11,7 +11,6 @@ import pyarrow as pa
 from ..base.clock import Clock, SystemClock
 from ..cold.table import ColdTable
 from ..errors import InvalidArgumentError, MissingFileError
-from ..hot.arrivals import Arrival
 from ..values.arguments import numbers, whole
 from ..values.offsets import (
     Ago,
@@ -212,7 +211,6 @@ class TopicLog:
         *,
         max_bytes: int = DEFAULT_MAX_BYTES,
         lead_bytes: int | None = None,
-        arrival: Arrival | None = None,
     ) -> Iterator[Fetched]:
         """One `fetch` after another up to the log end, without reading a cold file twice.
 
@@ -222,7 +220,6 @@ class TopicLog:
         Args:
             lead_bytes: the most that the first steps bring of hot records: a reader that may want
                 few of them has the first of them sooner. Default: as the others.
-            arrival: see `HotLog.read`.
         """
         topic_partition = self.topic.partition(partition)
         return fetches(
@@ -231,7 +228,6 @@ class TopicLog:
             check_offset(offset),
             max_bytes=_checked_max_bytes(max_bytes),
             lead_bytes=lead_bytes,
-            arrival=arrival,
         )
 
     def is_below_hot(self, partition: int, offset: int) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
@@ -12,7 +11,7 @@ from ..codec.encryption.of_topic import opening
 from ..codec.encryption.sealed_values import any_begins_sealed, with_values
 from ..errors import DecryptionError
 from ..values.config import DATA_KEYS
-from ..values.record import Fetched, FetchedTogether
+from ..values.record import Fetched
 from ..values.topic import Topic
 from ..values.topic_partition import TopicPartition
 
@@ -52,17 +51,6 @@ class Values:
             step.records, lambda row: (topic_partition, offsets[row].as_py())
         )
         return step if records is step.records else replace(step, records=records)
-
-    def of_steps(self, found: FetchedTogether) -> FetchedTogether:
-        """As `of_step`, of several partitions' steps."""
-        offsets = found.records.column("offset")
-
-        def place(row: int) -> tuple[TopicPartition, int]:
-            number = int(np.searchsorted(found.ends, row, side="right"))
-            return found.topic_partitions[number], offsets[row].as_py()
-
-        records = self._of_records(found.records, place)
-        return found if records is found.records else replace(found, records=records)
 
     def of_columns(self, keys: pa.Array, values: pa.Array, place: PlaceOf) -> pa.Array:
         """As `of_step`, of two ``pa.binary()`` columns."""

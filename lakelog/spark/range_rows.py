@@ -6,7 +6,7 @@ Runs on: executor.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from uuid import UUID
 
@@ -17,11 +17,10 @@ from ..base.back_off import BackOff, Tries, patiently
 from ..codec.value_columns import columns_of
 from ..cold.as_archived import AsArchived
 from ..errors import LakelogError, OffsetOutOfRangeError
-from ..hot.arrivals import Arrival
 from ..place import LogPlace
 from ..read.fetch import fetches
 from ..read.tiers import Look, Tiers
-from ..values.config import KIB, MIB
+from ..values.config import MIB
 from ..values.topic import Topic
 from ..values.topic_partition import TopicPartition
 from .kafka_columns import HEADERS, source_schema
@@ -35,16 +34,11 @@ Range = tuple[Topic, int, int, int]
 TOGETHER_BYTES = MIB
 
 
-#: Streams up to here are read ahead, the first entries of all that a task reads in one exchange.
-AHEAD_BYTES = 64 * KIB
-
-
 class Looked(Struct, frozen=True):
     """Both tiers of a topic, and a look at all of its ranges that a task reads."""
 
     tiers: Tiers
     look: Look
-    arrivals: Mapping[TopicPartition, Arrival]  # where ranges go on in Redis
 
 
 def looked_at(
@@ -67,19 +61,9 @@ def looked_at(
         own = {one[1]: one[2:] for one in ranges if one[0].topic_id == topic_id}
         if len(own) > 1:
             tiers = place.task_tiers(topic, stored_values=stored_values)
-            look = partial(_looked, tiers, own)
-            found[topic_id] = patiently(f"looking at {topic.name}", look, back_off)
+            look = patiently(f"looking at {topic.name}", partial(tiers.look, own), back_off)
+            found[topic_id] = Looked(tiers, look)
     return found
-
-
-def _looked(tiers: Tiers, ranges: Mapping[int, tuple[int, int]]) -> Looked:
-    look = tiers.look(ranges)
-    positions = {}
-    for partition, (start, end) in ranges.items():
-        position = max(start, look.offsets[partition].local_log_start)
-        if position < end and look.hot[partition].size_bytes <= AHEAD_BYTES:
-            positions[tiers.topic.partition(partition)] = position
-    return Looked(tiers, look, tiers.hot.first_entries(positions))
 
 
 def range_rows(
@@ -115,18 +99,16 @@ def range_rows(
     """
     topic_partition = topic.partition(partition)
     seen: Look | None = None
-    arrival: Arrival | None = None
     if looked is None or as_of_version is not None:
         tiers, archived = _tiers(place, topic, partition, start, end, as_of_version, stored_values)
     else:
         tiers, archived, seen = looked.tiers, None, looked.look
-        arrival = looked.arrivals.get(topic_partition)
     tries = Tries(f"reading {topic_partition}", back_off)
     at = start
     while at < end:
         try:
-            steps = fetches(tiers, topic_partition, at, end, seen=seen, arrival=arrival)
-            seen = arrival = None  # another try asks anew
+            steps = fetches(tiers, topic_partition, at, end, seen=seen)
+            seen = None  # another try asks anew
             for step in steps:
                 at = step.next_offset
                 if archived is not None:

@@ -137,38 +137,6 @@ class Fetched(Struct, frozen=True):
     at_log_end: bool = False  # the log, not just what a server has left of it, ended there then
 
 
-class FetchedTogether(Struct, frozen=True, eq=False):
-    """One read step of each of several partitions, as columns: there may be thousands."""
-
-    topic_partitions: Sequence[TopicPartition]
-    records: pa.RecordBatch  # RECORDS; those of a partition follow those of the one before
-    ends: np.ndarray[Any, Any]  # of each partition, its last row plus one
-    start_offsets: np.ndarray[Any, Any]  # as of `Fetched`
-    next_offsets: np.ndarray[Any, Any]
-    next_counts: Sequence[int]  # how many entries are asked for in the step after it
-
-    @classmethod
-    def of_none(cls) -> FetchedTogether:
-        """Of no partition."""
-        none = np.empty(0, np.int64)
-        return cls((), empty_records(), none, none, none, ())
-
-    def steps(self) -> dict[TopicPartition, Fetched]:
-        """Each by itself."""
-        starts = [0, *self.ends.tolist()]
-        return {
-            one: Fetched(self.records.slice(first, end - first), start, following)
-            for one, first, end, start, following in zip(
-                self.topic_partitions,
-                starts,
-                starts[1:],
-                self.start_offsets.tolist(),
-                self.next_offsets.tolist(),
-                strict=False,
-            )
-        }
-
-
 def empty_records() -> pa.RecordBatch:
     """A `RECORDS` batch without rows."""
     return pa.RecordBatch.from_arrays(

@@ -98,7 +98,7 @@ class Round:
             "an archiver's segments": lambda: hot.segments(
                 [tp], start={tp: end - 100}, oldest=1_000
             ),
-            "where a time is": lambda: hot.offsets_for_timestamp([tp], last_ms),
+            "where a time is": lambda: hot.offset_for_timestamp(tp, last_ms),
             "a look for damage": lambda: hot.inspection().look(tp, topic.topic_id),
         }
         found: dict[tuple[str, str], float] = {}

@@ -9,7 +9,7 @@ import pytest
 
 from lakelog.codec import encode
 from lakelog.codec.decoded_size import buffer_lengths
-from lakelog.codec.messages import read_message, read_messages
+from lakelog.codec.messages import read_message
 from lakelog.values.config import KIB, Compression, EntryFormat
 from lakelog.values.record import produced_batch
 
@@ -37,7 +37,6 @@ def read(given):
 def test_each_gives_its_own_records(compression):
     given = [message(records, compression) for records in RECORDS]
     assert [read(one) for one in given] == RECORDS
-    assert read_messages(given, [size_bytes(one) for one in given]) == RECORDS
 
 
 @pytest.mark.parametrize("cut", [3, 90, -1])

@@ -182,8 +182,6 @@ def test_a_time_is_found_whatever_was_trimmed(
             first = next((n for n in range(start, 60) if times[n] >= target), None)
             found = bench.hot.offset_for_timestamp(bench.tp(), target)
             assert (None if found is None else found.offset) == first
-            together = bench.hot.offsets_for_timestamp([bench.tp()], target)
-            assert together.get(bench.tp(), found) == found
         largest = bench.hot.max_timestamp(bench.tp())
         assert largest is not None
         assert largest.offset == start + times[start:].index(max(times[start:]))

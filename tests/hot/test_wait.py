@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from lakelog.errors import HotTierUnavailableError, UnknownTopicOrPartitionError
-from lakelog.hot import HotLog, arrivals
+from lakelog.hot import HotLog, waits
 from lakelog.hot.waker import Waker
 from lakelog.testing.eventually import eventually
 from lakelog.values.topic_partition import TopicPartition
@@ -39,9 +39,7 @@ def test_time_out_is_an_empty_set(bench, position):
 def test_a_short_wait_never_takes_as_long_as_a_read_that_is_kept(
     make_bench, redis_url, monkeypatch, timeout_ms, has_waker
 ):
-    monkeypatch.setattr(
-        arrivals, "MAX_BLOCK_MS", 10 * LONG_MS
-    )  # a read that is as good as for ever
+    monkeypatch.setattr(waits, "MAX_BLOCK_MS", 10 * LONG_MS)  # a read that is as good as for ever
     bench = make_bench(url=f"{redis_url}?socket_timeout=10000")
     position, waker = {bench.tp(): 0}, Waker()
     assert bench.hot.wait(position, 20, waker) == set()  # and keeps its read for the next wait
@@ -146,7 +144,7 @@ def test_reads_without_news_are_asked_again(spread, redis_cluster):
 
 
 def test_reads_that_nobody_asks_again_end(spread, redis_cluster, monkeypatch):
-    monkeypatch.setattr(arrivals, "MAX_BLOCK_MS", 50)
+    monkeypatch.setattr(waits, "MAX_BLOCK_MS", 50)
     for position in range(5):
         spread.hot.wait({spread.tp(n): position for n in range(12)}, 1)
     eventually(lambda: blocked(redis_cluster) == 0)
@@ -157,7 +155,7 @@ def test_reads_that_nobody_asks_again_end(spread, redis_cluster, monkeypatch):
 def test_what_was_trimmed_at_once_is_noticed_on_a_cluster_too(
     redis_cluster, make_bench, monkeypatch
 ):
-    monkeypatch.setattr(arrivals, "MAX_BLOCK_MS", 50)
+    monkeypatch.setattr(waits, "MAX_BLOCK_MS", 50)
     bench = make_bench(
         3,
         url=redis_cluster.url,
@@ -170,7 +168,7 @@ def test_what_was_trimmed_at_once_is_noticed_on_a_cluster_too(
 
 
 def test_more_partitions_than_reads_are_looked_at(redis_cluster, make_bench, monkeypatch):
-    monkeypatch.setattr(arrivals, "MAX_READS", 4)
+    monkeypatch.setattr(waits, "MAX_READS", 4)
     bench = make_bench(6, url=redis_cluster.url)
     positions = {bench.tp(n): 0 for n in range(6)}
     assert bench.hot.wait(positions, 20) == set()
@@ -239,83 +237,7 @@ def test_a_waker_that_is_set_again_and_again_blocks_nobody():
     waker.wait(0.0)
 
 
-# -- what comes along --------------------------------------------------------------------------
-
-
-def steps_of(bench, position, arrival):
-    """What reading from there on gives, and how often Redis was asked for entries."""
-    bench.client.config_resetstat()
-    steps = list(
-        bench.hot.read(bench.tp(), position, topic_id=bench.topic.topic_id, arrival=arrival)
-    )
-    asked = bench.client.info("commandstats").get("cmdstat_xrange", {"calls": 0})["calls"]
-    return steps, asked
-
-
-@pytest.mark.parametrize("is_late", [False, True])
-def test_what_arrives_need_not_be_asked_for(bench, is_late):
-    bench.append(NOW_MS)
-    arrived = {}
-    if is_late:
-        thread = threading.Thread(
-            target=lambda: bench.hot.wait({bench.tp(): 1}, LONG_MS, None, arrived)
-        )
-        thread.start()
-        eventually(lambda: bench.client.info("clients")["blocked_clients"])
-        bench.append(NOW_MS)
-        thread.join()
-    else:
-        bench.append(NOW_MS)
-        assert bench.hot.wait({bench.tp(): 1}, LONG_MS, None, arrived) == {bench.tp()}
-    bench.append(NOW_MS)
-    steps, asked = steps_of(bench, 1, arrived[bench.tp()])
-    assert [step.records["offset"].to_pylist() for step in steps] == [[1], [2]]
-    assert [step.at_log_end for step in steps] == [True, True]  # at that time
-    assert asked == 2  # for what is behind each
-
-
-def test_what_arrived_elsewhere_is_asked_for(bench):
-    bench.append(NOW_MS)
-    bench.append(NOW_MS)
-    arrived = {}
-    assert bench.hot.wait({bench.tp(): 1}, LONG_MS, None, arrived) == {bench.tp()}
-    plain = list(bench.hot.read(bench.tp(), 0))
-    steps, asked = steps_of(bench, 0, arrived[bench.tp()])
-    assert (steps, asked) == (plain, 2)
-
-
-def test_nothing_comes_along_with_a_read_that_was_kept(bench):
-    """What it tells may be as old as the wait before."""
-    waker, arrived = Waker(), {}
-    assert bench.hot.wait({bench.tp(): 0}, 20, waker, arrived) == set()
-    bench.append(NOW_MS)
-    assert bench.hot.wait({bench.tp(): 0}, LONG_MS, waker, arrived) == {bench.tp()}
-    assert arrived == {}
-    bench.append(NOW_MS)
-    assert bench.hot.wait({bench.tp(): 1}, LONG_MS, waker, arrived) == {bench.tp()}
-    assert [*arrived] == [bench.tp()]  # that read was begun anew
-
-
-def test_of_many_partitions_nothing_comes_along(make_bench):
-    bench = make_bench(arrivals.MAX_STATES + 1)
-    bench.append(NOW_MS)
-    positions, arrived = dict.fromkeys(bench.topic.topic_partitions(), 0), {}
-    assert bench.hot.wait(positions, LONG_MS, None, arrived) == {bench.tp()}
-    assert arrived == {}
-    del positions[bench.tp(1)]
-    assert bench.hot.wait(positions, LONG_MS, None, arrived) == {bench.tp()}
-    assert [*arrived] == [bench.tp()]
-
-
-def test_an_entry_past_the_log_end_is_not_handed_out_since_it_came_along(bench):
-    """Half a transaction: the entry is there, and the state does not know of it."""
-    bench.append(NOW_MS)
-    entry_id, fields = bench.client.xrange(bench.keys()[0])[0]
-    assert entry_id == b"0-1"
-    bench.client.xadd(bench.keys()[0], fields, id="1-1")
-    arrived = {}
-    assert bench.hot.wait({bench.tp(): 1}, 0, None, arrived) == {bench.tp()}  # once, then no more
-    assert steps_of(bench, 1, arrived[bench.tp()])[0] == []
+# -- what is behind a wait ----------------------------------------------------------------------
 
 
 def test_the_log_end_is_not_known_before_a_server_that_restarted_is_recovered(
@@ -327,8 +249,6 @@ def test_the_log_end_is_not_known_before_a_server_that_restarted_is_recovered(
     bench.append(NOW_MS)
     assert [step.at_log_end for step in bench.hot.read(bench.tp(), 0)] == [True]
     server.restart()
-    arrived = {}
-    assert bench.hot.wait({bench.tp(): 0}, LONG_MS, None, arrived) == {bench.tp()}
-    for arrival in (None, arrived[bench.tp()]):
-        (step,) = bench.hot.read(bench.tp(), 0, arrival=arrival)
-        assert (step.records.num_rows, step.at_log_end) == (1, False)
+    assert bench.hot.wait({bench.tp(): 0}, LONG_MS) == {bench.tp()}
+    (step,) = bench.hot.read(bench.tp(), 0)
+    assert (step.records.num_rows, step.at_log_end) == (1, False)

@@ -427,7 +427,7 @@ def test_a_waiting_poll_sleeps_in_redis(bench, tp, reader):
         def __getattr__(self, name):
             return getattr(bench.hot, name)
 
-        def wait(self, positions, timeout_ms, waker=None, arrived=None):
+        def wait(self, positions, timeout_ms, waker=None):
             waits.append((dict(positions), timeout_ms))
             return bench.hot.wait(positions, timeout_ms)
 

@@ -11,12 +11,9 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
-
 from ..errors import LakelogError
 from ..values.topic_partition import TopicPartition
-from .connection import BlockedCommand, Command, Servers, moved, translate
-from .first_steps import FIRST_COUNT, STATE
+from .connection import BlockedCommand, Servers, moved, translate
 from .keys import Keys
 from .waker import Waker
 
@@ -30,23 +27,11 @@ MAX_READS = 64
 #: An idle server answers what is over up to 100 ms late (its hz). One that has not by then hangs.
 LATE_S = 1.0
 
-#: The states of up to so many partitions come along with what arrives.
-MAX_STATES = 8
-
 #: The streams of one blocking read, each with the id behind which something is news.
 _Streams = tuple[tuple[str, str], ...]
 
 
-class Arrival(Struct, frozen=True):
-    """The first entries from a position on, and the partition's state that was read after them."""
-
-    position: int
-    entries: Sequence[Any]  # as Redis tells them
-    state: Sequence[Any]  # `STATE`
-    run_id: str  # of the server that told both
-
-
-class Arrivals:
+class Waits:
     """Waits for what is appended. Thread-safe.
 
     On one server a single read covers all partitions. On a Redis Cluster there is one for each
@@ -76,17 +61,14 @@ class Arrivals:
         positions: Mapping[TopicPartition, int],
         timeout_ms: int,
         waker: Waker | None = None,
-        arrived: dict[TopicPartition, Arrival] | None = None,
     ) -> set[TopicPartition]:
         """See `HotLog.wait`."""
         deadline_s = time.monotonic() + timeout_ms / 1000
         while positions and not (waker is not None and waker.is_set):
             left_ms = max(0, int((deadline_s - time.monotonic()) * 1000))
             groups = self._groups(positions)
-            if arrived is not None:
-                arrived.clear()  # what came before the others is old by now
             if len(groups) == 1 or (left_ms and len(groups) <= MAX_READS):
-                ready = self._first(groups, min(left_ms, MAX_BLOCK_MS), waker, arrived)
+                ready = self._first(groups, min(left_ms, MAX_BLOCK_MS), waker)
                 if waker is not None and waker.is_set:
                     return ready
                 if not ready and left_ms:  # what was appended may have been trimmed at once
@@ -105,9 +87,8 @@ class Arrivals:
         by_slot: dict[int, _Group] = {}
         for tp, position in positions.items():
             stream = self._keys.partition(tp).stream
-            group = by_slot.setdefault(self._servers.slot(stream), _Group({}, [], []))
+            group = by_slot.setdefault(self._servers.slot(stream), _Group({}, []))
             group.partitions[stream] = tp
-            group.positions.append(position)
             # Behind the largest id that ends below the position; 0-0 is before every id.
             after = f"{position - 1}-{2**64 - 1}" if position else "0-0"
             group.streams.append((stream, after))
@@ -118,7 +99,6 @@ class Arrivals:
         groups: Sequence[_Group],
         block_ms: int,
         waker: Waker | None,
-        arrived: dict[TopicPartition, Arrival] | None,
     ) -> set[TopicPartition]:
         """The partitions that have news first; none if there is no news in that time."""
         self._let_go_of_old_ones()
@@ -132,14 +112,14 @@ class Arrivals:
                 # Its answer is waited for, so it is none that blocks for longer than was asked.
                 # Those that are kept may as well block for as long as they can.
                 kept = None if is_one else self._take_kept(streams)
-                read = kept or self._begun(group, block_ms if is_one else MAX_BLOCK_MS, arrived)
+                read = kept or self._begun(group, block_ms if is_one else MAX_BLOCK_MS)
                 open_reads.append((read, group))
             if is_one:
-                return self._news(*open_reads[0], open_reads, arrived)
+                return self._news(*open_reads[0], open_reads)
             reads = [read for read, _ in open_reads]
             for read in _answered(reads, end_s - time.monotonic(), waker):
                 group = next(group for one, group in open_reads if one is read)
-                found |= self._news(read, group, open_reads, arrived)
+                found |= self._news(read, group, open_reads)
         finally:
             self._keep([read for read, _ in open_reads])
         return found
@@ -149,25 +129,16 @@ class Arrivals:
         read: _Read,
         group: _Group,
         open_reads: list[tuple[_Read, _Group]],
-        arrived: dict[TopicPartition, Arrival] | None,
     ) -> set[TopicPartition]:
         open_reads.remove((read, group))
-        reply, *states = read.answer()
+        reply = read.answer()
         if moved(reply):
             self._servers.refresh()
             return set()
         if isinstance(reply, Exception):
             raise translate(reply, read.where, group.streams[0][0]) from reply
         streams = reply if isinstance(reply, dict) else dict(reply or ())
-        found = {group.partitions[stream.decode()]: raw for stream, raw in streams.items()}
-        # Not of a read that was kept: what it tells may be old by now.
-        if arrived is not None and not read.is_kept:
-            for tp, at, state in zip(
-                group.partitions.values(), group.positions, states, strict=False
-            ):
-                if tp in found and not isinstance(state, Exception):
-                    arrived[tp] = Arrival(at, found[tp], state, read.run_id)
-        return set(found)
+        return {group.partitions[stream.decode()] for stream in streams}
 
     # -- reads under way -----------------------------------------------------------------------
 
@@ -179,32 +150,19 @@ class Arrivals:
                     return self._kept[streams].pop(number)
         return None
 
-    def _begun(
-        self, group: _Group, block_ms: int, arrived: dict[TopicPartition, Arrival] | None
-    ) -> _Read:
+    def _begun(self, group: _Group, block_ms: int) -> _Read:
         streams = tuple(group.streams)
         server = self._servers.for_key(streams[0][0])
         names, after = zip(*streams, strict=True)
         asked_ms = server.block_ms(block_ms)
         block: Sequence[Any] = ("BLOCK", asked_ms) if block_ms else ()
-        count = 1
-        states: list[Command] = []
-        if arrived is not None and len(streams) <= MAX_STATES:
-            # Redis runs what follows a blocking read once that is over: the state is read after
-            # the entries, as by whoever reads both.
-            count = FIRST_COUNT
-            states = [
-                ("HMGET", self._keys.partition(tp).state, *STATE)
-                for tp in group.partitions.values()
-            ]
-        command = ("XREAD", "COUNT", count, *block, "STREAMS", *names, *after)
+        command = ("XREAD", "COUNT", 1, *block, "STREAMS", *names, *after)
         ends_s = time.monotonic() + asked_ms / 1e3
-        return _Read(streams, server.begin(command, *states), server.name, ends_s)
+        return _Read(streams, server.begin(command), server.name, ends_s)
 
     def _keep(self, reads: Sequence[_Read]) -> None:
         with self._lock:
             for read in reads:
-                read.is_kept = True
                 self._kept[read.streams].append(read)
 
     def _let_go_of_old_ones(self) -> None:
@@ -247,14 +205,10 @@ class _Group:
     """Streams of one slot, and whose they are."""
 
     def __init__(
-        self,
-        partitions: dict[str, TopicPartition],
-        streams: list[tuple[str, str]],
-        positions: list[int],
+        self, partitions: dict[str, TopicPartition], streams: list[tuple[str, str]]
     ) -> None:
-        self.partitions = partitions  # in the order of the others
+        self.partitions = partitions
         self.streams = streams
-        self.positions = positions
 
 
 class _Read:
@@ -266,17 +220,12 @@ class _Read:
         self.streams = streams
         self.where = where
         self.ends_s = ends_s  # answered by then, monotonic
-        self.is_kept = False  # it was begun by an earlier wait
         self._command = command
 
     def fileno(self) -> int:
         return self._command.fileno()
 
-    @property
-    def run_id(self) -> str:
-        return self._command.run_id
-
-    def answer(self) -> list[Any]:
+    def answer(self) -> Any:
         return self._command.answer()
 
     def drop(self) -> None:
