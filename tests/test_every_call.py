@@ -70,10 +70,16 @@ from lakelog.groups.share.admin import ShareGroupAdmin
 from lakelog.groups.share.share_partitions import SharePartitions
 from lakelog.groups.share.share_values import Acknowledgement, Outcome
 from lakelog.hot import AppendCall, HotLog, TopicRegistry, lock, planned_stop
+from lakelog.hot.appender import Appender
 from lakelog.hot.beats import Beats
-from lakelog.hot.glance import Glancer
+from lakelog.hot.fetch import Fetcher
 from lakelog.hot.inspection import Inspection
+from lakelog.hot.looks import Looks
+from lakelog.hot.recovery import Recovery
+from lakelog.hot.server_looks import ServerLooks
 from lakelog.hot.skip import HotSkips
+from lakelog.hot.trimmer import Trimmer
+from lakelog.hot.waits import Waits
 from lakelog.ingest.producer import Producer
 from lakelog.jobs import (
     JobRun,
@@ -191,7 +197,7 @@ class World:
         self.skips = self.lake.skips("orders", 0)
         self.hot_skips = self.hot.skips(TP, self.topic.topic_id)
         self.archiver = self.lake.archiver("orders")
-        self.glancers = self.hot.glancers()
+        self.server_looks = self.hot.server_looks()
         self.coordinator = GroupCoordinator(self.hot.connections)
         self.joined = joined_member(self.coordinator)
         self.coordinator.commit("idle", {TP: OffsetAndMetadata(3)})
@@ -427,39 +433,39 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "TopicRegistry.set_defaults": lambda w: w.lake.topics.set_defaults({"log.roll.ms": 10**9}),
     "TopicRegistry.renewed": lambda w: w.lake.topics.renewed(w.topic),
     "TopicRegistry.repair": lambda w: w.lake.topics.repair(w.topic),
-    "HotLog.append": lambda w: w.hot.append(TP, w.topic.topic_id, w.batch),
-    "HotLog.append_all": lambda w: w.hot.append_all([AppendCall(TP, w.topic.topic_id, w.batch)]),
+    "Appender.append": lambda w: w.hot.append(TP, w.topic.topic_id, w.batch),
+    "Appender.append_all": lambda w: w.hot.append_all([AppendCall(TP, w.topic.topic_id, w.batch)]),
     "HotLog.connect": lambda w: HotLog.connect(w.url).now_ms(),
     "HotLog.renewed": lambda w: w.hot.renewed(w.topic),
     "HotLog.inspection": lambda w: w.hot.inspection().look(TP, w.topic.topic_id),
-    "HotLog.max_timestamp": lambda w: w.hot.max_timestamp(TP),
-    "HotLog.server_names": lambda w: w.hot.server_names([TP]),
-    "HotLog.memory_percent": lambda w: w.hot.memory_percent([TP]),
-    "HotLog.server_name": lambda w: w.hot.server_name(TP),
-    "HotLog.memory_bytes": lambda w: w.hot.memory_bytes([TP]),
-    "HotLog.nodes": lambda w: w.hot.nodes(TP),
-    "HotLog.end_of_first": lambda w: w.hot.end_of_first(TP, 1),
-    "HotLog.now_ms": lambda w: w.hot.now_ms(),
-    "HotLog.offset_for_timestamp": lambda w: w.hot.offset_for_timestamp(TP, 0),
-    "HotLog.offsets": lambda w: w.hot.offsets([TP]),
-    "HotLog.segments": lambda w: w.hot.segments([TP]),
+    "Fetcher.max_timestamp": lambda w: w.hot.max_timestamp(TP),
+    "Looks.server_names": lambda w: w.hot.server_names([TP]),
+    "Looks.memory_percent": lambda w: w.hot.memory_percent([TP]),
+    "Looks.server_name": lambda w: w.hot.server_name(TP),
+    "Looks.memory_bytes": lambda w: w.hot.memory_bytes([TP]),
+    "Trimmer.nodes": lambda w: w.hot.nodes(TP),
+    "Trimmer.end_of_first": lambda w: w.hot.end_of_first(TP, 1),
+    "Looks.now_ms": lambda w: w.hot.now_ms(),
+    "Fetcher.offset_for_timestamp": lambda w: w.hot.offset_for_timestamp(TP, 0),
+    "Looks.offsets": lambda w: w.hot.offsets([TP]),
+    "Looks.segments": lambda w: w.hot.segments([TP]),
     "HotLog.skips": lambda w: w.hot.skips(TP, w.topic.topic_id).notes(),
-    "HotLog.raise_log_start": lambda w: w.hot.raise_log_start(TP, 1),
-    "HotLog.read": lambda w: drained(w.hot.read(TopicPartition("local", 0), 0)),
+    "Trimmer.raise_log_start": lambda w: w.hot.raise_log_start(TP, 1),
+    "Fetcher.read": lambda w: drained(w.hot.read(TopicPartition("local", 0), 0)),
     "HotLog.recover": lambda w: w.hot.recover(TP, 0),
     "HotLog.check_own": lambda w: w.hot.check_own(w.topic, w.table),
     "HotLog.naming": lambda w: held(w.hot.naming(w.topic)),
     "HotLog.naming_status": lambda w: held(w.hot.naming_status()),
-    "HotLog.recover_all": lambda w: w.hot.recover_all({TP: 0}),
-    "HotLog.retain": lambda w: w.hot.retain(TopicPartition("local", 0)),
-    "HotLog.roll": lambda w: w.hot.roll(TP, 60, w.topic.topic_id),
-    "HotLog.holds_entries": lambda w: w.hot.holds_entries(TP),
-    "HotLog.holds_unread": lambda w: w.hot.holds_unread(TP, w.hot.offsets([TP])[TP]),
+    "Recovery.recover_all": lambda w: w.hot.recover_all({TP: 0}),
+    "Trimmer.retain": lambda w: w.hot.retain(TopicPartition("local", 0)),
+    "Trimmer.roll": lambda w: w.hot.roll(TP, 60, w.topic.topic_id),
+    "Trimmer.holds_entries": lambda w: w.hot.holds_entries(TP),
+    "Trimmer.holds_unread": lambda w: w.hot.holds_unread(TP, w.hot.offsets([TP])[TP]),
     "HotLog.rewrite_persistence": lambda w: w.hot.rewrite_persistence(),
-    "HotLog.servers": lambda w: w.hot.servers(),
+    "Looks.servers": lambda w: w.hot.servers(),
     "HotLog.topics": lambda w: w.hot.topics().list(),
-    "HotLog.trim": lambda w: w.hot.trim(TP, 1, archived_end=1),
-    "HotLog.wait": lambda w: w.hot.wait({TP: 10**6}, 50),
+    "Trimmer.trim": lambda w: w.hot.trim(TP, 1, archived_end=1),
+    "Waits.wait": lambda w: w.hot.wait({TP: 10**6}, 50),
     "GroupCoordinator.heartbeat": lambda w: w.coordinator.heartbeat(
         "readers", w.joined.member_id, w.joined.generation_id
     ),
@@ -535,7 +541,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Beats.alive": lambda w: w.hot.beats().alive(),
     "Beats.leave": lambda w: w.hot.beats().leave("a", {}, 1000),
     "Beats.end": lambda w: w.hot.beats().end("a"),
-    "Glancer.look": lambda w: [one.look([TP]) for one in w.glancers],
+    "ServerLooks.look": lambda w: [one.look([TP]) for one in w.server_looks],
     "Inspection.look": lambda w: w.hot.inspection().look(TP, w.topic.topic_id),
     "Inspection.pages": lambda w: drained(w.hot.inspection().pages(TP, w.topic.topic_id, 0)),
     "Inspection.time_index": lambda w: drained(w.hot.inspection().time_index(TP)),
@@ -724,21 +730,21 @@ QUIET = {
         "HotLog.cleanups",
         "HotLog.cold_quota",
         "HotLog.connections",
-        "HotLog.glancers",
+        "Looks.server_looks",
         "HotLog.keyspace",
         "HotLog.mending",
-        "HotLog.pause",
+        "Recovery.pause",
     ),
-    *("HotLog.pause_each", "HotLog.resume_each", "HotLog.rebuilding"),
+    *("Recovery.pause_each", "Recovery.resume_each", "HotLog.rebuilding"),
     *(
-        "HotLog.reserve_more",
-        "HotLog.resume",
+        "Recovery.reserve_more",
+        "Recovery.resume",
         "HotSkips.skip",
-        "Glancer.name",
+        "ServerLooks.name",
     ),
     *("TopicLog.table", "TopicLog.tiers", "TopicRegistry.is_hot_alone"),
     *(
-        "Glancer.holds",
+        "ServerLooks.holds",
         "Archiver.seen",
         "Archiver.topic",
         "Cleanup.topic",
@@ -770,7 +776,22 @@ CLASSES = (
         Consumer,
         Producer,
     ),
-    *(TopicRegistry, HotLog, Beats, Glancer, Inspection, HotSkips, Skips, Archiver),
+    *(
+        TopicRegistry,
+        HotLog,
+        Appender,
+        Looks,
+        Fetcher,
+        Waits,
+        Trimmer,
+        Recovery,
+        Beats,
+        ServerLooks,
+        Inspection,
+        HotSkips,
+        Skips,
+        Archiver,
+    ),
     *(ContinuousArchive, Cleanup, PathTable, LogExplorer, JobRun, GroupCoordinator, GroupAdmin),
     *(SharePartitions, ShareConsumer, ShareGroupAdmin, GroupOffsetsAdmin, ShareGroupOffsets),
     Tenants,

@@ -318,12 +318,12 @@ class _Crew:
 
     def _follow_servers(self) -> None:
         """One waiter for each server, including those that a cluster gains or loses."""
-        glancers = {glancer.name: glancer for glancer in self._hot.glancers()}
-        for name in self._waiters.keys() - glancers.keys():
+        server_looks = {server.name: server for server in self._hot.server_looks()}
+        for name in self._waiters.keys() - server_looks.keys():
             self._waiters.pop(name).end()
-        for name in glancers.keys() - self._waiters.keys():
+        for name in server_looks.keys() - self._waiters.keys():
             supervisor = self._supervisor
-            waiter = Waiter(glancers[name], supervisor.partitions, supervisor.saw, self._tick)
+            waiter = Waiter(server_looks[name], supervisor.partitions, supervisor.saw, self._tick)
             self._waiters[name] = waiter
             waiter.start()
 

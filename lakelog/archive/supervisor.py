@@ -1,6 +1,6 @@
 """Which topics a continuous run works on next, and which wait after a failure. No I/O, no threads.
 
-A topic is worked on when something may be due for it: it is new, its settings changed, a glance at
+A topic is worked on when something may be due for it: it is new, its settings changed, a look at
 Redis shows enough unarchived records or old enough ones, a time that its last run named has come,
 or a pause after a failure is over. Any exception counts as a failure of that topic alone.
 """
@@ -19,7 +19,7 @@ from ..base.back_off import BackOff, Tries
 from ..base.metrics import of_process as m
 from ..base.metrics.counts import COUNTS
 from ..errors import UnknownTopicIdError, UnknownTopicOrPartitionError
-from ..hot.glance import Glance, Glimpse
+from ..hot.server_looks import PartitionLook, ServerLook
 from ..values.topic import Topic
 from ..values.topic_partition import TopicPartition
 from .archiver import Flushed
@@ -58,7 +58,7 @@ SETTLE_S = 0.05
 _ANYTHING = FlushLimit()
 
 _NO_TOPIC = UUID(int=0)
-_NOTHING_SEEN = Glance("", False, -1, None)
+_NOTHING_SEEN = PartitionLook("", False, -1, None)
 
 
 @dataclass(slots=True)
@@ -69,11 +69,11 @@ class _Watched:
     tries: Tries
     limit: FlushLimit = field(init=False)
     high_water_percent: float = field(init=False)
-    glances: dict[int, Glance | None] = field(default_factory=dict)
+    looks: dict[int, PartitionLook | None] = field(default_factory=dict)
     changed: set[int] = field(default_factory=set)  # partitions, since a run last looked
     settled_ends: Mapping[int, int] | None = None  # see `Flushed`; None: no run went well yet
     next_ms: int | None = None  # on Redis's clock
-    is_stirred: bool = True  # must be worked on whatever the glances say
+    is_stirred: bool = True  # must be worked on whatever the looks say
     worked_s: float = 0.0  # when a run last ended well
     running_since_s: float | None = None
     failing_since_ms: int = 0
@@ -114,28 +114,28 @@ class _Watched:
         )
 
     def _partition_may_be_due(self, number: int, now_ms: int, limit: FlushLimit) -> bool:
-        glance = self.glances.get(number)
+        look = self.looks.get(number)
         start = (self.settled_ends or {}).get(number)
-        if glance is None or start is None or not glance.recovered or glance.log_end < start:
+        if look is None or start is None or not look.recovered or look.log_end < start:
             return True
         # An upper bound, since there may be gaps. A closer look counts them. What comes back from
         # quarantine changes no log end.
-        records = glance.log_end - start or int(glance.unarchived_since_ms is not None)
-        return limit.reached(records, glance.unarchived_since_ms, now_ms)
+        records = look.log_end - start or int(look.unarchived_since_ms is not None)
+        return limit.reached(records, look.unarchived_since_ms, now_ms)
 
     def is_archived(self) -> bool:
-        """Whether all that the last glances showed is archived, and nothing else is known."""
+        """Whether all that the last looks showed is archived, and nothing else is known."""
         ends = self.settled_ends
         return (
             ends is not None
             and not self.tries.failures
-            and len(self.glances) == self.topic.partitions
+            and len(self.looks) == self.topic.partitions
             and all(
-                glance is not None
-                and glance.recovered
-                and glance.log_end == ends.get(number)
-                and glance.unarchived_since_ms is None
-                for number, glance in self.glances.items()
+                look is not None
+                and look.recovered
+                and look.log_end == ends.get(number)
+                and look.unarchived_since_ms is None
+                for number, look in self.looks.items()
             )
         )
 
@@ -188,19 +188,18 @@ class Supervisor:
         """All partitions to be looked at; another object whenever they change."""
         return self._partitions
 
-    def saw(self, glimpse: Glimpse) -> None:
+    def saw(self, seen: ServerLook) -> None:
         """What a look at a server showed; the time is that server's."""
-        percent = 0.0 if glimpse.memory is None else glimpse.memory.percent
+        percent = 0.0 if seen.memory is None else seen.memory.percent
         with self._lock:
-            self._hot_now_ms = max(self._hot_now_ms, glimpse.now_ms)
-            for tp, glance in glimpse.partitions.items():
+            self._hot_now_ms = max(self._hot_now_ms, seen.now_ms)
+            for tp, look in seen.partitions.items():
                 known = self._topics.get(self._partitions.get(tp, _NO_TOPIC))
                 if known is not None:
                     known.memory_is(tp.partition, percent)
-                # What did not change is the same object: see `Glancer`.
-                if known is None or known.glances.get(tp.partition, _NOTHING_SEEN) is glance:
+                if known is None or known.looks.get(tp.partition, _NOTHING_SEEN) == look:
                     continue
-                known.glances[tp.partition] = glance
+                known.looks[tp.partition] = look
                 known.changed.add(tp.partition)
 
     def ended(self, topic_id: UUID, outcome: Flushed | BaseException) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from uuid import UUID
 
 from ..base.back_off import BackOff, Tries
-from ..hot.glance import Glancer, Glimpse
+from ..hot.server_looks import ServerLook, ServerLooks
 from ..values.topic_partition import TopicPartition
 from .trouble import Trouble, why
 
@@ -37,12 +37,12 @@ class Waiter:
 
     def __init__(
         self,
-        glancer: Glancer,
+        server: ServerLooks,
         partitions: Callable[[], Mapping[TopicPartition, UUID]],
-        saw: Callable[[Glimpse], None],
+        saw: Callable[[ServerLook], None],
         after: Callable[[], None],
     ) -> None:
-        self._glancer = glancer
+        self._server = server
         self._partitions = partitions
         self._saw = saw
         self._after = after
@@ -60,7 +60,7 @@ class Waiter:
 
     @property
     def name(self) -> str:
-        return self._glancer.name
+        return self._server.name
 
     def start(self) -> None:
         name = f"lakelog-waiter-{self.name}"
@@ -110,10 +110,10 @@ class Waiter:
     def _look(self) -> None:
         partitions, now_s = self._partitions(), time.monotonic()
         if partitions is not self._all or now_s - self._placed_s >= PLACE_INTERVAL_S:
-            self._own = [tp for tp in partitions if self._glancer.holds(tp)]
+            self._own = [tp for tp in partitions if self._server.holds(tp)]
             self._all, self._placed_s = partitions, now_s
-        glimpse = self._glancer.look(self._own)
-        self._saw(glimpse)
+        seen = self._server.look(self._own)
+        self._saw(seen)
 
     def _failed(self, error: Exception) -> float:
         """How long to wait before the next look."""

@@ -1,8 +1,7 @@
 """Records ⇄ entries; knows neither Redis nor what offsets mean to a log."""
 
-from .adaptive_compression import AdaptiveCompression
 from .codec import AUTO_ARROW_RECORDS, decode, encode
-from .compression import resolve_compression
+from .compression import AdaptiveCompression, resolve_compression
 from .decoded_size import decoded_bytes, in_steps
 from .entry import Entry, EntryId, ProducedBatch, gap_fields, gap_of
 from .fields_entry import Row

@@ -29,8 +29,8 @@ from ..errors import (
 from ..values.config import MIB
 from ..values.record import NO_TIMESTAMP_MS
 from ..values.topic_partition import TopicPartition
-from .fetch import unknown_partition
-from .memory_use import MemoryUse
+from .declared import unknown_partition
+from .server_info import MemoryUse
 
 #: A call is one Lua script; its argument count bounds what one entry may hold (`unpack` fails at
 #: 8,000 values) and how large a call may be (Redis's query buffer is 1 GiB).

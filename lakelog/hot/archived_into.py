@@ -20,7 +20,7 @@ from ..base.json_text import parse_json
 from ..errors import ArchivedElsewhereError
 from ..values.topic import Topic
 from .connection import Servers, call_script
-from .fetch import check_topic_id
+from .declared import check_topic_id
 from .foreign import foreign_if_illegible
 from .keys import Keys
 

@@ -16,7 +16,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
@@ -26,7 +26,6 @@ from typing import Any, Protocol, TypeVar
 from urllib.parse import SplitResult, parse_qs, urlencode, urlsplit
 
 import redis
-from hiredis import pack_command
 from msgspec import Struct
 from redis.backoff import NoBackoff
 from redis.connection import BlockingConnectionPool, ConnectionPool, parse_url
@@ -59,7 +58,6 @@ from ..errors import (
     LogClosedError,
 )
 from .foreign import ILLEGIBLE
-from .pool import Pool
 
 Command = tuple[Any, ...]
 
@@ -68,7 +66,6 @@ T = TypeVar("T")
 SOCKET_TIMEOUT_S = 10.0
 CONNECT_TIMEOUT_S = 5.0
 MAX_CONNECTIONS = 32  # a server; a caller above it waits for one to come back
-_WRITE_BYTES = 64 * 1024  # commands are joined up to about this size
 
 #: script, by its file in this folder or below lakelog → the flags it needs. `allow-oom`: making
 #: room must work when Redis is full, and so must reading in a group.
@@ -132,6 +129,7 @@ class RawConnection(Protocol):
 
     def on_connect(self) -> None: ...
     def send_command(self, *args: Any) -> None: ...
+    def pack_commands(self, commands: Iterable[Command]) -> Any: ...
     def send_packed_command(self, command: Any) -> None: ...
     def read_response(self) -> Any: ...
     def connect(self) -> None: ...
@@ -228,7 +226,7 @@ class Wire:
         connection = self._connection
         replies: list[Any] = []
         try:
-            connection.send_packed_command(_writes(commands))
+            connection.send_packed_command(connection.pack_commands(commands))
             for _ in commands:
                 try:
                     replies.append(connection.read_response())
@@ -249,7 +247,7 @@ class Wire:
             HotTierUnavailableError: as `exchange`.
         """
         try:
-            self._connection.send_packed_command([pack_command(command)])
+            self._connection.send_command(*command)
         except BaseException as error:
             self._failed(error, is_first=True)
             raise
@@ -327,33 +325,25 @@ def _says_demoted(error: ResponseError) -> bool:
     return isinstance(error, ReadOnlyError) or _code(error) == "UNBLOCKED"
 
 
-def _writes(commands: Iterable[Command]) -> Iterator[bytes]:
-    """The commands as bytes to write, small ones together: each write costs a system call and a
-    wait for the GIL. Large ones go as they are: joining would copy them once more, and the server
-    can begin with the first while the next is packed.
-    """
-    small: list[bytes] = []
-    small_bytes = 0
-    for piece in map(pack_command, commands):
-        is_large = len(piece) >= _WRITE_BYTES
-        if not is_large:
-            small.append(piece)
-            small_bytes += len(piece)
-        if small and (is_large or small_bytes >= _WRITE_BYTES):
-            yield b"".join(small)
-            small, small_bytes = [], 0
-        if is_large:
-            yield piece
-    if small:
-        yield b"".join(small)
-
-
 #: redis-py tells each server its name and version, by two commands to which no role of `acl` has
 #: the right: each connection of such a user would leave two refusals in the server's ``ACL LOG``.
 _UNNAMED: dict[str, Any] = (
     {"driver_info": None}
     if "driver_info" in inspect.signature(redis.connection.AbstractConnection).parameters
     else {"lib_name": None, "lib_version": None}
+)
+
+
+#: Before redis-py 5.3 it needed a command's name.
+_GET_CONNECTION: tuple[str, ...] = (
+    ("_",)
+    if getattr(
+        inspect.signature(ConnectionPool.get_connection).parameters.get("command_name"),
+        "default",
+        None,
+    )
+    is inspect.Parameter.empty
+    else ()
 )
 
 
@@ -375,19 +365,15 @@ class Server:
             **_UNNAMED,
             **options,
         }
-        self._pool = Pool(
-            BlockingConnectionPool(  # type: ignore[no-untyped-call]
-                max_connections=MAX_CONNECTIONS, timeout=None, redis_connect_func=_handshake, **ours
-            )
+        self._pool = BlockingConnectionPool(  # type: ignore[no-untyped-call]
+            max_connections=MAX_CONNECTIONS, timeout=None, redis_connect_func=_handshake, **ours
         )
         # Whoever waits for news holds a connection for as long: many of them must not keep the
         # others from theirs.
-        self._waiting = Pool(
-            ConnectionPool(max_connections=2**31, redis_connect_func=_greet, **ours)
-        )
+        self._waiting = ConnectionPool(max_connections=2**31, redis_connect_func=_greet, **ours)
 
     @contextmanager
-    def wire(self, pool: Pool | None = None) -> Iterator[Wire]:
+    def wire(self, pool: ConnectionPool | None = None) -> Iterator[Wire]:
         """A connection for one exchange.
 
         Args:
@@ -432,17 +418,17 @@ class Server:
         finally:
             if wire.is_demoted:
                 self._demoted_s = time.monotonic()
-            pool.give_back(connection)
+            pool.release(connection)
 
-    def _taken(self, pool: Pool) -> Any:
+    def _taken(self, pool: ConnectionPool) -> Any:
         """A connection that was opened since the server was last found to be a replica."""
-        connection = pool.take()
+        connection: Any = pool.get_connection(*_GET_CONNECTION)
         if connection.lakelog_opened_s <= self._demoted_s:
             try:
                 connection.disconnect()
                 connection.connect()
             except BaseException:
-                pool.give_back(connection)
+                pool.release(connection)
                 raise
         return connection
 
@@ -530,7 +516,8 @@ class Server:
         """
         for attempt in range(3):
             with self.wire() as wire:
-                replies = wire.exchange([*(wire.script(*call) for call in calls), *then])
+                scripts = [wire.script(*call) for call in calls]
+                replies = wire.exchange([*scripts, *then])
                 unknown = sum(isinstance(reply, NoScriptError) for reply in replies)
                 refused = sum(isinstance(reply, ReadOnlyError) for reply in replies)
                 if unknown + refused < len(calls) or attempt == (1 if refused else 2):
@@ -625,10 +612,6 @@ class SingleServer:
 
 Address = tuple[str, int]
 
-#: By the servers that a URL names, all of their cluster that this process was told of last: what
-#: connects anew must not depend on the few that a URL names.
-_TOLD: dict[tuple[Address, ...], Sequence[Address]] = {}
-
 
 class ClusterServers:
     """Keys are spread over the primaries of a Redis Cluster by slot.
@@ -641,7 +624,6 @@ class ClusterServers:
     def __init__(self, seeds: Sequence[dict[str, Any]], name: str) -> None:
         self._options = seeds[0]
         self._name = name
-        self._named = tuple(_address(options) for options in seeds)
         self._seeds = [Server(options, name) for options in seeds]
         self._is_stale = False  # a server did not answer: another may have taken over its slots
         self._lock = threading.Lock()
@@ -679,7 +661,7 @@ class ClusterServers:
         """Reads the slot map again, from any server that answers."""
         self._is_stale = False
         errors: list[HotTierUnavailableError] = []
-        for seed in self._all_known():
+        for seed in (*self._servers.values(), *self._seeds):
             try:
                 reply = seed.call(("CLUSTER", "SLOTS"))[0]
             except HotTierUnavailableError as unavailable:
@@ -690,7 +672,6 @@ class ClusterServers:
                     (int(first), int(last), self._server(_told(primary, seed)))
                     for first, last, primary, *_ in reply
                 ]
-                _TOLD[self._named] = [_told(node, seed) for _, _, *nodes in reply for node in nodes]
                 self._is_stale = False  # some seeds did not answer, but this one did
             return
         raise errors[-1].changed(
@@ -698,35 +679,19 @@ class ClusterServers:
             "known: the URL may name several, as redis://a:6379,b:6379?cluster=true"
         )
 
-    def _all_known(self) -> Iterator[Server]:
-        """Those in use first, then those that the URL names, and last what was told of before."""
-        seen = {*self._servers, *self._named}
-        yield from [*self._servers.values(), *self._seeds]
-        for address in _TOLD.get(self._named, ()):
-            if address not in seen:
-                with closing(self._opened(address)) as server:
-                    yield server
-
     def _mark_stale(self) -> None:
         self._is_stale = True
 
     def _server(self, address: Address) -> Server:
         if address not in self._servers:
-            self._servers[address] = self._opened(address)
+            host, port = address
+            options = {**self._options, "host": host, "port": port}
+            self._servers[address] = Server(options, f"{host}:{port}", self._mark_stale)
         return self._servers[address]
-
-    def _opened(self, address: Address) -> Server:
-        host, port = address
-        options = {**self._options, "host": host, "port": port}
-        return Server(options, f"{host}:{port}", self._mark_stale)
 
     def close(self) -> None:
         for server in (*self._seeds, *self._servers.values()):
             server.close()
-
-
-def _address(options: Mapping[str, Any]) -> Address:
-    return options["host"], options["port"]
 
 
 def _told(node: Sequence[Any], seed: Server) -> Address:

@@ -8,12 +8,18 @@ without its ``:state``. Readers skip it, as they skip the gap.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from uuid import UUID
 
 from msgspec import Struct
 
 from ..codec import EntryId
 from ..codec.entry import gap_of
-from ..errors import CorruptRecordError, ForeignEntryError
+from ..errors import (
+    CorruptRecordError,
+    ForeignEntryError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
 from ..values.offsets import HotSegment
 from ..values.record import MAX_OFFSET
 from ..values.topic_partition import OffsetRange, TopicPartition
@@ -66,6 +72,42 @@ def parse_gaps(*texts: bytes | None) -> tuple[OffsetRange, ...]:
         return ()
     parts = (part.split(b"-") for text in texts for part in (text or b"").split(b",") if part)
     return tuple(sorted({OffsetRange(int(start), int(end)) for start, end in parts}))
+
+
+def check_topic_id(
+    topic_partition: TopicPartition, found: bytes | None, wanted: UUID | None
+) -> None:
+    """Refuses to go on without a stream, or with the stream of another creation of the topic.
+
+    Raises:
+        UnknownTopicIdError: dropped, or dropped and created again.
+        UnknownTopicOrPartitionError: there is none, and no creation was asked for.
+    """
+    if wanted is None:
+        if not found:
+            raise unknown_partition(topic_partition)
+    elif not found or found != str(wanted).encode():
+        topic = topic_partition.topic
+        what = (
+            "was deleted and created again since it was looked up; look it up again"
+            if found
+            else f"was deleted since it was looked up; look it up again. If it is there, Redis has "
+            f"lost a key of it, which `lakelog check {topic} --repair` writes anew"
+        )
+        raise UnknownTopicIdError(
+            f"topic {topic!r} {what}",
+            topic=topic,
+            topic_id=wanted,
+        )
+
+
+def unknown_partition(topic_partition: TopicPartition) -> UnknownTopicOrPartitionError:
+    return UnknownTopicOrPartitionError(
+        f"{topic_partition} is not in the hot tier; create the topic, or run "
+        "`lakelog topics apply` if its creation was cut short",
+        topic=topic_partition.topic,
+        partition=topic_partition.partition,
+    )
 
 
 class Covered(Struct, frozen=True):

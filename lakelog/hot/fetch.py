@@ -21,16 +21,20 @@ from ..errors import (
     ForeignEntryError,
     NewerVersionError,
     TrimmedError,
-    UnknownTopicIdError,
-    UnknownTopicOrPartitionError,
 )
 from ..values.config import KIB, MIB
-from ..values.record import Fetched, empty_records
+from ..values.offsets import HotOffsets
+from ..values.record import Fetched, OffsetAndTimestamp, empty_records
 from ..values.topic_partition import TopicPartition
-from .connection import Command, Servers, moved, translate
-from .declared import Declared, RawEntry, cover, hole, parse_gaps, skip_it
+from . import time_index
+from .connection import Command, Servers, call_script, moved, translate
+from .declared import Declared, RawEntry, check_topic_id, cover, hole, parse_gaps, skip_it
 from .foreign import ILLEGIBLE, illegible
 from .keys import Keys
+from .looks import Looks
+
+#: About how much a step brings, unless it is said.
+READ_STEP_BYTES = 8 * MIB
 
 _MAX_SKIPPED = 1_000  # entries remembered as already warned of
 
@@ -39,7 +43,7 @@ _FIRST_COUNT = 4
 _FIRST_STEP_BYTES = 16 * KIB
 _MAX_COUNT = 16_384
 #: How much a step may bring when small entries are followed by large ones; XRANGE takes no bytes.
-_MAX_STEP_BYTES = 64 * MIB
+MAX_STEP_BYTES = 64 * MIB
 
 #: What of a partition's ``:state`` a read goes by.
 _STATE = (
@@ -68,28 +72,44 @@ class EntriesStep(Struct, frozen=True):
 class Fetcher:
     """Reads one keyspace's streams."""
 
-    def __init__(self, servers: Servers, keys: Keys) -> None:
+    def __init__(self, servers: Servers, keys: Keys, looks: Looks) -> None:
         self._servers = servers
         self._keys = keys
+        self._looks = looks
         self._skipped: set[tuple[TopicPartition, EntryId | str]] = set()  # warned of
 
     def read(
         self,
         topic_partition: TopicPartition,
         start_offset: int,
-        end_offset: int | None,
+        end_offset: int | None = None,
         *,
-        max_bytes: int,
-        lead_bytes: int | None,
-        topic_id: UUID | None,
-        before_large: Callable[[], None],
+        max_bytes: int = READ_STEP_BYTES,
+        lead_bytes: int | None = None,
+        topic_id: UUID | None = None,
+        before_large: Callable[[], None] = lambda: None,
     ) -> Iterator[Fetched]:
-        """Steps from ``start_offset`` to ``end_offset`` or the log end, whichever comes first.
+        """Reads from ``start_offset`` to the log end, or to ``end_offset`` if that comes first.
 
-        A round trip is sized by stored bytes, since only those are known before; its result is
-        decoded in steps that are bounded by decoded bytes. See `HotLog.read`.
+        Args:
+            max_bytes: how many decoded bytes a step may bring, and about how many stored ones a
+                round trip; at least one entry.
+            lead_bytes: as `max_bytes`, of the steps of the first round trip: less for who wants
+                little, as each is decoded when it is asked for. Default: the same.
+            topic_id: refuse to read another creation of the topic.
+            before_large: called before an entry is decoded that alone is more than `max_bytes`.
+
+        Yields:
+            Steps that follow each other; their records are `RECORDS`.
+
+        Raises:
+            TrimmedError: the next offset was trimmed, perhaps since the step before.
+            CorruptRecordError: an entry is damaged, missing or not ours; names topic-partition and
+                entry.
+            UnknownTopicIdError: the topic was dropped.
         """
-        # one entry for a reader that wants one
+        # A round trip is sized by stored bytes, since only those are known before; its result is
+        # decoded in steps that are bounded by decoded bytes. Who wants one entry asks for one.
         count = min(_FIRST_COUNT, 1 + max_bytes // _FIRST_STEP_BYTES)
         offset = start_offset
         while end_offset is None or offset < end_offset:
@@ -147,7 +167,6 @@ class Fetcher:
         for reply in (raw, state):
             if isinstance(reply, Exception):
                 raise translate(reply, server.name, keys.stream) from reply
-
         check_topic_id(topic_partition, state[0], topic_id)
         try:
             local_log_start, largest_entry_bytes = int(state[1]), int(state[3] or 0)
@@ -163,6 +182,61 @@ class Fetcher:
             largest_entry_bytes=largest_entry_bytes,
             recovered=state[4] == run_id.encode(),
         )
+
+    def offset_for_timestamp(
+        self, topic_partition: TopicPartition, timestamp_ms: int, *, topic_id: UUID | None = None
+    ) -> OffsetAndTimestamp | None:
+        """The earliest hot offset whose timestamp is at or after the target, or None."""
+        keys = self._keys.partition(topic_partition)
+        after = ""
+        while True:  # as often as the segments take
+            arguments = time_index.arguments(timestamp_ms, topic_id, after)
+            answer = call_script(self._servers, "find_timestamp", keys.all(), arguments)
+            if answer[0] != b"MORE":
+                break
+            after = answer[1].decode()
+        if answer[0] == b"UNKNOWN_TOPIC_ID":
+            check_topic_id(topic_partition, answer[1], topic_id)
+        if answer[0] == b"NONE":
+            return None
+        try:
+            return time_index.first_at_or_after(
+                lambda offset: self.read(
+                    topic_partition, offset, max_bytes=MIB, lead_bytes=1, topic_id=topic_id
+                ),
+                answer[1],
+                timestamp_ms,
+            )
+        except TrimmedError:  # between the two looks; the log start only grows, so this ends
+            return self.offset_for_timestamp(topic_partition, timestamp_ms, topic_id=topic_id)
+
+    def max_timestamp(
+        self, topic_partition: TopicPartition, *, topic_id: UUID | None = None
+    ) -> OffsetAndTimestamp | None:
+        """The first of the hot records that carry the largest timestamp, None if there are none."""
+        offsets = self._looks.offsets([topic_partition], topic_id=topic_id)[topic_partition]
+        if offsets.local_log_start >= offsets.log_end:
+            return None
+        for top in self._largest_timestamps(topic_partition, offsets, topic_id):
+            found = self.offset_for_timestamp(topic_partition, max(top, 0), topic_id=topic_id)
+            if found is not None:
+                return found
+        try:
+            # The largest was in a trimmed part of a segment, or no record has a timestamp.
+            return time_index.largest(
+                lambda offset: self.read(topic_partition, offset, topic_id=topic_id),
+                offsets.local_log_start,
+            )
+        except TrimmedError:  # as above
+            return self.max_timestamp(topic_partition, topic_id=topic_id)
+
+    def _largest_timestamps(
+        self, topic_partition: TopicPartition, offsets: HotOffsets, topic_id: UUID | None
+    ) -> Iterator[int]:
+        """The largest timestamp of all, and if that one was trimmed, the largest there is."""
+        yield offsets.max_timestamp_ms
+        seen = self._looks.segments([topic_partition], topic_id=topic_id)[topic_partition]
+        yield max(segment.max_timestamp_ms for segment in seen.segments)
 
     def _warn_of(self, topic_partition: TopicPartition, skipped: Sequence[EntryId | str]) -> None:
         for entry_id in skipped:
@@ -186,7 +260,7 @@ def _next_count(step: EntriesStep, before: int, max_bytes: int) -> int:
     """
     size_bytes = sum(sum(map(len, fields)) for _, fields in step.entries)
     per_entry = max(1, size_bytes // max(1, len(step.entries)))
-    at_worst = max(max_bytes, _MAX_STEP_BYTES) // max(1, step.largest_entry_bytes)
+    at_worst = max(max_bytes, MAX_STEP_BYTES) // max(1, step.largest_entry_bytes)
     return max(1, min(_MAX_COUNT, max_bytes // per_entry, 8 * before, at_worst))
 
 
@@ -269,42 +343,6 @@ def _parse(
             break
         entries.append((entry_id, fields))
     return entries, []
-
-
-def check_topic_id(
-    topic_partition: TopicPartition, found: bytes | None, wanted: UUID | None
-) -> None:
-    """Refuses to go on without a stream, or with the stream of another creation of the topic.
-
-    Raises:
-        UnknownTopicIdError: dropped, or dropped and created again.
-        UnknownTopicOrPartitionError: there is none, and no creation was asked for.
-    """
-    if wanted is None:
-        if not found:
-            raise unknown_partition(topic_partition)
-    elif not found or found != str(wanted).encode():
-        topic = topic_partition.topic
-        what = (
-            "was deleted and created again since it was looked up; look it up again"
-            if found
-            else f"was deleted since it was looked up; look it up again. If it is there, Redis has "
-            f"lost a key of it, which `lakelog check {topic} --repair` writes anew"
-        )
-        raise UnknownTopicIdError(
-            f"topic {topic!r} {what}",
-            topic=topic,
-            topic_id=wanted,
-        )
-
-
-def unknown_partition(topic_partition: TopicPartition) -> UnknownTopicOrPartitionError:
-    return UnknownTopicOrPartitionError(
-        f"{topic_partition} is not in the hot tier; create the topic, or run "
-        "`lakelog topics apply` if its creation was cut short",
-        topic=topic_partition.topic,
-        partition=topic_partition.partition,
-    )
 
 
 def trimmed(topic_partition: TopicPartition, offset: int, local_log_start: int) -> TrimmedError:

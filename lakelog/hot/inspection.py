@@ -25,8 +25,7 @@ from ..values.producer_calls import CUT, ProducerCall
 from ..values.record import NO_TIMESTAMP_MS, RECORDS, empty_records
 from ..values.topic_partition import OffsetRange, TopicPartition
 from .connection import Servers, moved, translate
-from .declared import RawEntry
-from .fetch import check_topic_id, unknown_partition
+from .declared import RawEntry, check_topic_id, unknown_partition
 from .keys import Keys, PartitionKeys
 from .producer_values import parse_calls
 

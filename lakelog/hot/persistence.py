@@ -12,8 +12,7 @@ from ..base.back_off import POLL, wait_until
 from ..errors import HotTierUnavailableError, LakelogError
 from ..values.config import HOUR_MS
 from .connection import Server
-from .info_reply import info_fields
-from .server_info import setting
+from .server_info import info_fields, setting
 
 #: What is awaited of one rewrite: a Redis of 100 GB takes some minutes.
 WITHIN_S = HOUR_MS / 1000

@@ -30,11 +30,12 @@ from ..errors import (
     UnknownTopicOrPartitionError,
 )
 from ..values import reservation
+from ..values.offsets import check_offset
 from ..values.reservation import Reserved, Wanted
 from ..values.topic_partition import TopicPartition
 from .append import recovery_needed
 from .connection import Server, Servers, by_server, call_script
-from .fetch import check_topic_id, unknown_partition
+from .declared import check_topic_id, unknown_partition
 from .keys import Keys
 from .lock import Lock
 from .producer_values import recover_arguments
@@ -59,15 +60,36 @@ class Recovery:
         """Notes that a call found too few offsets, so that the next recovery makes room for it."""
         self._refused[topic_partition] = records
 
-    def recover(
+    def recover_all(
         self,
         at_least: Mapping[TopicPartition, int],
-        reserve: Reserve | None,
-        topic_id: UUID | None,
+        reserve: Reserve | None = None,
         *,
-        waits: bool,
+        topic_id: UUID | None = None,
+        waits: bool = True,
     ) -> None:
-        """Makes partitions writable again; see `HotLog.recover_all`."""
+        """Settles partitions whose server may have lost its tail, or that ran out of offsets.
+
+        Nothing happens to one that this run of the server has written already, whose log end is at
+        or above ``at_least`` and which has offsets left. After a clean stop it goes on where it
+        was. Otherwise a gap entry spans every offset that may have been handed out, so that none
+        names two records.
+
+        Args:
+            at_least: one past the highest offset the caller knows to have been used (its own
+                appends, the archived end), by partition.
+            reserve: reserves offsets in the cold tier, at or above one for each partition, and
+                raises if it cannot; see `lakelog.reservation`. None: there is no cold tier, so that
+                the time since the last append bounds what may have been handed out.
+            topic_id: refuse to settle another creation of the topic.
+            waits: whether to wait, two minutes at most, while somebody else takes the server over.
+
+        Raises:
+            ConcurrentChangeError: somebody else takes it over; some partitions may be settled.
+            UnknownTopicIdError: the topic was dropped; nothing was changed.
+        """
+        for offset in at_least.values():
+            check_offset(offset)
         room = reservation.least_room(reservation.FIRST_OFFSETS, 0)
         ask = ("",) if reserve is None else ("ask", room)
         asked = {

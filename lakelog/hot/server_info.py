@@ -1,15 +1,42 @@
-"""What a Redis server says of itself, as far as the hot tier depends on it."""
+"""What a Redis server says of itself: its clock, how full it is, how it keeps what it was told.
+
+Of its clock: a record's timestamp is its producer's time, and all that goes by time beside it is
+Redis's: which timestamps are refused (``message.timestamp.after.max.ms``, of Redis's now, as Kafka
+goes by its broker's), when a segment rolls, how long a record waited to be archived. Kafka only
+refuses; who is off by less than an hour is told nothing, and finds out when a search by time gives
+other records.
+"""
 
 from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import Any
 
 from msgspec import Struct
 
 from ..base.clock import SystemClock
 from ..errors import LakelogError
-from .clock_skew import skew_ms, time_ms
-from .connection import Server
-from .info_reply import info_fields
-from .memory_use import MemoryUse
+from ..values.config import MIB
+from .connection import Command, Server
+
+logger = logging.getLogger(__name__)
+
+#: Asks how full a server is; the reply is for `MemoryUse.of`.
+MEMORY_INFO: Command = ("INFO", "memory")
+
+#: How old what is known of a server may get, once something is appended there.
+INTERVAL_S = 0.1
+
+#: And how much may be appended meanwhile: a fast producer fills a small Redis in less than that.
+INTERVAL_BYTES = 4 * MIB
+
+_LOOK: tuple[Command, ...] = (("TIME",), MEMORY_INFO)
+
+#: From here on a clock that is off is told of. Machines that keep theirs by NTP differ by
+#: milliseconds.
+TOLERATED_MS = 1_000
 
 
 class ServerInfo(Struct, frozen=True):
@@ -43,6 +70,91 @@ class ServerInfo(Struct, frozen=True):
     def memory_headroom_bytes(self) -> int | None:
         """Bytes until appends are refused; None without a limit."""
         return self.memory.free_bytes
+
+
+class MemoryUse(Struct, frozen=True):
+    """What counts against ``maxmemory``, and that."""
+
+    used_bytes: int
+    max_bytes: int  # 0: no limit
+
+    @classmethod
+    def of(cls, reply: Any) -> MemoryUse | None:
+        """None: the server does not tell us."""
+        if not isinstance(reply, bytes | str):
+            return None
+        info = info_fields(reply)
+        try:
+            # Buffers of replicas and of the append-only file do not count.
+            used = int(info["used_memory"]) - int(info.get("mem_not_counted_for_evict", 0))
+            return cls(max(0, used), int(info.get("maxmemory", 0)))
+        except (KeyError, ValueError):
+            return None
+
+    @property
+    def percent(self) -> float:
+        """Of ``maxmemory``; 0 without a limit."""
+        return 100 * self.used_bytes / self.max_bytes if self.max_bytes else 0.0
+
+    @property
+    def free_bytes(self) -> int | None:
+        """Until appends are refused; None without a limit."""
+        return max(0, self.max_bytes - self.used_bytes) if self.max_bytes else None
+
+
+class AppendLooks:
+    """How full servers are and what time it is there, asked in the round trips of appends.
+
+    Every tenth of a second, or after some MiB, two commands follow the scripts of an append on
+    their connection: no trip more, and some tens of microseconds of the server. Thread-safe: what
+    two threads find is equally new.
+    """
+
+    def __init__(self) -> None:
+        self._now_ms = SystemClock().now_ms
+        self._skews = SkewWarning()
+        self._asked_s: dict[str, float] = {}
+        self._sent_bytes: dict[str, int] = {}  # since then
+        self._memory: dict[str, MemoryUse | None] = {}
+
+    def begin(self, server: Server, size_bytes: int) -> Look:
+        """A look at a server, for the next exchange; it asks nothing if the last one is new.
+
+        Args:
+            size_bytes: what the exchange appends.
+        """
+        now_s, name = time.monotonic(), server.name
+        sent_bytes = self._sent_bytes.get(name, 0) + size_bytes
+        is_new = now_s - self._asked_s.get(name, -INTERVAL_S) < INTERVAL_S
+        if is_new and sent_bytes < INTERVAL_BYTES:
+            self._sent_bytes[name] = sent_bytes
+            return Look((), 0)
+        self._asked_s[name], self._sent_bytes[name] = now_s, 0
+        return Look(_LOOK, self._now_ms())
+
+    def end(self, server: Server, look: Look, replies: Sequence[Any]) -> None:
+        """Takes note of the replies to the commands of a look, errors in place."""
+        if not look.commands:
+            return
+        time_reply, memory_reply = replies
+        if not isinstance(time_reply, Exception):
+            skew = skew_ms(look.sent_ms, time_ms(time_reply), self._now_ms())
+            self._skews.look(server.name, skew)
+        self._memory[server.name] = MemoryUse.of(memory_reply)
+
+    def memory(self, server: Server) -> MemoryUse | None:
+        """How full a server was when it was last asked; None: not known."""
+        return self._memory.get(server.name)
+
+
+class Look:
+    """One look under way."""
+
+    __slots__ = ("commands", "sent_ms")
+
+    def __init__(self, commands: tuple[Command, ...], sent_ms: int) -> None:
+        self.commands = commands
+        self.sent_ms = sent_ms
 
 
 def server_info(server: Server) -> ServerInfo:
@@ -85,3 +197,67 @@ def setting(server: Server, name: str) -> str | None:
     pairs = reply if isinstance(reply, dict) else dict(zip(reply[::2], reply[1::2], strict=True))
     value = next(iter(pairs.values()), b"")
     return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def info_fields(reply: bytes | str) -> dict[str, str]:
+    """What INFO says, by name: the fields of the sections that were asked for."""
+    text = reply.decode("utf-8", "replace") if isinstance(reply, bytes) else reply
+    fields = {}
+    for line in text.splitlines():
+        name, colon, value = line.partition(":")
+        if colon and not line.startswith("#"):
+            fields[name] = value
+    return fields
+
+
+def time_ms(reply: Sequence[Any]) -> int:
+    """The reply to TIME in milliseconds."""
+    seconds, microseconds = reply
+    return int(seconds) * 1000 + int(microseconds) // 1000
+
+
+def skew_ms(sent_ms: int, server_ms: int, received_ms: int) -> int:
+    """By how much a server's clock is surely ahead of ours; negative: behind; 0: it may be right.
+
+    Args:
+        sent_ms: our time before it was asked.
+        server_ms: what it answered.
+        received_ms: our time after that. Whatever the exchange took, its time lies between ours.
+    """
+    if server_ms > received_ms:
+        return server_ms - received_ms
+    return min(0, server_ms - sent_ms)
+
+
+def is_off(skew: int) -> bool:
+    """Whether a skew in milliseconds is worth a word."""
+    return abs(skew) >= TOLERATED_MS
+
+
+def skew_text(skew: int) -> str:
+    """The skew as the end of a sentence on the server's clock."""
+    return f"{abs(skew) / 1000:,.1f} s {'ahead of' if skew > 0 else 'behind'} this machine's"
+
+
+class SkewWarning:
+    """Warns once of each server whose clock is off."""
+
+    def __init__(self) -> None:
+        self._warned: set[str] = set()
+
+    def look(self, server: str, skew: int) -> None:
+        """Takes note of a skew that was measured.
+
+        Args:
+            server: its name, without a password.
+        """
+        if not is_off(skew) or server in self._warned:
+            return
+        self._warned.add(server)
+        logger.warning(
+            "the clock of Redis at %s is %s: records get their timestamps here, and Redis refuses "
+            "those beyond message.timestamp.after.max.ms, rolls segments and measures lags by its "
+            "own. Have both machines keep their clocks by NTP",
+            server,
+            skew_text(skew),
+        )

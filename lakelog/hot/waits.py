@@ -8,13 +8,14 @@ import selectors
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import LakelogError
 from ..values.topic_partition import TopicPartition
 from .connection import BlockedCommand, Servers, moved, translate
 from .keys import Keys
+from .looks import Looks
 from .waker import Waker
 
 #: Blocking reads ask for less than the socket time-out and go around again.
@@ -38,19 +39,12 @@ class Waits:
     slot, side by side; those that had no news when the wait ended are kept, since the next wait
     asks most of them again.
 
-    Args:
-        ahead: which partitions have something at or above a position; asks every server once.
     """
 
-    def __init__(
-        self,
-        servers: Servers,
-        keys: Keys,
-        ahead: Callable[[Mapping[TopicPartition, int]], set[TopicPartition]],
-    ) -> None:
+    def __init__(self, servers: Servers, keys: Keys, looks: Looks) -> None:
         self._servers = servers
         self._keys = keys
-        self._ahead = ahead
+        self._looks = looks
         self._woken: dict[TopicPartition, int] = {}  # the position at which a wait ended last
         self._lock = threading.Lock()
         self._kept: dict[_Streams, list[_Read]] = defaultdict(list)
@@ -62,7 +56,14 @@ class Waits:
         timeout_ms: int,
         waker: Waker | None = None,
     ) -> set[TopicPartition]:
-        """See `HotLog.wait`."""
+        """Blocks until a partition has something at or above its position, or the time is over.
+
+        Args:
+            waker: ends the wait as well.
+
+        Returns:
+            The partitions that have; empty when the time is over.
+        """
         deadline_s = time.monotonic() + timeout_ms / 1000
         while positions and not (waker is not None and waker.is_set):
             left_ms = max(0, int((deadline_s - time.monotonic()) * 1000))
@@ -81,6 +82,11 @@ class Waits:
             if ready or left_ms == 0:
                 return ready
         return set()
+
+    def _ahead(self, positions: Mapping[TopicPartition, int]) -> set[TopicPartition]:
+        """Which have something at or above their position; asks every server once."""
+        found = self._looks.offsets(positions)
+        return {tp for tp, offsets in found.items() if offsets.log_end > positions[tp]}
 
     def _groups(self, positions: Mapping[TopicPartition, int]) -> list[_Group]:
         """What one read each can wait for: streams of one slot."""

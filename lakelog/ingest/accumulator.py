@@ -13,6 +13,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -92,7 +93,7 @@ class Accumulator:
         with self.lock:
             self.check_open()
             now_s = time.monotonic()
-            queues = [self._queue(topic, number, sealing) for number in range(topic.partitions)]
+            queues = [*map(partial(self._queue, topic, sealing), range(topic.partitions))]
             sticky = StickyPartition(topic.partitions, self._config.batch_size, self._random)
             state = self.topics[topic.name] = TopicState(topic, queues, sticky, now_s)
             return state
@@ -111,7 +112,7 @@ class Accumulator:
                 if now_s - state.looked_up_s >= max_age_s:
                     del self.topics[name]
 
-    def _queue(self, topic: Topic, number: int, sealing: SealedValues | None) -> PartitionQueue:
+    def _queue(self, topic: Topic, sealing: SealedValues | None, number: int) -> PartitionQueue:
         # Kept for as long as the topic's creation lives: Redis remembers the numbers.
         queue = self._queues.get((topic.topic_id, number))
         if queue is None:

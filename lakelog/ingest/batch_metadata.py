@@ -1,4 +1,4 @@
-"""Where the records of a bulk append went, as columns."""
+"""Where the records of a bulk append went, and what became of those that were not written."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import overload
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from ..base.text_table import counted
 from ..values.record import RecordMetadata
@@ -49,3 +50,19 @@ class BatchMetadata(Sequence[RecordMetadata]):
     def __repr__(self) -> str:
         ends = f"{self[0]} … {self[-1]}" if len(self) else ""
         return f"<BatchMetadata of {counted(len(self), 'record')}: {ends}>"
+
+
+class BatchOutcome(Struct, frozen=True):
+    """The rows of a batch by their fate; ``error.batch`` of what `Producer.send_batch` raises."""
+
+    written: int  # records that are in the log
+    not_written_rows: pa.Array  # row numbers that are surely not in the log, ascending
+    unknown_rows: pa.Array  # row numbers that may or may not be in the log, ascending
+
+    @property
+    def not_written(self) -> int:
+        return len(self.not_written_rows)
+
+    @property
+    def unknown(self) -> int:
+        return len(self.unknown_rows)

@@ -11,9 +11,8 @@ from ..codec.encryption.of_topic import sealing
 from ..errors import LakelogError, RecordTooLargeError
 from ..hot import TopicRegistry
 from ..values.config import Compression
-from ..values.record import HEADERS_TYPE, PRODUCED
+from ..values.record import HEADERS_TYPE, PRODUCED, no_headers
 from .accumulator import Accumulator
-from .given_records import no_headers
 from .partition_queue import Call, PartitionQueue
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
-import numpy as np
 import pyarrow as pa
 
 from ..base import compute as pc
 from ..errors import InvalidArgumentError
-from ..values.record import HEADERS_TYPE, NO_TIMESTAMP_MS, PRODUCED, Record
+from ..values.record import HEADERS_TYPE, NO_TIMESTAMP_MS, PRODUCED, Record, no_headers
 from .given_tables import as_table
 from .given_values import (
     HeadersLike,
@@ -266,16 +265,6 @@ def _filled(headers: pa.ListArray) -> pa.ListArray:
 
 def _no_headers(count: int) -> pa.ChunkedArray:
     return pa.chunked_array([no_headers(count)])
-
-
-def no_headers(count: int) -> pa.ListArray:
-    """A headers column of empty lists."""
-    # By numpy, as Arrow's own repeat takes several times as long.
-    offsets = pa.py_buffer(np.zeros(count + 1, np.int32))
-    return pa.Array.from_buffers(HEADERS_TYPE, count, [None, offsets], children=[_NO_HEADER])
-
-
-_NO_HEADER = pa.nulls(0, HEADERS_TYPE.value_type)
 
 
 def _cast(name: str, column: pa.ChunkedArray, kind: pa.DataType, legal: str) -> pa.ChunkedArray:

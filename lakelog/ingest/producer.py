@@ -28,11 +28,8 @@ from .accumulator import (
     abandoned_error,
     failures_error,
 )
-from .batch_metadata import BatchMetadata
-from .bulk import BulkAppend
 from .delivery import SendResult
 from .expiry import ExpiryWarning
-from .given_records import as_columns
 from .given_values import BytesLike, HeadersLike, as_bytes, as_headers, as_timestamp_ms
 from .open_producers import watch
 from .partitioner import hashes, positive_hash
@@ -43,6 +40,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Link
 
     from ..tracing.tracer import Tracer
+    from .batch_metadata import BatchMetadata
 
 __all__ = ["Producer", "ProducerConfig"]
 
@@ -210,6 +208,8 @@ class Producer:
             LakelogError: the error of the first record that failed; its ``batch``, a
                 `BatchOutcome`, says what became of each. What was written stays written.
         """
+        from .given_records import as_columns
+
         table, asked = as_columns(records, self._now_ms())
         return self._append_table(topic, table, asked, partition)
 
@@ -221,6 +221,8 @@ class Producer:
         partition: int | None,
         links: Sequence[Link] = (),
     ) -> BatchMetadata:
+        from .bulk import BulkAppend
+
         topic = topic_name(topic)
         state = self._accumulator.topics.get(topic) or self._look_up(topic)
         if partition is not None:

@@ -25,8 +25,7 @@ from ..errors import (
     UnknownTopicIdError,
 )
 from ..hot import Acks, AppendCall, AppendResult, HotLog, TopicRegistry
-from ..hot.memory_use import MemoryUse
-from ..hot.throttle import throttle_time_ms
+from ..hot.server_info import MemoryUse
 from ..values.topic_partition import TopicPartition
 from .accumulator import Accumulator, delivery_error
 from .delivery import Delivery
@@ -34,7 +33,7 @@ from .encoding import allows_more, encode_for, records_of, without
 from .expiry import ExpiryWarning
 from .partition_queue import Call, PartitionQueue
 from .producer_config import ProducerConfig
-from .verdict import Verdict, verdict
+from .verdict import Verdict, throttle_time_ms, verdict
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Link

@@ -17,10 +17,10 @@ from ..base.text_table import counted
 from ..codec.encryption.keyring import unwrap
 from ..codec.encryption.of_topic import key_encryption_key
 from ..errors import EncryptionKeyError, LakelogError, MissingExtraError
-from ..hot.clock_skew import is_off, skew_text
 from ..hot.embedded.disk import LITTLE_BYTES, DiskSpace
 from ..hot.hot_log import HotSource
 from ..hot.keys import DEFAULT_KEYSPACE
+from ..hot.server_info import is_off, skew_text
 from ..values.config import DATA_KEYS, ENCRYPTION_KEY
 from ..values.data_keys import DataKeys
 from ..values.topic import Topic

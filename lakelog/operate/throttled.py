@@ -7,7 +7,7 @@ from math import inf
 
 from ..hot import HotLog
 from ..hot.server_info import ServerInfo
-from ..hot.throttle import throttle_time_ms
+from ..ingest.verdict import throttle_time_ms
 from ..values.topic import Topic
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from ..base.clock import Clock, SystemClock
 from ..cold.table import ColdSnapshot, ColdTable
 from ..errors import TrimmedError
-from ..hot.hot_log import READ_STEP_BYTES
+from ..hot.fetch import READ_STEP_BYTES
 from ..hot.waker import Waker
 from ..values.offsets import HotOffsets, HotSegments
 from ..values.record import Fetched, OffsetAndTimestamp

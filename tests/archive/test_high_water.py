@@ -12,7 +12,7 @@ import redis
 from lakelog import Lakelog
 from lakelog.errors import InvalidConfigError
 from lakelog.hot.connection import connect
-from lakelog.hot.memory_use import COMMAND, MemoryUse
+from lakelog.hot.server_info import MEMORY_INFO, MemoryUse
 from lakelog.testing.eventually import eventually
 from lakelog.testing.servers import RedisServer
 
@@ -97,7 +97,7 @@ def test_at_the_mark_a_continuous_archiver_waits_for_neither_rows_nor_time(
 
 def test_what_does_not_count_against_the_limit_is_left_out(server: RedisServer) -> None:
     (one,) = connect(server.url).all()
-    use = MemoryUse.of(one.call(COMMAND)[0])
+    use = MemoryUse.of(one.call(MEMORY_INFO)[0])
     assert use is not None
     assert (use.percent, use.max_bytes) == (0.0, 0)
     info = b"used_memory:90\r\nmem_not_counted_for_evict:10\r\nmaxmemory:100\r\n"

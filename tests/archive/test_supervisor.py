@@ -20,8 +20,8 @@ from lakelog.archive.supervisor import (
 )
 from lakelog.base import back_off
 from lakelog.errors import ColdTierUnavailableError, HotTierUnavailableError
-from lakelog.hot.glance import Glance, Glimpse
-from lakelog.hot.memory_use import MemoryUse
+from lakelog.hot.server_info import MemoryUse
+from lakelog.hot.server_looks import PartitionLook, ServerLook
 from lakelog.values.config import TopicConfig
 from lakelog.values.topic import Topic
 from lakelog.values.topic_partition import TopicPartition
@@ -38,20 +38,22 @@ class Bench:
         self.now_s = 1000.0
         self.supervisor = Supervisor(lambda: self.now_s, lambda: int(self.now_s * 1000))
         self.topics = [Topic(f"t{n:03}", uuid4(), 1, CONFIG) for n in range(topics)]
-        self.seen: dict[TopicPartition, Glance | None] = {}
+        self.seen: dict[TopicPartition, PartitionLook | None] = {}
         self.memory: MemoryUse | None = None
         self.supervisor.topics_are(self.topics)
         self.look()
 
     def append(self, topic: Topic, log_end: int, since_ms: int | None = None) -> None:
         since_ms = int(self.now_s * 1000) if since_ms is None else since_ms
-        glance = Glance(str(topic.topic_id), True, log_end, since_ms)
-        self.seen[topic.partition(0)] = glance
+        look = PartitionLook(str(topic.topic_id), True, log_end, since_ms)
+        self.seen[topic.partition(0)] = look
 
     def look(self) -> None:
         for topic in self.topics:
-            self.seen.setdefault(topic.partition(0), Glance(str(topic.topic_id), True, 0, None))
-        self.supervisor.saw(Glimpse(int(self.now_s * 1000), dict(self.seen), self.memory))
+            self.seen.setdefault(
+                topic.partition(0), PartitionLook(str(topic.topic_id), True, 0, None)
+            )
+        self.supervisor.saw(ServerLook(int(self.now_s * 1000), dict(self.seen), self.memory))
 
     def started(self) -> list[Topic]:
         self.look()
@@ -67,11 +69,11 @@ class Bench:
         return done
 
     def end(self, topic: Topic, error: BaseException | None = None, **more: Any) -> None:
-        glance = self.seen[topic.partition(0)]
-        assert glance is not None
+        look = self.seen[topic.partition(0)]
+        assert look is not None
         if error is None:  # it tells Redis that nothing waits
-            self.seen[topic.partition(0)] = replace(glance, unarchived_since_ms=None)
-        outcome = error or Flushed(None, {0: glance.log_end}, more.pop("next_ms", None), **more)
+            self.seen[topic.partition(0)] = replace(look, unarchived_since_ms=None)
+        outcome = error or Flushed(None, {0: look.log_end}, more.pop("next_ms", None), **more)
         self.supervisor.ended(topic.topic_id, outcome)
 
     def run(self, seconds: float, *failing: Topic, step_s: float = 0.5) -> list[Topic]:
@@ -120,14 +122,14 @@ def test_what_came_back_from_quarantine_is_worked_on_though_no_log_end_moved():
 
 
 @pytest.mark.parametrize(
-    "glance",
-    [None, Glance("", False, 0, None)],
+    "look",
+    [None, PartitionLook("", False, 0, None)],
     ids=["its keys are lost", "its server has another run"],
 )
-def test_what_only_a_closer_look_can_tell_is_looked_at(glance):
+def test_what_only_a_closer_look_can_tell_is_looked_at(look):
     bench = Bench(2)
     bench.work()
-    bench.seen[bench.topics[0].partition(0)] = glance
+    bench.seen[bench.topics[0].partition(0)] = look
     assert bench.started() == [bench.topics[0]]
 
 

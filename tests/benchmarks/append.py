@@ -41,13 +41,13 @@ from lakelog.hot import AppendCall
 from lakelog.ingest.accumulator import RECORD_OVERHEAD_BYTES
 from lakelog.ingest.bulk import BulkAppend
 from lakelog.ingest.encoding import encode_for
-from lakelog.ingest.given_records import as_columns, no_headers
+from lakelog.ingest.given_records import as_columns
 from lakelog.ingest.partition_queue import PartitionQueue
 from lakelog.ingest.partitioner import partition_of_key
 from lakelog.ingest.producer import Producer, ProducerConfig
 from lakelog.testing.servers import RedisServer
 from lakelog.values.config import KIB, MIB
-from lakelog.values.record import PRODUCED
+from lakelog.values.record import PRODUCED, no_headers
 
 from .bench import Bench, Side, rates
 from .kafka_peer import KafkaPeer

@@ -133,7 +133,7 @@ USES: dict[str, Callable[[Log], Any]] = {
     "read": lambda log: list(log.hot.read(log.topic.partition(0), 4)),
     "a time": lambda log: log.hot.offset_for_timestamp(log.topic.partition(0), NOW_MS + 3),
     "the largest time": lambda log: log.hot.max_timestamp(log.topic.partition(0)),
-    "glance": lambda log: [one.look([log.topic.partition(0)]) for one in log.hot.glancers()],
+    "look": lambda log: [one.look([log.topic.partition(0)]) for one in log.hot.server_looks()],
     "beats": lambda log: log.hot.beats().alive(),
     "a beat": lambda log: log.hot.beats().leave("me", {}, 1000),
     "status": lambda log: status(log.hot, [log.topic], lambda _: None, redis=log.hot),
@@ -284,7 +284,7 @@ def test_a_damaged_partition_keeps_no_other_from_being_seen(redis_url, redis_cli
     keys = [Keys(hot.keyspace).partition(topic.partition(n)) for n in range(3)]
     redis_client.hset(keys[0].state, "log_end", "many")
     redis_client.set(keys[1].state, "nothing")
-    (glancer,) = hot.glancers()
-    seen = glancer.look(topic.topic_partitions()).partitions
+    (server,) = hot.server_looks()
+    seen = server.look(topic.topic_partitions()).partitions
     assert [seen[topic.partition(n)] is None for n in range(3)] == [True, True, False]
     hot.close()

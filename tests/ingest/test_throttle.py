@@ -15,10 +15,9 @@ from lakelog.base.clock import SystemClock
 from lakelog.base.metrics.counts import COUNTS
 from lakelog.base.metrics.of_process import THROTTLE_SECONDS
 from lakelog.errors import DeliveryError, HotTierFullError
-from lakelog.hot.clock_skew import skew_ms
 from lakelog.hot.connection import Wire
-from lakelog.hot.memory_use import MemoryUse
-from lakelog.hot.throttle import MOST_MS, ROOM_LASTS_MS, SMALL_CALL_MS, throttle_time_ms
+from lakelog.hot.server_info import MemoryUse, skew_ms
+from lakelog.ingest.verdict import MOST_MS, ROOM_LASTS_MS, SMALL_CALL_MS, throttle_time_ms
 from lakelog.operate.diagnosis import diagnose
 from lakelog.testing.servers import RedisServer
 

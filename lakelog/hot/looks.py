@@ -23,11 +23,12 @@ from ..values.offsets import NO_OFFSETS, HotOffsets, HotSegment, HotSegments
 from ..values.producer_calls import ProducerCall
 from ..values.topic_partition import OffsetRange, TopicPartition
 from .connection import Servers, by_server, moved, translate
-from .declared import Declared, parse_gaps
-from .fetch import check_topic_id, unknown_partition
+from .declared import Declared, check_topic_id, parse_gaps, unknown_partition
 from .foreign import ILLEGIBLE, illegible
 from .keys import Keys
 from .producer_values import parse_calls
+from .server_info import MEMORY_INFO, MemoryUse, ServerInfo, server_info, time_ms
+from .server_looks import ServerLooks
 
 #: How many closed segments one script tells: two to four milliseconds.
 PAGE = 4_000
@@ -35,8 +36,8 @@ PAGE = 4_000
 Arguments = tuple[object, ...]
 
 
-class SegmentsLook:
-    """Looks at the partitions of one keyspace."""
+class Looks:
+    """Looks at the partitions of one keyspace, and at the servers that have them."""
 
     def __init__(self, servers: Servers, keys: Keys, clock: Clock | None) -> None:
         self._servers = servers
@@ -46,10 +47,22 @@ class SegmentsLook:
     def offsets(
         self,
         topic_partitions: Iterable[TopicPartition],
-        topic_id: UUID | Mapping[str, UUID] | None,
-        calls: int,
+        *,
+        topic_id: UUID | Mapping[str, UUID] | None = None,
+        calls: int = 0,
     ) -> dict[TopicPartition, HotOffsets]:
-        """See `HotLog.offsets`."""
+        """Where the partitions begin and end: one round trip for each server.
+
+        Args:
+            topic_id: refuse to look at another creation of the topic; of several, by name.
+            calls: how many of the last calls of each producer with checksums to tell: none, the
+                newest, or all that Redis remembers. It takes Redis a microsecond for each producer
+                of a partition, if any with checksums ever wrote to it.
+
+        Raises:
+            UnknownTopicOrPartitionError: one is not in the hot tier.
+            UnknownTopicIdError: one belongs to another creation of the topic than ``topic_id``.
+        """
         wanted = dict.fromkeys(topic_partitions, (calls, self._now(), 0, 0, 0))
         return {
             tp: _Reply.of(tp, reply, run_id).offsets(tp)
@@ -59,12 +72,23 @@ class SegmentsLook:
     def segments(
         self,
         topic_partitions: Iterable[TopicPartition],
-        start: Mapping[TopicPartition, int] | None,
-        oldest: int,
-        topic_id: UUID | Mapping[str, UUID] | None,
-        calls: int,
+        *,
+        start: Mapping[TopicPartition, int] | None = None,
+        oldest: int = 0,
+        topic_id: UUID | Mapping[str, UUID] | None = None,
+        calls: int = 0,
     ) -> dict[TopicPartition, HotSegments]:
-        """See `HotLog.segments`."""
+        """As `offsets`, with the partitions' segments: all, or those that are asked for.
+
+        Up to `PAGE` of a partition take a round trip for each server.
+
+        Args:
+            start: an offset of each partition, to leave out segments that lie wholly below.
+            oldest: so many of those below, the oldest, are told all the same.
+            topic_id, calls: as for `offsets`.
+
+        Raises: as `offsets`.
+        """
         wanted = list(topic_partitions)
         pages = {tp: _Pages(0 if start is None else start.get(tp, 0)) for tp in wanted}
         found: dict[TopicPartition, HotSegments] = {}
@@ -75,6 +99,56 @@ class SegmentsLook:
                 if seen is not None:
                     found[tp] = seen
         return {tp: found[tp] for tp in wanted}
+
+    def now_ms(self) -> int:
+        """The time the scripts go by: Redis's clock, or the one given."""
+        if self._clock is not None:
+            return self._clock.now_ms()
+        return time_ms(self._servers.for_key(self._keys.topics).call(("TIME",))[0])
+
+    def memory_bytes(self, topic_partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The memory that the partitions take in Redis, including indexes and state."""
+        found = {}
+        for tp in topic_partitions:
+            keys = self._keys.partition(tp)
+            server = self._servers.for_key(keys.stream)
+            # SAMPLES 0 looks at every element: the default guesses from five
+            sizes = server.call(*(("MEMORY", "USAGE", key, "SAMPLES", 0) for key in keys.all()))
+            found[tp] = sum(size or 0 for size in sizes)
+        return found
+
+    def servers(self) -> list[ServerInfo]:
+        """What each server says of its version, memory and persistence."""
+        return [server_info(server) for server in self._servers.all()]
+
+    def server_name(self, topic_partition: TopicPartition) -> str:
+        """The address of the server that has the partition, without a password."""
+        return self._servers.for_key(self._keys.partition(topic_partition).stream).name
+
+    def server_names(self, topic_partitions: Iterable[TopicPartition]) -> set[str]:
+        """The addresses of the servers that have them, without passwords."""
+        groups = by_server(self._servers, topic_partitions, self._keys.stream)
+        return {server.name for server, _ in groups}
+
+    def memory_percent(
+        self, topic_partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, float]:
+        """How much of its server's ``maxmemory`` is used, for each; 0 where nothing tells.
+
+        One round trip a server.
+        """
+        found: dict[TopicPartition, float] = {}
+        for server, group in by_server(self._servers, topic_partitions, self._keys.stream):
+            use = MemoryUse.of(server.call(MEMORY_INFO)[0])
+            found |= dict.fromkeys(group, 0.0 if use is None else use.percent)
+        return found
+
+    def server_looks(self) -> list[ServerLooks]:
+        """One for each server, to look at many partitions again and again."""
+        return [
+            ServerLooks(self._servers, server, self._keys, self._clock)
+            for server in self._servers.all()
+        ]
 
     def _now(self) -> object:
         return "" if self._clock is None else self._clock.now_ms()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelog.codec import AdaptiveCompression, Entry, decode, encode
-from lakelog.codec.adaptive_compression import TRIED_EACH
+from lakelog.codec.compression import TRIED_EACH
 from lakelog.codec.entry import EntryId
 from lakelog.values.config import KIB, Compression, EntryFormat
 from lakelog.values.record import produced_batch
