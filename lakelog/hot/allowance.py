@@ -53,13 +53,20 @@ class Allowances(Struct, frozen=True):
     topics: Callable[[], Sequence[Topic]]
     clock: Clock | None = None
 
-    def append(
+    def append_refused(
         self,
         calls: Sequence[AppendCall],
+        answers: list[Answer],
         send: Callable[[Sequence[AppendCall]], list[Answer]],
     ) -> list[Answer]:
-        """Appends calls in order; where a partition's allowance is used up, with more of it."""
-        answers = send(calls)
+        """Has partitions whose allowance was used up take more, and sends those calls again.
+
+        Args:
+            answers: to all of the calls.
+
+        Returns:
+            The answers by now.
+        """
         for _ in range(TRIES):
             again: list[int] = []
             for indexes in _refused(calls, answers).values():

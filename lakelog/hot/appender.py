@@ -22,6 +22,7 @@ from .allowance import Allowances
 from .append import (
     MEMORY,
     Acks,
+    AllowanceUsedUpError,
     AppendCall,
     AppendResult,
     append_arguments,
@@ -93,7 +94,11 @@ class Appender:
         Under quotas of the keyspace, the trip is still one while a partition's allowance lasts; see
         `allowance`.
         """
-        return self._allowances.append(calls, partial(self._send, acks=acks))
+        answers = self._send(calls, acks)
+        if any(isinstance(answer, AllowanceUsedUpError) for answer in answers):
+            send = partial(self._send, acks=acks)
+            return self._allowances.append_refused(calls, answers, send)
+        return answers
 
     def _send(self, calls: Sequence[AppendCall], acks: Acks) -> list[AppendResult | LakelogError]:
         now_ms = None if self._clock is None else self._clock.now_ms()
