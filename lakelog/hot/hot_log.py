@@ -20,11 +20,7 @@ from .archived_into import ArchivedIntoRegister, OpenedTable, check_own
 from .beats import Beats
 from .cleanups import Cleanups
 from .cold_quota import ColdQuota
-from .connection import (
-    Servers,
-    connect,
-    mask,
-)
+from .connection import Servers, connect, mask
 from .fetch import Fetcher
 from .inspection import Inspection
 from .keys import DEFAULT_KEYSPACE, Keys
@@ -41,7 +37,16 @@ from .waits import Waits
 
 
 class HotLog:
-    """Appends to, reads and trims the streams of one keyspace.
+    """The streams of one keyspace, composed of those who do the work.
+
+    | who         | does                                                                           |
+    |-------------|--------------------------------------------------------------------------------|
+    | `Appender`  | appends calls of producers                                                     |
+    | `Looks`     | says where partitions begin and end, their segments, what servers say          |
+    | `Fetcher`   | reads entries by offset, finds records by time                                 |
+    | `Waits`     | waits for what is appended                                                     |
+    | `Trimmer`   | drops records, by archivers' word or by retention                              |
+    | `Recovery`  | settles a server that lost its tail, and planned stops of it                   |
 
     Thread-safe. Every error of Redis comes out as one of lakelog's; see `connection.translate`.
 
@@ -63,7 +68,7 @@ class HotLog:
         recovery = self._recovery = Recovery(servers, self._keys, clock)
         allowances = Allowances(servers, self._keys, self.topics().list, clock)
         appender = Appender(servers, self._keys, clock, allowances, recovery)
-        # What it does, by whom: each of these is told of there.
+        # Theirs, by the same names.
         self.append, self.append_all = appender.append, appender.append_all
         self.offsets, self.segments, self.now_ms = looks.offsets, looks.segments, looks.now_ms
         self.servers, self.server_looks = looks.servers, looks.server_looks
