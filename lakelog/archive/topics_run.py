@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from ..base.back_off import ASK_AGAIN, Tries
 from ..engines.at_once import each_at_once
@@ -37,16 +38,12 @@ class TopicsRun:
     def archive(self, topics: Sequence[Topic], patience_s: float) -> None:
         """Archive each topic once; then retry failed ones for `patience_s`, if that may help."""
         by_name = {topic.name: topic for topic in topics}
-        self._rounds(list(by_name.values()), patience_s)
-        self.reports = {name: self.reports[name] for name in by_name if name in self.reports}
-        self.errors = {name: self.errors[name] for name in by_name if name in self.errors}
-
-    def _rounds(self, left: list[Topic], patience_s: float) -> None:
+        left = list(by_name.values())
         tries = Tries("archiving", ASK_AGAIN.within(patience_s))
         while left:
             for topic in left:
                 self.errors.pop(topic.name, None)
-            each_at_once(left, lambda one: self.do(one, self._one), self._at_once, self._cancel)
+            each_at_once(left, partial(self.do, work=self._one), self._at_once, self._cancel)
             found = [(topic, self.errors.get(topic.name, [])) for topic in left]
             again = [
                 (topic, errors[0])
@@ -58,7 +55,9 @@ class TopicsRun:
                 try:
                     tries.wait(again[0][1])
                 except LakelogError:  # the time is over
-                    return
+                    break
+        self.reports = {name: self.reports[name] for name in by_name if name in self.reports}
+        self.errors = {name: self.errors[name] for name in by_name if name in self.errors}
 
     def do(self, topic: Topic, work: Callable[[Topic], None]) -> None:
         """Do something for a topic, and keep its error, if any."""
