@@ -737,7 +737,9 @@ QUIET = {
     ),
     *("Recovery.pause_each", "Recovery.resume_each", "HotLog.rebuilding"),
     *(
+        "HotLog.reserve_more",
         "Recovery.reserve_more",
+        "Recovery.refused",
         "Recovery.resume",
         "HotSkips.skip",
         "ServerLooks.name",

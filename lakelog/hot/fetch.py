@@ -113,14 +113,14 @@ class Fetcher:
         count = min(_FIRST_COUNT, 1 + max_bytes // _FIRST_STEP_BYTES)
         offset = start_offset
         while end_offset is None or offset < end_offset:
-            step = self.entries(topic_partition, offset, end_offset, count, topic_id)
+            step = self._entries(topic_partition, offset, end_offset, count, topic_id)
             if offset < step.local_log_start:
                 raise trimmed(topic_partition, offset, step.local_log_start)
             if offset >= step.declared.log_end:
                 return
             if not step.entries and step.declared.gap_at(offset) is None:
                 # the state was read later, after a trim or an append
-                step = self.entries(topic_partition, offset, end_offset, count, topic_id)
+                step = self._entries(topic_partition, offset, end_offset, count, topic_id)
                 if offset < step.local_log_start:
                     raise trimmed(topic_partition, offset, step.local_log_start)
                 if not step.entries and step.declared.gap_at(offset) is None:
@@ -141,7 +141,7 @@ class Fetcher:
                 offset = fetched.next_offset
             count = _next_count(step, count, max_bytes)
 
-    def entries(
+    def _entries(
         self,
         topic_partition: TopicPartition,
         start_offset: int,

@@ -187,7 +187,7 @@ class Inspection:
     def _all_replies(self, keys: PartitionKeys) -> tuple[str, list[Any]]:
         """The run of the server, and the answer of ``inspect.lua`` with all closed segments.
 
-        See `segments_look` for why they come in pages, and what holds of them then.
+        See `looks` for why they come in pages, and what holds of them then.
         """
         closed: list[bytes] = []
         version: object = None

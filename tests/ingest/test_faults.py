@@ -375,9 +375,9 @@ def test_without_the_replicas_nothing_is_written(tier, make_producer):
 def test_too_few_confirmations_are_unknown_and_the_record_is_there_once(
     tier, make_producer, make_redis, monkeypatch
 ):
-    monkeypatch.setattr("lakelog.hot.hot_log.REPLICA_TIMEOUT_MS", 1)
+    monkeypatch.setattr("lakelog.hot.appender.REPLICA_TIMEOUT_MS", 1)
     monkeypatch.setattr(
-        "lakelog.hot.hot_log.append_arguments",
+        "lakelog.hot.appender.append_arguments",
         lambda call, now_ms, replicas: append_arguments(call, now_ms),  # as if one were online
     )
     tier.topics.create("t")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lakelog.hot import inspection, segments_look, time_index
+from lakelog.hot import inspection, looks, time_index
 from lakelog.values.topic_partition import OffsetRange
 
 SIZE = 600_000  # more than half a segment
@@ -23,7 +23,7 @@ CONFIG = {
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages that a test can fill."""
-    monkeypatch.setattr(segments_look, "PAGE", 4)
+    monkeypatch.setattr(looks, "PAGE", 4)
     monkeypatch.setattr(inspection, "_SEGMENTS_PAGE", 3)
     monkeypatch.setattr(time_index, "AT_ONCE", 2)
 
@@ -89,7 +89,7 @@ def test_pages_agree_with_the_state_whatever_happens_between_them(
 ) -> None:
     """Appends, trims and skips between any two pages; the last page's moment counts."""
     chance = random.Random(seed)
-    ask, inspect = segments_look.SegmentsLook._ask, inspection.Inspection._replies
+    ask, inspect = looks.Looks._ask, inspection.Inspection._replies
     left = 6
 
     def something() -> None:
@@ -111,7 +111,7 @@ def test_pages_agree_with_the_state_whatever_happens_between_them(
     def between(of: Callable[..., Any]) -> Callable[..., Any]:
         def asked(self: Any, *more: Any) -> Any:
             with pytest.MonkeyPatch.context() as undone:
-                undone.setattr(segments_look.SegmentsLook, "_ask", ask)
+                undone.setattr(looks.Looks, "_ask", ask)
                 undone.setattr(inspection.Inspection, "_replies", inspect)
                 something()
             return of(self, *more)
@@ -119,7 +119,7 @@ def test_pages_agree_with_the_state_whatever_happens_between_them(
         return asked
 
     with monkeypatch.context() as patched:
-        patched.setattr(segments_look.SegmentsLook, "_ask", between(ask))
+        patched.setattr(looks.Looks, "_ask", between(ask))
         patched.setattr(inspection.Inspection, "_replies", between(inspect))
         seen = many.offsets()
     assert seen == many.offsets()
