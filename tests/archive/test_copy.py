@@ -20,7 +20,8 @@ from lakelog.errors import (
     TrimmedError,
     UnknownTopicIdError,
 )
-from lakelog.hot.hot_log import READ_STEP_BYTES, HotSource
+from lakelog.hot.fetch import READ_STEP_BYTES
+from lakelog.hot.hot_log import HotSource
 from lakelog.values.config import Compression, EntryFormat
 from lakelog.values.record import RECORDS, Fetched, produced_batch
 from lakelog.values.topic_partition import OffsetRange, TopicPartition
