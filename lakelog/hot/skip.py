@@ -26,8 +26,7 @@ from ..values.offsets import HotSegment
 from ..values.record import NO_TIMESTAMP_MS
 from ..values.topic_partition import OffsetRange, TopicPartition
 from .connection import Servers, call_script
-from .declared import Declared, parse_gaps
-from .fetch import check_topic_id
+from .declared import Declared, check_topic_id, parse_gaps
 from .foreign import foreign_if_illegible
 from .inspection import Inspection
 from .keys import Keys
