@@ -130,9 +130,6 @@ def test_what_is_archived_and_trimmed_after_the_look_is_read_where_it_is(make_lo
     several = SeveralRanges(make_log)
     looked = several.looked()
     several.log.archive()
-    # As if it had not fitted into what is read ahead.
-    nothing_ahead = Looked(looked.tiers, looked.look, {})
-    assert several.rows(nothing_ahead) == several.log.expected()
     assert several.rows(looked) == several.log.expected()
 
 
@@ -160,7 +157,7 @@ def test_a_topic_that_was_deleted_after_the_look_is_no_more(make_log) -> None:
     looked = several.looked()
     several.log.lakelog.topics.delete("orders")
     with pytest.raises(UnknownTopicIdError):
-        several.rows(Looked(looked.tiers, looked.look, {}))
+        several.rows(looked)
 
 
 @given(st.lists(st.sampled_from([0, 1, 10, TOGETHER_BYTES // 3, 2 * TOGETHER_BYTES]), max_size=12))
