@@ -23,7 +23,7 @@ from .cold.table import ColdSnapshot, ColdTable
 from .engines.engine import Engine
 from .errors import DeliveryError, EraseFailedError, InvalidArgumentError
 from .groups.coordinator import GroupCoordinator
-from .operate.finding import TIERS
+from .operate.check.finding import TIERS
 from .place import LogPlace, PathRoot
 from .read.hot_tier import HotTier, NothingHot
 from .read.subscription import SeenTopics

@@ -39,7 +39,7 @@ from .groups.group_records import GroupRecords
 from .groups.share.admin import ShareGroupAdmin
 from .hot import HotLog, TopicRegistry
 from .operate.acl.role import EVERY
-from .operate.finding import TIERS
+from .operate.check.finding import TIERS
 from .operate.recorded_groups.group_keeper import GroupKeeper
 from .place import ColdRoot, LogPlace, PathRoot
 from .place.catalog_names import NamesInCatalog

@@ -95,6 +95,7 @@ from lakelog.jobs import (
 )
 from lakelog.jobs.open_status_table import open_status_table
 from lakelog.jobs.trouble_rows import TroubleRows, recent_troubles
+from lakelog.operate.check.verification import verify
 from lakelog.operate.diagnosis import diagnose
 from lakelog.operate.group_offsets import GroupOffsetsAdmin
 from lakelog.operate.segments import (
@@ -110,7 +111,6 @@ from lakelog.operate.sizing import topic_rate
 from lakelog.operate.skip import Skips, noted
 from lakelog.operate.status import status
 from lakelog.operate.throttled import high_water_marks
-from lakelog.operate.verification import verify
 from lakelog.place.tenants import Tenants
 from lakelog.read.consumer import Consumer
 from lakelog.read.range_read import RangeRead

@@ -87,7 +87,7 @@ def _report(arguments: argparse.Namespace) -> tuple[CheckReport, str]:
 
 
 def _checked(arguments: argparse.Namespace) -> tuple[CheckReport, str]:
-    from ..operate.finding import TIERS
+    from ..operate.check.finding import TIERS
 
     tiers = TIERS if arguments.tier == "both" else (arguments.tier,)
     with open_archived(arguments) as log, ConsoleProgress().step("check") as step:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .output import Message, Table
 
 if TYPE_CHECKING:
-    from ..operate.finding import Finding
+    from ..operate.check.finding import Finding
 
 
 def findings_shown(

@@ -17,7 +17,7 @@ from .output import ConsoleProgress, Failed, Message, Page, Table, utc_text
 if TYPE_CHECKING:
     from ..cold.scan import FileScan
     from ..engines.choice import Choice
-    from ..operate.finding import Finding
+    from ..operate.check.finding import Finding
     from ..operate.segments import EntryRow, SegmentRow
     from ..read.topic_log import TopicLog
     from ..values.record import Record
@@ -372,7 +372,7 @@ def _file_object(scan: FileScan) -> dict[str, Any]:
 
 
 def _file_text(scan: FileScan) -> str:
-    from ..operate.finding import predicate
+    from ..operate.check.finding import predicate
 
     file, found, tombstones = scan.file, scan.found, scan.said_tombstones
     lines = [file.path]
@@ -469,7 +469,7 @@ def _verify(
     start: int = 0,
     end: int | None = None,
 ) -> _Found:
-    from ..operate.verification import verify
+    from ..operate.check.verification import verify
 
     found = _Found()
     with ConsoleProgress().step(f"verify {unified.topic.name}") as step:

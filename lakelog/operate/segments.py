@@ -20,7 +20,7 @@ from ..read.unified_log import UnifiedLog
 from ..values.producer_calls import ProducerCall
 from ..values.record import MAX_OFFSET, Record, RecordRows
 from ..values.topic_partition import OffsetRange, TopicPartition
-from .finding import COLD, HOT, TIERS
+from .check.finding import COLD, HOT, TIERS
 
 OPEN, CLOSED, CLEANED, DIRTY = "open", "closed", "cleaned", "dirty"
 BELOW_LOG_START = "below log start"

@@ -23,7 +23,7 @@ from ..errors import InvalidArgumentError
 from ..read.sample import DEFAULT_SAMPLE_RECORDS, sample
 from ..read.seek import first_timestamp_ms
 from ..read.topic_log import TopicLog
-from .finding import HOT
+from .check.finding import HOT
 from .segments import segments
 
 HOUR_S = 3600

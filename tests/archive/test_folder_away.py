@@ -25,7 +25,7 @@ from lakelog.errors import (
 )
 from lakelog.hot.archived_into import ArchivedInto
 from lakelog.hot.keys import Keys
-from lakelog.operate.finding import Kind
+from lakelog.operate.check.finding import Kind
 from lakelog.operate.segments import segments
 from lakelog.values.reservation import Wanted
 

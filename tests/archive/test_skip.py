@@ -21,8 +21,8 @@ from lakelog.errors import (
     PolicyViolationError,
 )
 from lakelog.hot.keys import Keys
+from lakelog.operate.check.verification import verify
 from lakelog.operate.skip import Skips
-from lakelog.operate.verification import verify
 from lakelog.read.unified_log import UnifiedLog
 from lakelog.values.topic_partition import OffsetRange
 

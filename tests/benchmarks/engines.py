@@ -16,7 +16,7 @@ from pathlib import Path
 from lakelog import Lakelog
 from lakelog.engines.engine import Engine, InlineEngine
 from lakelog.engines.spark import SparkEngine
-from lakelog.operate.verification import verify
+from lakelog.operate.check.verification import verify
 from lakelog.values.config import KIB
 
 from .bench import Bench, Side, timed

@@ -17,7 +17,7 @@ from lakelog.engines.choice import Choice, Choices
 from lakelog.engines.engine import InlineEngine
 from lakelog.engines.spark import SparkEngine
 from lakelog.errors import InvalidArgumentError, MissingExtraError, SparkUnavailableError
-from lakelog.operate.verification import verify
+from lakelog.operate.check.verification import verify
 from lakelog.spark import auto_engine
 from lakelog.spark.auto_engine import START_BYTES, AutoEngine, choose_engine, free_memory_bytes
 

@@ -15,6 +15,7 @@ import pytest
 from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lakelog.operate.standing import Standing
 from test_texts import odd_values, places
 
 from lakelog import Lakelog
@@ -24,8 +25,7 @@ from lakelog.errors import LakelogError
 from lakelog.jobs.open_status_table import open_status_table
 from lakelog.jobs.status_rows import RunKey, status_rows
 from lakelog.jobs.trouble_rows import TroubleRows, recent_troubles
-from lakelog.operate.standing import Standing
-from lakelog.operate.verification import verify
+from lakelog.operate.check.verification import verify
 from lakelog.values.topic import STATUS_TABLE
 
 TROUBLE = Trouble("orders", 1_700_000_000_000, "no room", 1, None)

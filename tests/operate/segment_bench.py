@@ -27,8 +27,8 @@ from lakelog.engines.engine import InlineEngine
 from lakelog.hot.append import AppendCall
 from lakelog.hot.hot_log import HotLog, HotSource
 from lakelog.hot.keys import PartitionKeys
-from lakelog.operate.finding import Finding
-from lakelog.operate.verification import verify
+from lakelog.operate.check.finding import Finding
+from lakelog.operate.check.verification import verify
 from lakelog.read.unified_log import UnifiedLog
 from lakelog.values.config import Compression, EntryFormat
 from lakelog.values.record import produced_batch

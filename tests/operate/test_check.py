@@ -24,7 +24,7 @@ from lakelog.cli import main as cli
 from lakelog.cold.store import object_store
 from lakelog.errors import ColdTierError
 from lakelog.hot.keys import Keys
-from lakelog.operate.finding import Kind
+from lakelog.operate.check.finding import Kind
 from lakelog.testing.object_store import Fault, FaultyFront, s3_options
 from lakelog.values.record import OffsetAndMetadata
 from lakelog.values.topic_partition import OffsetRange, TopicPartition

@@ -17,8 +17,8 @@ from deltalake import DeltaTable, write_deltalake
 from lakelog.cold.parquet.footer_seal import SEAL_BYTES, sealed_end
 from lakelog.cold.schema import PARTITION_COLUMNS
 from lakelog.errors import UnknownTopicIdError, UnknownTopicOrPartitionError
-from lakelog.operate.finding import MOST, Findings, Kind
-from lakelog.operate.verification import verify
+from lakelog.operate.check.finding import MOST, Findings, Kind
+from lakelog.operate.check.verification import verify
 from lakelog.values.config import EntryFormat
 
 

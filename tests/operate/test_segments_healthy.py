@@ -13,7 +13,7 @@ from lakelog.cold.change import Change, Rewrite
 from lakelog.cold.offset_set import OffsetSet
 from lakelog.cold.parquet.file_scan import scan_file
 from lakelog.cold.registers import CleanedEnd, LogStart
-from lakelog.operate.verification import verify
+from lakelog.operate.check.verification import verify
 from lakelog.values.config import Compression, EntryFormat
 
 

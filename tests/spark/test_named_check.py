@@ -13,8 +13,8 @@ import strangers
 from spark_log import SparkLog
 
 from lakelog.cold.schema import FILE_SCHEMA
-from lakelog.operate.cold_verification import FOOTERS_HIDDEN
-from lakelog.operate.finding import Finding
+from lakelog.operate.check.cold_verification import FOOTERS_HIDDEN
+from lakelog.operate.check.finding import Finding
 
 OTHERS = "timestamp, timestampType, key, value, headers"
 COLUMNS = f"partition, segment, offset, {OTHERS}"

@@ -12,7 +12,7 @@ from msgspec import Struct
 from ...base import compute as pc
 from ...cold.segment import UNKNOWN_TIMESTAMP_MS
 from ...cold.table import ColdSnapshot
-from ...operate.finding import COLD, HOT
+from ...operate.check.finding import COLD, HOT
 from ...operate.segments import BELOW_LOG_START, CLEANED, CLOSED, DIRTY, OPEN
 from ...read.topic_log import TopicLog
 from ...values.offsets import HotSegments, LogOffsets

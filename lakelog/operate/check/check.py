@@ -31,11 +31,11 @@ from ...hot.registry import TopicRegistry
 from ...place import ColdRoot
 from ...read.topic_log import TopicLog
 from ...values.topic import Topic
-from ..finding import COLD, HOT, Finding, Kind, Progress, is_no_answer
-from ..verification import verify
+from .finding import COLD, HOT, Finding, Kind, Progress, is_no_answer
 from .group_positions import LogRange, judged
 from .report import FAULTS, NOT_CHECKED, OK, CheckReport, PartitionVerdict
 from .settings import partition_flaw, settings_mend, table_flaws
+from .verification import verify
 
 #: How often two copies are compared that do not agree, and the pause in between: whoever changes
 #: settings writes the second copy within milliseconds.

@@ -11,7 +11,7 @@ from ...groups.recorded_offset import GroupType, RecordedOffset
 from ...values.record import MAX_OFFSET
 from ...values.topic import Topic
 from ...values.topic_partition import OffsetRange
-from ..finding import HOT, Finding, Kind
+from .finding import HOT, Finding, Kind
 
 
 class LogRange(Struct, frozen=True):

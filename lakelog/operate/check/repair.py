@@ -10,9 +10,9 @@ from ...hot.mending import Mend
 from ...values.offset_ranges import Ranges
 from ...values.topic import Topic
 from ...values.topic_partition import TopicPartition
-from ..finding import Finding, Kind
-from ..hot_verification import HotVerification
 from .check import Checked
+from .finding import Finding, Kind
+from .hot_verification import HotVerification
 from .report import Repair
 from .settings import settings_mend
 from .time_index import index_mends

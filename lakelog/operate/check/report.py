@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from ...cold.store.abilities import Ability
 from ...engines.choice import Choice
-from ..finding import Finding
+from .finding import Finding
 
 OK, FAULTS, NOT_CHECKED = "ok", "faults", "not checked"
 

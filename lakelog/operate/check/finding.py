@@ -7,8 +7,8 @@ from enum import Enum
 
 from msgspec import Struct, field
 
-from ..errors import ColdTierAccessError, HotTierAccessError, LakelogError
-from ..values.topic_partition import OffsetRange, TopicPartition
+from ...errors import ColdTierAccessError, HotTierAccessError, LakelogError
+from ...values.topic_partition import OffsetRange, TopicPartition
 
 HOT, COLD = "hot", "cold"
 TIERS = (HOT, COLD)

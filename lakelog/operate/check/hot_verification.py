@@ -12,11 +12,11 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..errors import ForeignEntryError
-from ..hot.declared import command, parse_gaps
-from ..hot.hot_log import HotLog
-from ..hot.inspection import EntryPage, HotLook, KeyFlaw, StoredEntry
-from ..hot.mending import (
+from ...errors import ForeignEntryError
+from ...hot.declared import command, parse_gaps
+from ...hot.hot_log import HotLog
+from ...hot.inspection import EntryPage, HotLook, KeyFlaw, StoredEntry
+from ...hot.mending import (
     ClosedBytes,
     LargestEntry,
     LargestTimestamp,
@@ -24,11 +24,11 @@ from ..hot.mending import (
     ProducerCount,
     SegmentStatistics,
 )
-from ..values.offset_ranges import Ranges, merged, unexplained
-from ..values.offsets import HotSegment
-from ..values.record import NO_TIMESTAMP_MS
-from ..values.topic import Topic
-from ..values.topic_partition import OffsetRange
+from ...values.offset_ranges import Ranges, merged, unexplained
+from ...values.offsets import HotSegment
+from ...values.record import NO_TIMESTAMP_MS
+from ...values.topic import Topic
+from ...values.topic_partition import OffsetRange
 from .finding import HOT, Findings, Kind, predicate
 
 #: What other fields of ``:state`` are about, but for those that say where the log starts or ends.

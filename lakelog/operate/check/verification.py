@@ -14,10 +14,10 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..base import compute as pc
-from ..cold.table import ColdSnapshot
-from ..engines.choice import Choice, Choices
-from ..errors import (
+from ...base import compute as pc
+from ...cold.table import ColdSnapshot
+from ...engines.choice import Choice, Choices
+from ...errors import (
     CorruptRecordError,
     HotTierAccessError,
     HotTierUnavailableError,
@@ -26,14 +26,14 @@ from ..errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from ..hot.hot_log import HotLog
-from ..hot.inspection import HotLook
-from ..read.tiers import check_is_there
-from ..read.topic_log import TopicLog
-from ..read.unified_log import UnifiedLog
-from ..values.offset_ranges import Ranges, merged, unexplained
-from ..values.record import MAX_OFFSET, RECORDS
-from ..values.topic_partition import OffsetRange, TopicPartition
+from ...hot.hot_log import HotLog
+from ...hot.inspection import HotLook
+from ...read.tiers import check_is_there
+from ...read.topic_log import TopicLog
+from ...read.unified_log import UnifiedLog
+from ...values.offset_ranges import Ranges, merged, unexplained
+from ...values.record import MAX_OFFSET, RECORDS
+from ...values.topic_partition import OffsetRange, TopicPartition
 from .cold_verification import ColdVerification, LookAgain
 from .finding import (
     BOTH,

@@ -14,15 +14,15 @@ from itertools import pairwise
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..cold.contradictions import check_partition
-from ..cold.extent import Extent
-from ..cold.scan import FileScan, RowGroupScan, ScanTask
-from ..cold.segment import UNKNOWN_TIMESTAMP_MS, SegmentFile, declared_gaps, is_ours
-from ..cold.table import ColdSnapshot, ColdTable
-from ..errors import ContradictionError, CorruptRecordError, LakelogError, MissingFileError
-from ..values.offset_ranges import Ranges, merged, unexplained
-from ..values.record import MAX_OFFSET, NO_TIMESTAMP_MS
-from ..values.topic_partition import OffsetRange, TopicPartition
+from ...cold.contradictions import check_partition
+from ...cold.extent import Extent
+from ...cold.scan import FileScan, RowGroupScan, ScanTask
+from ...cold.segment import UNKNOWN_TIMESTAMP_MS, SegmentFile, declared_gaps, is_ours
+from ...cold.table import ColdSnapshot, ColdTable
+from ...errors import ContradictionError, CorruptRecordError, LakelogError, MissingFileError
+from ...values.offset_ranges import Ranges, merged, unexplained
+from ...values.record import MAX_OFFSET, NO_TIMESTAMP_MS
+from ...values.topic_partition import OffsetRange, TopicPartition
 from .finding import COLD, Findings, Kind, Progress, is_no_answer, predicate
 
 #: Why something of the cold tier is not checked.
