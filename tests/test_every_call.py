@@ -34,6 +34,7 @@ from msgspec.structs import replace
 import lakelog.explore.charts
 import lakelog.jobs
 import lakelog.operate
+import lakelog.operate.check
 from lakelog import ColdLog, Lakelog, TopicLog, TopicPartition, UnifiedLog
 from lakelog.archive import continuous
 from lakelog.archive.archiver import Archiver
@@ -95,6 +96,7 @@ from lakelog.jobs import (
 )
 from lakelog.jobs.open_status_table import open_status_table
 from lakelog.jobs.trouble_rows import TroubleRows, recent_troubles
+from lakelog.operate.check.time_index import index_mends
 from lakelog.operate.check.verification import verify
 from lakelog.operate.diagnosis import diagnose
 from lakelog.operate.group_offsets import GroupOffsetsAdmin
@@ -607,6 +609,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "sizing.topic_rate": lambda w: topic_rate(w.log),
     "throttled.high_water_marks": lambda w: high_water_marks(w.hot, [w.topic], w.hot.servers()),
     "status.status": lambda w: status(w.hot, [w.topic], lambda _: w.table),
+    "time_index.index_mends": lambda w: drained(index_mends(w.hot, w.topic, TP)),
     "verification.verify": lambda w: drained(verify(w.log)),
     "verification.verify cold": lambda w: drained(verify(w.archived_log)),
     "diagnosis.diagnose": lambda w: diagnose(
@@ -811,7 +814,7 @@ def methods() -> Iterator[str]:
 def functions() -> Iterator[str]:
     """Those that are given a log, or its place."""
     given = {"TopicLog", "ColdLog", "Lakelog", "HotLog", "ColdRoot", "ColdRoot | None"}
-    for package in (lakelog.operate, lakelog.jobs, lakelog.explore.charts):
+    for package in (lakelog.operate, lakelog.operate.check, lakelog.jobs, lakelog.explore.charts):
         for found in pkgutil.iter_modules(package.__path__):
             module = import_module(f"{package.__name__}.{found.name}")
             for name, one in inspect.getmembers(module, inspect.isfunction):

@@ -19,105 +19,18 @@ from .segment_text import segment_text
 _AT_ONCE = 500
 
 
-class SegmentStatistics(Struct, frozen=True):
-    """A segment's size and timestamps."""
+class Mend(Struct, frozen=True):
+    """One thing that is said of entries, as it was seen and as it is to be; see ``mend.lua``."""
 
-    seen: HotSegment
-    held: HotSegment
+    what: str
+    seen: str | bytes = ""
+    held: str = ""
+    of_open: tuple[str, str] | None = None  # both, of a segment that may be open
 
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        return ("closed", segment_text(self.seen), segment_text(self.held))
-
-    @property
-    def of_open(self) -> tuple[str, ...]:
-        """The same, if the segment is the open one."""
-        return ("open", _open(self.seen), _open(self.held))
-
-
-class ClosedBytes(Struct, frozen=True):
-    """The size of all closed segments together."""
-
-    seen: bytes  # what is said, a number or not; empty: nothing
-    held: int | None  # None: a segment cannot be read, and nobody knows
-
-    @property
-    def arguments(self) -> tuple[str | bytes, ...]:
-        return ("closed_bytes", self.seen, "" if self.held is None else str(self.held))
-
-
-class ProducerCount(Struct, frozen=True):
-    """How many producers are known."""
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        return ("producer_count", "", "")
-
-
-class LargestEntry(Struct, frozen=True):
-    """What bounds the size of a page of entries."""
-
-    at_least_bytes: int
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        return ("largest_entry", str(self.at_least_bytes), "")
-
-
-class LargestTimestamp(Struct, frozen=True):
-    """What later entries of the time index build on."""
-
-    at_least_ms: int
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        return ("largest", str(self.at_least_ms), "")
-
-
-class Unindexed(Struct, frozen=True):
-    """An entry of the time index that is wrong."""
-
-    offset: int
-    timestamp_ms: int
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        return ("unindex", str(self.offset), str(self.timestamp_ms))
-
-
-class Indexed(Struct, frozen=True):
-    """An entry that the time index lacks."""
-
-    offset: int
-    timestamp_ms: int  # the largest up to there
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        return ("index", str(self.offset), str(self.timestamp_ms))
-
-
-class Settings(Struct, frozen=True):
-    """The settings that append reads, of a config version."""
-
-    seen: str
-    held: str
-    config_version: int
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        return ("settings", self.seen, f"{self.config_version} {self.held}")
-
-
-Mend = (
-    SegmentStatistics
-    | ClosedBytes
-    | ProducerCount
-    | LargestEntry
-    | LargestTimestamp
-    | Unindexed
-    | Indexed
-    | Settings
-)
+    @classmethod
+    def of_segment(cls, seen: HotSegment, held: HotSegment) -> Mend:
+        """Of a segment's size and timestamps."""
+        return cls("closed", segment_text(seen), segment_text(held), (_open(seen), _open(held)))
 
 
 class Mending:
@@ -146,9 +59,9 @@ class Mending:
     def _apply(
         self, topic_partition: TopicPartition, topic_id: UUID, mends: Sequence[Mend]
     ) -> Iterator[bool]:
-        triples = [mend.arguments for mend in mends]
+        triples = [(mend.what, mend.seen, mend.held) for mend in mends]
         # A segment that was seen open may have been closed since, and only one of the two is there.
-        also = [m.of_open for m in mends if isinstance(m, SegmentStatistics)]
+        also = [("open", *mend.of_open) for mend in mends if mend.of_open is not None]
         arguments = [str(topic_id), *(part for one in (*triples, *also) for part in one)]
         keys = self._keys.partition(topic_partition)
         code, *done = call_script(self._servers, "mend", keys.all(), arguments)
@@ -161,7 +74,7 @@ class Mending:
             )
         opened = iter(done[len(triples) :])
         for mend, is_done in zip(mends, done, strict=False):
-            other = next(opened) if isinstance(mend, SegmentStatistics) else 0
+            other = next(opened) if mend.of_open is not None else 0
             yield bool(is_done or other)
 
 

@@ -16,14 +16,7 @@ from ...errors import ForeignEntryError
 from ...hot.declared import command, parse_gaps
 from ...hot.hot_log import HotLog
 from ...hot.inspection import EntryPage, HotLook, KeyFlaw, StoredEntry
-from ...hot.mending import (
-    ClosedBytes,
-    LargestEntry,
-    LargestTimestamp,
-    Mend,
-    ProducerCount,
-    SegmentStatistics,
-)
+from ...hot.mending import Mend
 from ...values.offset_ranges import Ranges, merged, unexplained
 from ...values.offsets import HotSegment
 from ...values.record import NO_TIMESTAMP_MS
@@ -112,8 +105,10 @@ class HotVerification:
     def _flaw(self, flaw: KeyFlaw) -> None:
         keys = self.look.keys
         if flaw.field in {"closed_bytes", "producer_count"}:
-            is_count = flaw.field == "producer_count"
-            self.mends.append(ProducerCount() if is_count else self._closed_bytes())
+            if flaw.field == "producer_count":
+                self.mends.append(Mend("producer_count"))
+            else:
+                self._mend_closed_bytes()
             self.findings.add(Kind.STATISTICS, flaw.where, flaw.what, repairable=True)
         elif flaw.field is not None:
             kind = _OF_FIELDS.get(flaw.field, Kind.REGISTER)
@@ -122,15 +117,19 @@ class HotVerification:
             kind = Kind.FOREIGN if flaw.is_type or flaw.where != keys.segments else Kind.SEGMENT
             self.findings.add(kind, flaw.where, flaw.what)
 
-    def _closed_bytes(self) -> ClosedBytes:
+    @property
+    def _closed_bytes(self) -> int | None:
+        """The size of all closed segments; None: one cannot be read, and nobody knows."""
         look = self.look
         is_open_known = not any(flaw.field in {"segment", "log_end"} for flaw in look.flaws)
         closed = look.segments[:-1] if is_open_known else look.segments
         is_known = not any(flaw.where == look.keys.segments for flaw in look.flaws)
-        return ClosedBytes(
-            look.state.get("closed_bytes", b""),
-            sum(segment.size_bytes for segment in closed) if is_known else None,
-        )
+        return sum(segment.size_bytes for segment in closed) if is_known else None
+
+    def _mend_closed_bytes(self) -> None:
+        held = self._closed_bytes
+        seen = self.look.state.get("closed_bytes", b"")
+        self.mends.append(Mend("closed_bytes", seen, "" if held is None else str(held)))
 
     # -- entries -----------------------------------------------------------------------------------
 
@@ -284,16 +283,15 @@ class HotVerification:
                     what = f"has no segment for the offsets {holes}"
                     add(Kind.SEGMENT, look.keys.segments, what, holes.ranges, repairable=True)
             reach = segment.end_offset
-        closed = self._closed_bytes().held
         if not look.flaws and self.findings.differs(
             look.keys.state,
             "closed_bytes",
             look.number("closed_bytes"),
-            closed,
+            self._closed_bytes,
             of="the closed segments have",
             repairable=True,
         ):
-            self.mends.append(self._closed_bytes())
+            self._mend_closed_bytes()
         if self.findings.differs(
             look.keys.state,
             "producer_count",
@@ -302,7 +300,7 @@ class HotVerification:
             of="there are",
             repairable=True,
         ):
-            self.mends.append(ProducerCount())
+            self.mends.append(Mend("producer_count"))
 
     def _check_sums(self) -> None:
         scanned_from = max(self.start_offset, self.local_log_start, self.trimmed_to)
@@ -317,7 +315,7 @@ class HotVerification:
                 self._check_segment(segment, tally, whole)
         largest = self.look.numbers("largest_entry") or (0,)
         if largest[0] < self._largest_entry:
-            self.mends.append(LargestEntry(self._largest_entry))
+            self.mends.append(Mend("largest_entry", str(self._largest_entry)))
             self.findings.add(
                 Kind.STATISTICS,
                 self.look.keys.state,
@@ -326,7 +324,7 @@ class HotVerification:
             )
         said = self.look.numbers("index")
         if len(said) == 3 and said[2] < self._largest_timestamp_ms:
-            self.mends.append(LargestTimestamp(self._largest_timestamp_ms))
+            self.mends.append(Mend("largest", str(self._largest_timestamp_ms)))
             self.findings.add(
                 Kind.STATISTICS,
                 self.look.keys.state,
@@ -393,7 +391,7 @@ class HotVerification:
                 first_timestamp_ms=tally.first_timestamp_ms,
                 max_timestamp_ms=tally.max_timestamp_ms,
             )
-            self.mends.append(SegmentStatistics(segment, held))
+            self.mends.append(Mend.of_segment(segment, held))
 
 
 class _TimeIndex:

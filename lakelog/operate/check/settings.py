@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...hot.inspection import HotLook
-from ...hot.mending import Mend, Settings
+from ...hot.mending import Mend
 from ...hot.registry import settings_text
 from ...values.topic import Topic
 
@@ -29,7 +29,7 @@ def settings_mend(topic: Topic, look: HotLook) -> Mend | None:
     # An older lakelog knew fewer of them; what it left out has a meaning of its own.
     if said and (held == said or held.startswith(f"{said} ")):
         return None
-    return Settings(said, held, topic.config_version)
+    return Mend("settings", said, f"{topic.config_version} {held}")
 
 
 def table_flaws(topic: Topic, mirrored: Topic) -> Iterator[str]:

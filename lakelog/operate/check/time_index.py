@@ -9,7 +9,7 @@ import numpy as np
 from ...errors import CorruptRecordError
 from ...hot.hot_log import HotLog
 from ...hot.inspection import StoredEntry
-from ...hot.mending import Indexed, Mend, Unindexed
+from ...hot.mending import Mend
 from ...values.record import NO_TIMESTAMP_MS
 from ...values.topic import Topic
 from ...values.topic_partition import TopicPartition
@@ -46,19 +46,23 @@ def index_mends(hot: HotLog, topic: Topic, topic_partition: TopicPartition) -> I
         since_bytes += entry.size_bytes
         largest_ms = max(largest_ms, entry.max_timestamp_ms)
         while at < len(offsets) and offsets[at] < last_offset:
-            yield Unindexed(int(offsets[at]), int(scores[at]))
+            yield _mend("unindex", offsets[at], scores[at])
             at += 1
         if at < len(offsets) and offsets[at] == last_offset:
             at += 1
             if scores[at - 1] == largest_ms and largest_ms > last_ms:
                 since_bytes, last_ms = 0, largest_ms
                 continue
-            yield Unindexed(last_offset, int(scores[at - 1]))
+            yield _mend("unindex", last_offset, scores[at - 1])
         if since_bytes >= interval_bytes and largest_ms > last_ms:
-            yield Indexed(last_offset, largest_ms)
+            yield _mend("index", last_offset, largest_ms)
             since_bytes, last_ms = 0, largest_ms
     for offset, score in zip(offsets[at:].tolist(), scores[at:].tolist(), strict=True):
-        yield Unindexed(offset, score)
+        yield _mend("unindex", offset, score)
+
+
+def _mend(what: str, offset: int, timestamp_ms: int) -> Mend:
+    return Mend(what, str(offset), str(timestamp_ms))
 
 
 def _entries(
