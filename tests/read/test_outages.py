@@ -127,13 +127,12 @@ def test_a_poll_in_an_outage_finds_nothing_and_the_log_says_why(
         assert read(consumer, 1) == [b"a"]
         server.kill()
         assert consumer.poll(0) == {}
-        assert consumer.poll(300) == {}
+        eventually(lambda: consumer.poll(300) == {} and "tried again" in caplog.text)
         assert "Redis" in caplog.text
-        assert "tried again" in caplog.text
         server.start()
         send(lake, "b")
         assert read(consumer, 1, timeout_ms=0) == [b"b"]
-        assert "succeeded after" in caplog.text
+        eventually(lambda: "succeeded after" in caplog.text)
 
 
 def test_an_iteration_does_not_end_as_if_that_were_all(server: RedisServer, lake: Lakelog) -> None:

@@ -7,7 +7,7 @@ import io
 import json
 import shutil
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,18 +15,45 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from transfer_bench import filled
 
 from lakelog import Lakelog
 from lakelog.errors import CorruptExportError, NewerVersionError
 from lakelog.operate.transfer.archive import ArchiveReader
 from lakelog.operate.transfer.checking import check_sizes, checked_index
 from lakelog.operate.transfer.manifest import Manifest
+from lakelog.testing.servers import RedisServer
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the same topic exported as a folder and as an archive."""
+    found = tmp_path_factory.mktemp("exported")
+    server = RedisServer(found / "redis").start()
+    try:
+        with filled(server.url, found / "cold") as lake:
+            lake.export(found / "export", "orders")
+            lake.export(found / "export.tar", "orders")
+    finally:
+        server.kill(at_once=True)
+    return found
 
 
 @pytest.fixture
-def folder(lake: Lakelog, tmp_path: Path) -> Path:
-    lake.export(tmp_path / "export", "orders")
-    return tmp_path / "export"
+def folder(exported: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(exported / "export", tmp_path / "export"))
+
+
+@pytest.fixture
+def archive(exported: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(exported / "export.tar", tmp_path))
+
+
+@pytest.fixture
+def other(redis_url: str, tmp_path: Path) -> Iterator[Lakelog]:
+    """A log of nobody yet."""
+    with Lakelog.connect(redis_url, tmp_path / "other", engine="inline") as lake:
+        yield lake
 
 
 def nothing_came(other: Lakelog, tmp_path: Path) -> bool:
@@ -162,30 +189,27 @@ MEMBERS = {
 
 @pytest.mark.parametrize("what", MEMBERS)
 def test_an_archive_with_more_in_it_is_refused(
-    lake: Lakelog, other: Lakelog, tmp_path: Path, what: str
+    other: Lakelog, archive: Path, tmp_path: Path, what: str
 ) -> None:
-    lake.export(tmp_path / "export.tar", "orders")
-    with tarfile.open(tmp_path / "export.tar", "a:", format=tarfile.GNU_FORMAT) as archive:
-        archive.addfile(MEMBERS[what])
+    with tarfile.open(archive, "a:", format=tarfile.GNU_FORMAT) as opened:
+        opened.addfile(MEMBERS[what])
     with pytest.raises(CorruptExportError):
-        other.import_topics(tmp_path / "export.tar")
+        other.import_topics(archive)
     assert nothing_came(other, tmp_path)
 
 
 def test_a_member_that_ends_beyond_the_archive_is_refused(
-    lake: Lakelog, other: Lakelog, tmp_path: Path
+    other: Lakelog, archive: Path, tmp_path: Path
 ) -> None:
-    lake.export(tmp_path / "export.tar", "orders")
-    with (tmp_path / "export.tar").open("r+b") as file:
+    with archive.open("r+b") as file:
         file.write(member("orders/x", size=2**40).tobuf(tarfile.GNU_FORMAT))
     with pytest.raises(CorruptExportError, match="ends within"):
-        other.import_topics(tmp_path / "export.tar")
+        other.import_topics(archive)
     assert nothing_came(other, tmp_path)
 
 
-def test_a_compressed_archive_is_refused(lake: Lakelog, other: Lakelog, tmp_path: Path) -> None:
-    lake.export(tmp_path / "export.tar", "orders")
-    shutil.make_archive(str(tmp_path / "zipped"), "gztar", tmp_path, "export.tar")
+def test_a_compressed_archive_is_refused(other: Lakelog, archive: Path, tmp_path: Path) -> None:
+    shutil.make_archive(str(tmp_path / "zipped"), "gztar", tmp_path, archive.name)
     (tmp_path / "zipped.tar.gz").rename(tmp_path / "zipped.tar")
     with pytest.raises(CorruptExportError, match="no header of a tar archive"):
         other.import_topics(tmp_path / "zipped.tar")
@@ -210,9 +234,8 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return found
 
 
-def test_whatever_a_manifest_says_ends_in_an_error_of_ours(lake: Lakelog, tmp_path: Path) -> None:
-    manifest = lake.export(tmp_path / "export", "orders")
-    text = json.dumps(json.loads(manifest.to_json())["export"])
+def test_whatever_a_manifest_says_ends_in_an_error_of_ours(folder: Path) -> None:
+    text = json.dumps(json.loads((folder / "manifest.json").read_bytes())["export"])
     ways = places(json.loads(text))
 
     @given(st.sampled_from(ways), JUNK)
@@ -237,10 +260,9 @@ def test_whatever_a_manifest_says_ends_in_an_error_of_ours(lake: Lakelog, tmp_pa
 
 
 def test_whatever_bytes_an_archive_has_ends_in_an_error_of_ours(
-    lake: Lakelog, tmp_path: Path
+    archive: Path, tmp_path: Path
 ) -> None:
-    lake.export(tmp_path / "export.tar", "orders")
-    content = (tmp_path / "export.tar").read_bytes()
+    content = archive.read_bytes()
     path = tmp_path / "mutated.tar"
     headers = [at for at in range(0, len(content), 512) if content[at + 257 : at + 262] == b"ustar"]
 

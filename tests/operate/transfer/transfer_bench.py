@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -33,10 +34,10 @@ def rows(lake: Lakelog, topic: str) -> dict[int, pa.Table]:
     return {number: log.read(number).to_arrow() for number in partitions}
 
 
-@pytest.fixture
-def lake(redis_url: str, tmp_path: Path) -> Iterator[Lakelog]:
+@contextmanager
+def filled(redis_url: str, cold: Path) -> Iterator[Lakelog]:
     """A topic of three partitions, archived but for the last 60 of 960 records, and a group."""
-    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as lake:
+    with Lakelog.connect(redis_url, cold, engine="inline") as lake:
         lake.topics.create("orders", 3, {"retention.ms": -1, "local.retention.ms": 0})
         for start in (0, 300, 600):
             send(lake, "orders", start, 300)
@@ -45,6 +46,12 @@ def lake(redis_url: str, tmp_path: Path) -> Iterator[Lakelog]:
         with lake.consumer("orders", group_id="nightly", auto_offset_reset="earliest") as consumer:
             consumer.poll(timeout_ms=20_000)
             consumer.commit()
+        yield lake
+
+
+@pytest.fixture
+def lake(redis_url: str, tmp_path: Path) -> Iterator[Lakelog]:
+    with filled(redis_url, tmp_path / "cold") as lake:
         yield lake
 
 
