@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelog.base.failpoints import armed
@@ -106,6 +106,7 @@ def holds_secret(path: Path) -> bool:
     ),
     bloom=st.booleans(),
 )
+@settings(max_examples=20)
 def test_just_the_matches_go_and_offsets_stay(cold_log, segments, bloom):
     log = cold_log(**{"lakelog.key.bloom.filter": bloom})
     for files in segments:

@@ -45,7 +45,7 @@ def test_each_row_goes_where_its_metadata_says(tier, make_producer):
     ),
     chunk=st.integers(1, 9),
 )
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_order_within_a_partition_is_input_order(redis_client, tier, make_producer, rows, chunk):
     redis_client.flushall()
     tier.topics.create("t", 3)

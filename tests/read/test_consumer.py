@@ -468,7 +468,7 @@ steps = st.lists(
 
 @given(steps=steps)
 @example(steps=[("append", 2), ("poll", 1), ("append", 1)])
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_a_consumer_gives_every_record_of_the_log_once_and_in_order(make_bench, steps):
     bench = make_bench(partitions=2)
     followed = bench.topic.partition(1)

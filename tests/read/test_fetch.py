@@ -183,7 +183,7 @@ def test_recovery_does_not_give_out_offsets_below_a_log_start_that_outlived_them
 
 
 @given(max_bytes=st.integers(1, 3000), seed=st.randoms(use_true_random=False))
-@settings(max_examples=30)
+@settings(max_examples=12)
 def test_a_trim_at_any_moment_loses_no_record(make_bench, disguised, max_bytes, seed):
     bench = make_bench()
     for _ in range(5):

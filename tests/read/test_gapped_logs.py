@@ -213,7 +213,7 @@ def _joined(ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
 
 
 @given(beginning=beginnings, steps=st.lists(happenings, max_size=10), seed=st.integers(0, 999))
-@settings(max_examples=12)
+@settings(max_examples=8)
 def test_every_reader_agrees_with_a_list(make_bench, beginning, steps, seed):
     story = Story(make_bench(partitions=2))
     for kind, *arguments in [*beginning, *steps]:
@@ -225,7 +225,7 @@ def test_every_reader_agrees_with_a_list(make_bench, beginning, steps, seed):
 
 
 @given(beginning=beginnings, steps=st.lists(happenings, max_size=8), seed=st.integers(0, 999))
-@settings(max_examples=12)
+@settings(max_examples=8)
 def test_readers_in_the_midst_of_a_change_miss_nothing_that_outlives_it(
     make_bench, beginning, steps, seed
 ):

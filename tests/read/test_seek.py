@@ -68,7 +68,7 @@ def happen(bench, steps):
 
 @pytest.mark.parametrize("tiered", [True, False], ids=["tiered", "untiered"])
 @given(steps=happenings)
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_every_seek_and_fetch_agrees_with_a_list(make_bench, tiered, steps):
     bench = make_bench(tiered=tiered)
     log_start = happen(bench, steps)
@@ -97,7 +97,7 @@ def test_every_seek_and_fetch_agrees_with_a_list(make_bench, tiered, steps):
 
 
 @given(steps=happenings, times=st.lists(st.integers(0, 42), min_size=1, max_size=4))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_of_many_partitions_the_indexes_say_first_where_a_time_is(make_bench, steps, times):
     """Which is where a search of each finds it."""
     bench = make_bench(tiered=True)

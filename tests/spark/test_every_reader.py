@@ -110,7 +110,7 @@ def check_with_spark(spark: Any, schema: str, story: Story, chance: random.Rando
 
 
 @given(beginning=beginnings, steps=happened(10), seed=st.integers(0, 999))
-@settings(max_examples=6)
+@settings(max_examples=4)
 def test_every_reader_that_needs_no_session_agrees_with_a_list(make_bench, beginning, steps, seed):
     chance = random.Random(seed)
     story = tell(make_bench(partitions=2), beginning, steps)
@@ -148,7 +148,10 @@ def test_what_hot_lost_is_read_as_cold_has_it_now(make_bench, is_kept, is_vacuum
     check_near(story, 30, 40)
 
 
-@pytest.mark.parametrize("trimmed", [0, 4], ids=["hot", "half trimmed"])
+@pytest.mark.parametrize(
+    "trimmed",
+    [pytest.param(0, id="hot"), pytest.param(4, id="half trimmed", marks=pytest.mark.slow)],
+)
 def test_what_hot_lost_before_recovery_is_read_as_cold_has_it_now(make_bench, trimmed):
     """The first file of what hot lost is merged and vacuumed before anybody recovers hot."""
     keep: Any = lambda offsets: offsets[::2]  # noqa: E731

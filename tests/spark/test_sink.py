@@ -109,6 +109,7 @@ def test_keys_go_where_kafkas_producers_send_them_and_other_columns_stay_behind(
     assert all(before_ms - 1000 <= r.timestamp_ms <= before_ms + 600_000 for r in found)
 
 
+@pytest.mark.slow
 def test_an_hour_that_the_sessions_clock_shows_twice_is_written_and_streamed_on_as_two(
     lakelog_spark, make_log, tmp_path
 ) -> None:

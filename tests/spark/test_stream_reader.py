@@ -344,7 +344,9 @@ def test_a_limit_steps_over_a_gap(make_log, limits) -> None:
     assert [sum(row[1] < end for row in log.rows) for end in seen] == [15, 30, 40]
 
 
-@pytest.mark.parametrize("call", ["latestOffset", "partitions"])
+@pytest.mark.parametrize(
+    "call", ["latestOffset", pytest.param("partitions", marks=pytest.mark.slow)]
+)
 def test_a_stream_that_runs_outlives_an_outage_of_which_one_that_begins_is_told(
     make_redis: Callable[..., RedisServer], tmp_path, monkeypatch, call: str
 ) -> None:

@@ -75,13 +75,8 @@ def altered(make_log, spark: SparkSession) -> Altered:
     return Altered(make_log(**{"segment.ms": 60_000, "cleanup.policy": "compact"}), spark)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param(sql, id=name, marks=[] if name == "a short log" else pytest.mark.slow)
-        for name, sql in HARMLESS.items()
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("change", HARMLESS.values(), ids=HARMLESS)
 def test_somebody_s_property_is_in_nobody_s_way(altered: Altered, change: str) -> None:
     altered.write_checkpoint()
     altered.alter(change)
