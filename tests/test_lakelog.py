@@ -74,7 +74,7 @@ def test_an_untiered_topic_needs_no_cold_root(redis_url: str) -> None:
         assert (partition.tiered, partition.archive_lag_ms) == (False, None)
         with log.consumer(auto_offset_reset="earliest") as consumer:
             consumer.assign([("t", 0)])
-            assert len(consumer.poll(1000)[("t", 0)]) == 3  # type: ignore[index]
+            assert len(consumer.poll(60_000)[("t", 0)]) == 3  # type: ignore[index]
         assert log.log("t").raise_log_start(0, 2) == 2
         assert values(log, "t") == [b"2"]
 
@@ -396,7 +396,7 @@ def test_a_lost_tail_is_told_by_status_while_producers_and_consumers_go_on(
         producer, consumer = log.producer(), log.consumer(auto_offset_reset="earliest")
         consumer.assign([("t", 0)])
         assert producer.send("t", "lost").result().offset == 3
-        assert len(consumer.poll(1000)[("t", 0)]) == 4  # type: ignore[index]
+        assert len(consumer.poll(60_000)[("t", 0)]) == 4  # type: ignore[index]
         server.kill()
         server.cut_append_only_file(to_size=size)
         server.start()
@@ -409,7 +409,7 @@ def test_a_lost_tail_is_told_by_status_while_producers_and_consumers_go_on(
         (skipped,) = partition.skipped
         assert (partition.state, skipped.start_offset, skipped.end_offset) == ("ok", 3, new)
         assert before_ms <= skipped.last_append_ms <= skipped.recovered_ms <= log.hot.now_ms()
-        assert [r.offset for r in consumer.poll(1000)[("t", 0)]] == [new]  # type: ignore[index]
+        assert [r.offset for r in consumer.poll(60_000)[("t", 0)]] == [new]  # type: ignore[index]
         assert sum(report.records for report in log.archive()) == 1
         (partition,) = log.status().partitions
         assert [one.start_offset for one in partition.skipped] == [3]

@@ -402,7 +402,7 @@ def test_offsets_of_a_group_that_is_back_are_kept_as_long_as_ever(
 def test_share_groups_begin_where_they_were(lake: Lakelog, redis_client: redis.Redis) -> None:
     settings = {"share_auto_offset_reset": "earliest", "max_poll_records": 10}
     with lake.share_consumer("orders", group_id="workers", **settings) as consumer:
-        first = sum(map(len, consumer.poll(1000).values()))
+        first = sum(map(len, consumer.poll(60_000).values()))
         consumer.commit_sync()
     lake.archive()
     starts = {

@@ -140,8 +140,8 @@ def test_what_goes_by_the_table_says_that_it_is_away(
     lake = connect()
     lake.topics.alter("orders", {"local.retention.ms": local_retention_ms})
     lake.archive("orders", until=12)
-    with lake.consumer("orders", group_id="readers") as consumer:
-        consumer.poll(timeout_ms=1_000)
+    with lake.consumer("orders", group_id="readers", auto_offset_reset="earliest") as consumer:
+        consumer.poll(timeout_ms=60_000)
         consumer.commit()
     lake.export(root.with_name("exported"))
     with away(root), pytest.raises(ArchivedElsewhereError, match="it is not there now"):

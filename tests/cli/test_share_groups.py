@@ -71,7 +71,7 @@ def test_groups_are_listed_and_described(run: Run, lake: Lakelog) -> None:
     assert "no share groups" in run("list")
     assert work(lake) == 20
     holder = worker(lake, "holders")
-    taken = sum(map(len, holder.poll(1000).values()))
+    taken = sum(map(len, holder.poll(60_000).values()))
     assert as_json(run, "list", "--state") == [
         {"group": "holders", "state": "Stable"},
         {"group": "workers", "state": "Empty"},
@@ -144,7 +144,7 @@ def test_a_group_that_never_was_is_given_a_beginning(run: Run, lake: Lakelog) ->
 
 def test_nothing_moves_while_members_hold_records(run: Run, lake: Lakelog) -> None:
     holder = worker(lake)
-    holder.poll(1000)
+    holder.poll(60_000)
     before = starts(lake)
     for arguments in (
         ["reset-offsets", "--group", "workers", "--all-topics", "--to-latest", "--execute"],

@@ -203,7 +203,7 @@ def test_a_value_that_was_changed_is_an_error_that_names_it(lake: Lakelog, redis
     with lake.consumer() as consumer:
         consumer.assign([TP])
         consumer.seek(TP, 1)
-        assert next(record.value for record in consumer.poll(1000)[TP]) == SECRET % 1
+        assert next(record.value for record in consumer.poll(60_000)[TP]) == SECRET % 1
 
 
 def test_encryption_begins_and_ends_with_what_is_there_before_and_after(lake: Lakelog) -> None:
@@ -236,7 +236,7 @@ def test_a_value_in_the_clear_is_refused_where_all_are_encrypted(lake: Lakelog) 
     with lake.consumer(stored_values=True) as consumer:
         consumer.assign([TP])
         consumer.seek_to_beginning(TP)
-        found = consumer.poll(1000)
+        found = consumer.poll(60_000)
     assert [record.value for record in found[TP]] == [b"forged"]
 
 
