@@ -39,10 +39,9 @@ from ..values.offsets import HotSegments
 from ..values.topic import Topic
 from ..values.topic_partition import OffsetRange, TopicPartition
 from .compaction import PartitionCompacted, compact, partition_of
-from .figures import figures_of
 from .optimize import optimize_change, plan_optimize, size_bytes
 from .plan import CleanupPlan, cleanables, plan_cleanup
-from .report import CleanupReport, Failure, LeftToCatalog, PartitionOptimized
+from .report import CleanupReport, Failure, LeftToCatalog, PartitionOptimized, figures_of
 from .retention import PartitionRetention, plan_retention, retention_change
 from .rounds import rounds
 from .steps import STEPS

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ..cold_log import ColdLog
     from ..jobs.effects import Report
-    from ..jobs.groups_told import GroupsTold
+    from ..jobs.group_rows import GroupRows
     from ..jobs.run_record import RunRecord
     from ..jobs.status_rows import RunKey, RunOf
     from ..jobs.status_table import StatusTable
@@ -79,13 +79,13 @@ def continuous(
     """Records where partitions stand once a minute, and what was done since, which is appended to
     the list that this gives; at the end, too.
     """
-    from ..jobs.groups_told import GroupsTold
+    from ..jobs.group_rows import GroupRows
     from ..jobs.run_record import ROWS_INTERVAL_S, RunRecord
     from ..jobs.status_rows import DONE, FAILED, RUNNING
     from .output import describe
 
     did: list[Report] = []
-    groups = GroupsTold()
+    groups = GroupRows()
     place = log.place
     if place.cold is None:
         yield did
@@ -129,12 +129,12 @@ def partitions(
     if record is None:
         return
     from ..errors import LakelogError
-    from ..jobs.groups_told import GroupsTold
+    from ..jobs.group_rows import GroupRows
     from ..jobs.status_rows import DONE, FAILED
 
     result = DONE if error is None else FAILED
     try:
-        rows = _rows(record, log, arguments, list(reports), result, error, GroupsTold())
+        rows = _rows(record, log, arguments, list(reports), result, error, GroupRows())
     except LakelogError as failure:  # the work was done all the same
         logger.warning("where partitions stand cannot be told: %s", failure)
         rows = record.rows(result, error)
@@ -150,7 +150,7 @@ def _rows(
     reports: Sequence[Report],
     result: str,
     error: str | None,
-    groups: GroupsTold,
+    groups: GroupRows,
 ) -> pa.Table:
     from ..jobs.effects import effects_of, troubles_of
     from ..jobs.status_rows import DONE, status_rows

@@ -20,12 +20,14 @@ these; otherwise it is stored as ``value``.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
+from json.encoder import encode_basestring
 
 from ..values.record import NO_TIMESTAMP_MS
 from .crc import crc32c_of_parts
 from .entry import MAX_TIMESTAMP_MS, Entry, EntryId, append_time_ms, corrupt, newer_entry
-from .json_members import COMPACT, SPACED, Members, join_object, split_object
 
 TIMESTAMP_FIELD = b"__ts"
 KEY_FIELD = b"__key"
@@ -138,3 +140,63 @@ def _flattened(value: bytes) -> list[bytes] | None:
             return None
         fields += (name.encode(), text.encode())
     return fields
+
+
+#: Member and name separators of the two layouts that are told apart.
+COMPACT = (",", ":")
+SPACED = (", ", ": ")  # Python's json.dumps by default
+
+Members = list[tuple[str, str]]  # name, text; names may repeat
+
+_DECODER = json.JSONDecoder()
+# Reading back must not depend on a JSON parser (its limits differ between Python versions), so a
+# bare text is understood by its form alone.
+_JSON_LOOK = re.compile(
+    r'["\[{].*|true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?', re.DOTALL
+)
+
+
+def split_object(value: bytes) -> tuple[Members, tuple[str, str]] | None:
+    """The members of a JSON object and its separators; None if they would not give it back."""
+    try:
+        text = value.decode()
+        if not text.startswith('{"'):
+            return None
+        separators = SPACED if text[_DECODER.raw_decode(text, 1)[1] :][:2] == ": " else COMPACT
+        members = list(_scan(text, separators))
+    except (ValueError, IndexError, RecursionError):
+        return None
+    return (members, separators) if join_object(members, separators) == text else None
+
+
+def join_object(members: Sequence[tuple[str, str]], separators: tuple[str, str]) -> str:
+    """The JSON object of the members."""
+    between, colon = separators
+    return (
+        "{"
+        + between.join(
+            encode_basestring(name)
+            + colon
+            + (text if _JSON_LOOK.fullmatch(text) else encode_basestring(text))
+            for name, text in members
+        )
+        + "}"
+    )
+
+
+def _scan(text: str, separators: tuple[str, str]) -> Members:
+    between, colon = separators
+    members: Members = []
+    position = 1
+    while True:
+        name, position = _DECODER.raw_decode(text, position)
+        if not isinstance(name, str):
+            raise ValueError("a member has no name")
+        start = position + len(colon)
+        member, position = _DECODER.raw_decode(text, start)
+        raw = text[start:position]
+        bare = isinstance(member, str) and encode_basestring(member) == raw
+        members.append((name, member if bare and not _JSON_LOOK.fullmatch(member) else raw))
+        if text[position:] == "}":
+            return members
+        position += len(between)

@@ -12,7 +12,7 @@ from ..operate.diagnosis import Finding, diagnose
 from ..operate.workspace import Deployment, diagnose_workspace, log_in
 from .connection import storage_options
 from .parameters import Parameters
-from .told import table_html
+from .table_rows import table_html
 
 _COLUMNS = ("state", "what", "found", "do")
 _SECRET = re.compile(r"databricks:(.+)/(.+)")

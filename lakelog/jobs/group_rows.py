@@ -1,19 +1,68 @@
-"""Which groups get rows in ``_lakelog_status``, so that there are never too many. Pure.
-
-Rows are of a group in a partition. All get one at a run's first look, and every `TOLD_AGAIN_S`
-after that. In between, those get one that are behind, and once more those that were behind and are
-not any more. So a group that keeps up costs next to nothing, a line over time ends at zero, and
-what has no row after a zero is still there.
-
-No look leaves more than `MOST_ROWS`. If there would be more, first come those that have just fallen
-behind or caught up, then of each group the partition that is furthest behind, then the others.
-"""
+"""What the rows of a run have told of groups, and what the next ones tell."""
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Collection, Iterable, Sequence
 
-from ..operate.group_lag import GroupOffset, GroupPlace
+from ..cold_log import ColdLog
+from ..lakelog import Lakelog
+from ..operate.group_lag import GroupLag, GroupOffset, GroupPlace
+from .in_time import in_time
+
+logger = logging.getLogger(__name__)
+
+#: How long a look may take while the run goes on.
+LOOK_TIMEOUT_S = 120.0
+
+
+class GroupRows:
+    """What the rows of a run have told of groups."""
+
+    def __init__(self) -> None:
+        self._behind: frozenset[GroupPlace] | None = None
+        self._told_all_s = float("-inf")
+        self._chosen: list[GroupOffset] | None = None  # what is not written yet
+        self._chosen_s = float("-inf")
+
+    def look(self, log: ColdLog, topics: Sequence[str] | None) -> list[GroupLag]:
+        """What the next rows tell; no run fails because that cannot be told."""
+        if not isinstance(log, Lakelog):
+            return []
+        try:
+            return in_time(
+                lambda: log.group_lags(topics, choose=self.choose),
+                LOOK_TIMEOUT_S,
+                "looking at how far groups are behind",
+            )
+        except Exception as failure:
+            logger.warning("how far groups are behind cannot be told now: %s", failure)
+            self.drop()
+            return []
+
+    def choose(self, seen: Sequence[GroupOffset]) -> list[GroupOffset]:
+        """Those that the next rows tell."""
+        self._chosen_s = time.monotonic()
+        self._chosen = with_rows(seen, None if self._is_all() else self._behind)
+        return self._chosen
+
+    def confirm(self) -> None:
+        """That the rows are written."""
+        if self._chosen is None:
+            return
+        self._behind = now_behind(self._chosen, self._behind)
+        if self._is_all():
+            self._told_all_s = self._chosen_s
+        self._chosen = None
+
+    def drop(self) -> None:
+        """That the rows will not be written."""
+        self._chosen = None
+
+    def _is_all(self) -> bool:
+        return self._chosen_s - self._told_all_s >= TOLD_AGAIN_S
+
 
 #: As many as the rows of 500 partitions. A thousand groups of ten partitions, all of them behind
 #: and looked at once a minute, have 0.7 million rows a day, not 14.

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 
 from ..lakelog import Lakelog
 from ..operate.group_lag import GroupLag
-from .told import Told
+from .table_rows import TableRows
 
 #: A table that is longer is of no use to anybody.
 MOST_GROUPS = 100
 
 
-def group_lags(lakelog: Lakelog, topics: Sequence[str] | None = None) -> Told:
+def group_lags(lakelog: Lakelog, topics: Sequence[str] | None = None) -> TableRows:
     """A line for each group and topic, those furthest behind first; 100 at most.
 
     Args:
@@ -23,7 +23,7 @@ def group_lags(lakelog: Lakelog, topics: Sequence[str] | None = None) -> Told:
         key = one.group_id, one.group_type.value, one.topic_partition.topic
         by_topic.setdefault(key, []).append(one)
     rows = sorted(map(_row, by_topic.values()), key=_urgency)
-    return Told(rows[:MOST_GROUPS], "No group has committed anything of these topics.")
+    return TableRows(rows[:MOST_GROUPS], "No group has committed anything of these topics.")
 
 
 def _row(lags: Sequence[GroupLag]) -> dict[str, object]:

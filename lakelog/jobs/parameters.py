@@ -14,7 +14,7 @@ from ..cleanup.steps import STEPS
 from ..errors import InvalidArgumentError
 from ..hot.connection import mask
 from ..values.config import boolean
-from .told import table_html
+from .table_rows import table_html
 
 Value = str | int | float | bool
 

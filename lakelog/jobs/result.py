@@ -15,7 +15,7 @@ from ..lakelog import Lakelog
 from ..operate.log_figures import figures_of
 from .parameters import databricks_utilities
 from .status_rows import RunKey, of_partitions, status_rows
-from .told import table_html
+from .table_rows import table_html
 
 #: What a job's result says of a partition: where it stands, and nothing of the run, so that a run
 #: that found everything done gives the same result.

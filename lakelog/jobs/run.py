@@ -30,7 +30,7 @@ from ..operate.group_lag import GroupLag
 from ..operate.log_figures import LogFigures, figures_of
 from ..operate.who import who
 from .effects import Report, effects_of, troubles_of
-from .groups_told import GroupsTold
+from .group_rows import GroupRows
 from .in_time import in_time
 from .open_status_table import open_status_table
 from .result import JobResult
@@ -93,7 +93,7 @@ class JobRun:
         self._topics = topics
         self._table = table or open_status_table(log.place.cold, log.place.naming_status)
         self._rows_interval_s = rows_interval_s
-        self._groups_told = GroupsTold()
+        self._group_rows = GroupRows()
         self._is_repeatable = bool(run_id)
         parts = ["" if set(steps) == set(STEPS) else "+".join(steps), ",".join(topics or ())]
         name = "/".join(filter(None, [run_id or f"unnamed-{uuid4().hex}", *parts]))
@@ -251,7 +251,7 @@ class JobRun:
         return figures_of(self._log.status(self._topics))
 
     def _group_lags(self, figures: LogFigures) -> list[GroupLag]:
-        return [] if figures.redis is None else self._groups_told.look(self._log, self._topics)
+        return [] if figures.redis is None else self._group_rows.look(self._log, self._topics)
 
     def _tell(
         self,
@@ -289,7 +289,7 @@ class JobRun:
                 result=RUNNING if error is None else FAILED,
             )
             in_time(lambda: self._table.append(rows), CALL_TIMEOUT_S, "writing the run's rows")
-            self._groups_told.confirm()
+            self._group_rows.confirm()
         except Exception as failure:
             logger.warning("where things stand was not written down: %s", failure)
             return False

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from ..hot.server_info import ServerInfo
 from ..lakelog import Lakelog
-from .told import Told
+from .table_rows import TableRows
 
 
 class Failures(dict[str, str]):
     """Why the state of topics cannot be told, by topic; shows itself as a table."""
 
-    def _told(self) -> Told:
+    def _told(self) -> TableRows:
         rows = ({"topic": topic, "why": why} for topic, why in self.items())
-        return Told(rows, "The state of every topic can be told.")
+        return TableRows(rows, "The state of every topic can be told.")
 
     def __repr__(self) -> str:
         return repr(self._told())
@@ -33,17 +33,17 @@ def failures(lakelog: Lakelog, topics: Sequence[str] | None = None) -> Failures:
     return Failures({failure.topic: str(failure.error) for failure in found})
 
 
-def servers(lakelog: Lakelog, topics: Sequence[str] | None = None) -> Told:
+def servers(lakelog: Lakelog, topics: Sequence[str] | None = None) -> TableRows:
     """The servers of the hot tier: what they are, their memory, how they write to disk."""
     found = lakelog.status(topics).servers
-    return Told(map(_server, found), "No server of Redis holds these topics.")
+    return TableRows(map(_server, found), "No server of Redis holds these topics.")
 
 
-def warnings(lakelog: Lakelog, topics: Sequence[str] | None = None) -> Told:
+def warnings(lakelog: Lakelog, topics: Sequence[str] | None = None) -> TableRows:
     """What stays wrong until somebody does something."""
     found = lakelog.status(topics).warnings
     rows = ({"warning": warning.text} for warning in found)
-    return Told(rows, "Nothing is wrong that stays so.")
+    return TableRows(rows, "Nothing is wrong that stays so.")
 
 
 def _server(server: ServerInfo) -> dict[str, object]:

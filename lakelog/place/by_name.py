@@ -35,8 +35,7 @@ from ..errors import (
     MissingExtraError,
     NewerVersionError,
 )
-from ..spark.catalog.forgetting import forget_topic
-from ..spark.catalog.schemas import make_schema
+from ..spark.catalog.schemas import forget_topic, make_schema
 from ..spark.open_session import open_session
 from ..values.tenant_name import tenant_schema
 from ..values.topic import Topic, catalog_name

@@ -183,7 +183,7 @@ class PathRoot(Struct, frozen=True):
         Raises:
             ColdTierError: the catalog refuses.
         """
-        from ..spark.catalog.forgetting import forget_topic
+        from ..spark.catalog.schemas import forget_topic
         from ..spark.open_session import open_session
 
         if self.schema is not None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.codec.json_members import COMPACT, SPACED, join_object, split_object
+from lakelog.codec.fields_entry import COMPACT, SPACED, join_object, split_object
 
 texts = st.text(max_size=8) | st.sampled_from(
     ["5", "-1", "1e5", "01", "true", "null", '"', "[", "{", "NaN", "2013-01-01", " ", "\n", "\x7f"]

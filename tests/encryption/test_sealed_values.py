@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.codec.encryption.key_text import key_of_text
 from lakelog.codec.encryption.keyring import (
     Keyring,
     new_data_keys,
@@ -18,6 +17,7 @@ from lakelog.codec.encryption.keyring import (
     with_new_key,
     wrapped_under,
 )
+from lakelog.codec.encryption.of_topic import key_of_text
 from lakelog.codec.encryption.sealed_values import (
     MAGIC,
     OVERHEAD_BYTES,

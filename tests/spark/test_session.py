@@ -22,8 +22,14 @@ from lakelog.errors import InvalidArgumentError, MissingExtraError, SparkUnavail
 from lakelog.hot.embedded.java import java_home
 from lakelog.spark import open_session, session
 from lakelog.spark.auto_engine import choose_engine
-from lakelog.spark.delta_jars import _AWS_MODULES, _S3_VERSIONS, SCALA, delta_jars, s3_jars
-from lakelog.spark.jar_digests import known_digests
+from lakelog.spark.delta_jars import (
+    _AWS_MODULES,
+    _S3_VERSIONS,
+    SCALA,
+    delta_jars,
+    known_digests,
+    s3_jars,
+)
 from lakelog.testing.eventually import eventually
 
 session_module = importlib.import_module("lakelog.spark.session")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import re
 from functools import lru_cache
 
 import pyarrow as pa
@@ -11,7 +14,7 @@ from ...errors import EncryptionKeyError, InvalidArgumentError
 from ...values.config import DATA_KEYS, ENCRYPTION_KEY
 from ...values.data_keys import DataKeys, parse_data_keys
 from ...values.topic import Topic
-from .key_text import HOW_TO_MAKE, key_of_text
+from .aes_gcm import KEY_BYTES
 from .keyring import Keyring, unwrap
 from .sealed_values import SealedValues
 
@@ -126,3 +129,28 @@ def _sealed_values(text: str, topic: str) -> SealedValues:
     data_keys = parse_data_keys(text)
     assert data_keys is not None  # the text is not empty
     return SealedValues(unwrap(data_keys, key_encryption_key(data_keys.reference, topic), topic))
+
+
+_HEX = re.compile(r"[0-9a-fA-F]{64}")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{43}=?")
+
+#: How to make one, for errors.
+HOW_TO_MAKE = "openssl rand -hex 32"
+
+
+def key_of_text(text: str) -> bytes | None:
+    """The 32 bytes of 64 hex digits, or of Base64 in either alphabet; None: it is neither.
+
+    A pass phrase is none: what people can remember can be guessed by who has the wrapped keys.
+    """
+    text = text.strip()
+    if _HEX.fullmatch(text):
+        return bytes.fromhex(text)
+    if not _BASE64.fullmatch(text):
+        return None
+    plain = text.rstrip("=").replace("-", "+").replace("_", "/") + "="
+    try:
+        key = base64.b64decode(plain, validate=True)
+    except binascii.Error:
+        return None
+    return key if len(key) == KEY_BYTES else None

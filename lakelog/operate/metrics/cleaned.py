@@ -7,8 +7,7 @@ from collections.abc import Iterable
 
 from ...base.metrics import of_process as m
 from ...base.metrics.metric import Histogram, Measured, Metric, Sample
-from ...cleanup.figures import figures_of
-from ...cleanup.report import CleanupReport
+from ...cleanup.report import CleanupReport, figures_of
 from ...errors import HotTierAccessError
 from ...hot.cleanups import Cleanups
 from ...values.topic import Topic

@@ -8,12 +8,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...errors import OffsetOutOfRangeError
-from ...groups.share.share_values import Acknowledgement, AcquiredRange, Outcome
+from ...groups.share.share_values import Acknowledgement, AcknowledgeType, AcquiredRange, Outcome
 from ...values.record import Record, empty_records
 from ...values.topic_partition import TopicPartition
 from ..topic_log import TopicLog
 from .acquired_reader import AcquiredReader, Stretch
-from .held_records import HeldRecords
 
 
 class Coming(Struct, frozen=True):
@@ -101,3 +100,66 @@ def acknowledgement(
 ) -> Acknowledgement:
     """Of a part of a range."""
     return Acknowledgement(start, end, acquired.epoch, outcome)
+
+
+class _Held(Struct):
+    start: int  # the offsets that are acknowledged with it: those before it hold no record
+    end: int
+    epoch: int
+    said: AcknowledgeType | None = None
+    is_renewed: bool = False
+
+
+class HeldRecords:
+    """Records that were handed out, and not yet settled."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, _Held] = {}  # by offset, in order of acquisition
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def add(self, acquired: AcquiredRange, start: int, end: int, offsets: Sequence[int]) -> None:
+        """Hand out the records at these offsets, all that [start, end) of the range has."""
+        at = start
+        for offset in offsets:
+            self._held[offset] = _Held(at, offset + 1, acquired.epoch)
+            at = offset + 1
+        if offsets:
+            self._held[offsets[-1]].end = end
+
+    def say(self, offset: int, type_: AcknowledgeType) -> bool:
+        """What became of a record; the last word counts. False if it is not held."""
+        held = self._held.get(offset)
+        if held is None:
+            return False
+        held.said = type_
+        return True
+
+    def unsaid(self) -> Iterator[int]:
+        """The offsets of which nothing was said yet."""
+        return (at for at, one in self._held.items() if one.said is None and not one.is_renewed)
+
+    def say_the_rest(self, type_: AcknowledgeType) -> None:
+        for held in self._held.values():
+            if held.said is None:
+                held.said = type_
+
+    def take(self) -> list[Acknowledgement]:
+        """What was said, in order of offsets; what was renewed is held on."""
+        taken: list[Acknowledgement] = []
+        for offset in sorted(self._held):
+            held = self._held[offset]
+            if held.said is None:
+                continue
+            outcome = Outcome.of(held.said)
+            last = taken[-1] if taken else None
+            if last and (last.end, last.epoch, last.outcome) == (held.start, held.epoch, outcome):
+                taken[-1] = Acknowledgement(last.start, held.end, held.epoch, outcome)
+            else:
+                taken.append(Acknowledgement(held.start, held.end, held.epoch, outcome))
+            if held.said is AcknowledgeType.RENEW:
+                held.said, held.is_renewed = None, True
+            else:
+                del self._held[offset]
+        return taken

@@ -15,19 +15,19 @@ from lakelog.jobs import add_readings, failures, finish, group_lags, servers, wa
 from lakelog.jobs.result import JobResult
 from lakelog.jobs.state import Failures
 from lakelog.jobs.status_rows import RunKey
-from lakelog.jobs.told import Told
+from lakelog.jobs.table_rows import TableRows
 from lakelog.values.record import OffsetAndMetadata
 
 RESULT = JobResult.of("archive", rows_of(RunKey("archive", "4711"), "orders"))
 
 
 def test_rows_are_a_table_and_none_are_a_sentence() -> None:
-    told = Told([{"topic": "<b>", "records": 1234}], "Nothing is there.")
+    told = TableRows([{"topic": "<b>", "records": 1234}], "Nothing is there.")
     assert repr(told).splitlines()[-1].split() == ["<b>", "1,234"]
     html = told._repr_html_()
     assert "&lt;b&gt;" in html
     assert re.search(r'<td style="text-align:right[^>]*>1,234</td>', html)
-    none = Told([], "Nothing is there.")
+    none = TableRows([], "Nothing is there.")
     assert repr(none) == "Nothing is there."
     assert none._repr_html_() == "<p>Nothing is there.</p>"
 

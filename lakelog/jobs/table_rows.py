@@ -11,7 +11,7 @@ from ..base.text_table import shown, text_table
 _CELL = "text-align:{};vertical-align:top"
 
 
-class Told(list[dict[str, Any]]):
+class TableRows(list[dict[str, Any]]):
     """Rows by column; shows itself as a table.
 
     Args:
