@@ -66,7 +66,7 @@ def test_a_table_without_rows_has_its_schema() -> None:
 def test_an_index_and_metrics_are_made_without_pandas() -> None:
     made = (
         "import sys\n"
-        "from lakelog.cold.added_file import AddedFile, index_rows, statistics_in\n"
+        "from lakelog.cold.added_file import AddedFile, Statistics, index_rows\n"
         "from lakelog.cold.segment import SegmentIndex, file_name\n"
         "from lakelog.cold import contradictions\n"
         "from lakelog.cold.registers import ArchivedEnd\n"
@@ -74,10 +74,8 @@ def test_an_index_and_metrics_are_made_without_pandas() -> None:
         "from lakelog.base.metrics.of_log import LOG_END, UP\n"
         "from lakelog.operate.metrics.table import metrics_table\n"
         "path = 'partition=0/segment=0/' + file_name('archive', 0, 2, '0' * 32)\n"
-        "file = AddedFile(path, '0', '0', 1, 1, None)\n"
-        'said = statistics_in(\'{"numRecords":2,"minValues":{"offset":0},\'\n'
-        '                     \'"maxValues":{"offset":1}}\')\n'
-        "index = SegmentIndex(index_rows([file.row(said)]))\n"
+        "file = AddedFile(path, 0, 0, 1, 1)\n"
+        "index = SegmentIndex(index_rows([file.row(Statistics(2, 0, 1))]))\n"
         "contradictions.check('t', index, {ArchivedEnd(0): 2})\n"
         "assert index.stand_ins(0) == [] and index.ends == {0: 2}\n"
         "found = [Measured(LOG_END, [(('t', '0'), 1)]), Measured(UP, [((), 1)])]\n"

@@ -1,34 +1,29 @@
-"""What the log's add actions say of files, as rows of the index. Pure.
+"""What add actions say of files, as delta-rs has them: rows of the index, and statistics. Pure.
 
-A row is made in Python: of ten files, what Arrow's functions cost by the call is ten times as much,
-and pyarrow's JSON reader crashes on a line that is no object (26.0: tried), which anybody may write
-into a log. `plain_rows` makes the same of many files at a fifth of the time, if all of them are as
-lakelog writes them. For the same reason, `index_of` makes no columns of few files.
+Of few files, rows are made in Python: what Arrow's functions cost by the call is ten times as much.
+Of many, `index_of_adds` makes columns of columns, at a fifth of the time, where all is said of a
+file that lakelog wrote. For the same reason, `index_of` makes no columns of few files.
 """
 
 from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 import pyarrow as pa
-from msgspec import Struct
 
 from ..base import compute as pc
 from ..base.arrow_columns import bits, numbers, texts
 from ..errors import ContradictionError
+from .file_statistics import statistics_text
 from .segment import COLUMNS, OURS, UNKNOWN_TIMESTAMP_MS, OwnFiles, SegmentIndex, no_files
 
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - UTC; without a zone it takes half the time
-_MS = timedelta(milliseconds=1)
-_NO_TIME = timedelta()
 _named = re.compile(OURS).search
 
 #: A row of `COLUMNS`.
@@ -45,61 +40,14 @@ class Statistics(NamedTuple):
     newest_ms: int | None = None
 
 
-_NOTHING = Statistics()
-
-
-class _Bounds(Struct, gc=False):
-    offset: Any = None
-    timestamp: Any = None
-
-
-#: Bounds, or whatever else somebody wrote there.
-_Said = _Bounds | str | int | float | list[Any] | None
-
-
-class _Stats(Struct, rename="camel", gc=False):
-    """As Delta has them; what the index does not go by is passed over, and takes no time."""
-
-    num_records: Any = None
-    min_values: _Said = None
-    max_values: _Said = None
-
-
-_stats = msgspec.json.Decoder(_Stats).decode
-_NO_BOUNDS = _Bounds()
-
-
-def statistics_in(text: str | None) -> Statistics:
-    """Of a text as Delta has it. What is not written so counts as not said, as in delta-rs."""
-    try:
-        said = _stats(text) if text else None
-    except (ValueError, TypeError, RecursionError):
-        return _NOTHING
-    if said is None:
-        return _NOTHING
-    least, largest = said.min_values, said.max_values
-    if type(least) is not _Bounds:
-        least = _NO_BOUNDS
-    if type(largest) is not _Bounds:
-        largest = _NO_BOUNDS
-    return Statistics(
-        _integer(said.num_records),
-        _integer(least.offset),
-        _integer(largest.offset),
-        _time_ms(least.timestamp),
-        _time_ms(largest.timestamp),
-    )
-
-
 class AddedFile(NamedTuple):
-    """An add action, as far as the index goes by it. Foreign hands may have written any of it."""
+    """An add action, as far as the index goes by it, beside its statistics."""
 
-    path: Any
-    partition: Any  # a whole number, or its text
-    segment: Any  # likewise
-    size_bytes: Any
-    modified_ms: Any
-    stats: Any  # text
+    path: str
+    partition: int | None  # None: somebody else left it out
+    segment: int | None  # likewise
+    size_bytes: int
+    modified_ms: int
 
     def row(self, said: Statistics) -> Row | None:
         """The row of the file: its range from its name, the rest from statistics.
@@ -119,66 +67,119 @@ class AddedFile(NamedTuple):
                 lacks what every file has.
         """
         path = self.path
-        if type(path) is not str:
-            raise _not_written_so(f"a file has the path {path!r}")
         records, first, last, oldest_ms, newest_ms = said
-        start = end = None
         found = _named(path)
+        empty = records == 0
+        if found is None and empty:
+            return None
+        if self.partition is None or self.segment is None:
+            raise ContradictionError(
+                f"{path} was written by somebody else, and has no partition or no segment, so "
+                "nothing says which records it holds. RESTORE the table to the version before it"
+            )
         if found is not None:
             start, end = int(found["start"]), int(found["end"])
-        elif records == 0:
-            return None
-        elif first is None:
+            if first is None:
+                # A gap lies only before a segment.
+                is_base = found["kind"] == "archive" and self.segment in range(start, end)
+                first = self.segment if is_base else start
+        elif first is None or last is None:
             raise ContradictionError(
                 f"{path} was written by somebody else, without statistics on offset, so nothing "
                 "says which records it holds. In Spark: ANALYZE TABLE delta.`<path>` COMPUTE DELTA "
                 "STATISTICS"
             )
-        empty = records == 0
-        try:
-            if found is not None and first is None and found["kind"] == "archive":
-                # A gap lies only before a segment.
-                base = _number(self.segment)
-                first = base if base in range(int(found["start"]), int(found["end"])) else None
-            row = (
-                _number(self.partition),
-                _number(self.segment),
-                path,
-                _integer(self.size_bytes),
-                -1 if records is None else records,
-                first if start is None else start,
-                last + 1 if end is None else end,  # type: ignore[operator]
-                -1 if oldest_ms is None else oldest_ms,
-                -1 if empty else UNKNOWN_TIMESTAMP_MS if newest_ms is None else newest_ms,
-                _integer(self.modified_ms),
-                start if first is None else first,
-                -1 if empty else end - 1 if last is None else last,  # type: ignore[operator]
-                start is not None,
-            )
-        except (TypeError, ValueError) as error:
-            raise _not_written_so(f"{path} lacks what every file has ({error})") from None
-        if None in row:
-            raise _not_written_so(f"{path} has no {COLUMNS.names[row.index(None)]}")
-        return row
+        else:
+            start, end = first, last + 1
+        return (
+            self.partition,
+            self.segment,
+            path,
+            self.size_bytes,
+            -1 if records is None else records,
+            start,
+            end,
+            -1 if oldest_ms is None else oldest_ms,
+            -1 if empty else UNKNOWN_TIMESTAMP_MS if newest_ms is None else newest_ms,
+            self.modified_ms,
+            first,
+            -1 if empty else end - 1 if last is None else last,
+            found is not None,
+        )
 
 
-def rows_of(adds: Sequence[AddedFile]) -> Iterator[Row]:
-    """The rows of files.
+#: From here on, Arrow's columns cost less than what they save in memory.
+_FEW = 256
+
+#: The columns of add actions by the fields of `AddedFile`, and by those of `Statistics`.
+_OF_FILE = ("path", "partition.partition", "partition.segment", "size_bytes", "modification_time")
+_OF_ROWS = ("num_records", "min.offset", "max.offset", "min.timestamp", "max.timestamp")
+
+
+def index_of_adds(adds: pa.Table) -> SegmentIndex:
+    """The index of a table's files.
+
+    Args:
+        adds: flattened, as delta-rs gives them.
 
     Raises:
         ContradictionError: see `AddedFile.row`.
     """
-    for add in adds:
-        row = add.row(statistics_in(add.stats))
-        if row is not None:
-            yield row
+    if adds.num_rows > _FEW:
+        with suppress(pa.ArrowInvalid):  # somebody made up a name; the rows tell of it
+            plain, others = _plain_rows(adds)
+            return SegmentIndex(pa.concat_tables([plain, index_rows(_rows(others))]))
+    return index_of(_rows(adds))
+
+
+def _rows(adds: pa.Table) -> list[Row]:
+    files, said = (
+        zip(*(_column(adds, name).to_pylist() for name in names), strict=True)
+        for names in (_OF_FILE, _OF_ROWS)
+    )
+    rows = (
+        AddedFile(*file).row(
+            Statistics(records, first, last, _milliseconds(oldest), _milliseconds(newest))
+        )
+        for file, (records, first, last, oldest, newest) in zip(files, said, strict=True)
+    )
+    return [row for row in rows if row is not None]
+
+
+def _column(adds: pa.Table, name: str) -> pa.ChunkedArray:
+    """A column; of nothing if no file says it. Times are microseconds."""
+    if name not in adds.column_names:
+        return pa.chunked_array([pa.nulls(len(adds), pa.int64())])
+    column = adds[name]
+    return column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
+
+
+def _milliseconds(time_us: int | None) -> int | None:
+    return None if time_us is None else time_us // 1000
+
+
+def _plain_rows(adds: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The rows of the files that lakelog wrote and of which all is said, and the other files."""
+    named = pc.extract_regex(adds["path"], OURS)
+    is_plain = pc.is_valid(named)
+    for name in _OF_ROWS:
+        is_plain = pc.and_(is_plain, pc.is_valid(_column(adds, name)))
+    others, adds = adds.filter(pc.invert(is_plain)), adds.filter(is_plain)
+    named = named.filter(is_plain)
+    start, end = (pc.cast(pc.struct_field(named, name), pa.int64()) for name in ("start", "end"))
+    path, partition, segment, size_bytes, modified_ms = (_column(adds, one) for one in _OF_FILE)
+    records, first, last, *times = (_column(adds, one) for one in _OF_ROWS)
+    oldest_ms, newest_ms = (pa.array(time.to_numpy() // 1000, pa.int64()) for time in times)
+    columns = [partition, segment, path, size_bytes, records, start, end, oldest_ms, newest_ms]
+    columns += [modified_ms, first, last, pc.is_valid(named)]
+    return pa.Table.from_arrays(columns, schema=COLUMNS), others
 
 
 def index_rows(rows: Sequence[Row]) -> pa.Table:
     """Rows as a table of `COLUMNS`.
 
     Raises:
-        ContradictionError: a number is too large, or a path is no text.
+        ContradictionError: a number is too large.
     """
     columns: Iterable[Sequence[Any]] = zip(*rows, strict=True) if rows else [()] * len(COLUMNS)
     try:
@@ -186,7 +187,7 @@ def index_rows(rows: Sequence[Row]) -> pa.Table:
             _COLUMN_OF[field.type](column) for column, field in zip(columns, COLUMNS, strict=True)
         ]
     except (OverflowError, ValueError) as error:
-        raise _not_written_so(f"a file has fields that are no numbers ({error})") from None
+        raise _not_written_so(error) from None
     return pa.Table.from_batches([pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)])
 
 
@@ -207,14 +208,11 @@ def index_of(rows: Sequence[Row]) -> SegmentIndex:
         partition = np.frombuffer(array("i", columns[_PARTITION]), np.int32)
         "".join(columns[_PATH]).encode()  # as Arrow will want it
     except (OverflowError, ValueError) as error:
-        raise _not_written_so(f"a file has fields that are no numbers ({error})") from None
+        raise _not_written_so(error) from None
     found = dict(zip(_LONGS.values(), longs, strict=True))
     found["partition"] = partition
     return SegmentIndex(OwnFiles(found, columns[_PATH], partial(index_rows, rows)))
 
-
-#: From here on, Arrow's columns cost less than what they save in memory.
-_FEW = 256
 
 _PARTITION, _PATH, _OURS = map(COLUMNS.names.index, ("partition", "path", "ours"))
 _LONGS = {at: field.name for at, field in enumerate(COLUMNS) if field.type == pa.int64()}
@@ -228,78 +226,25 @@ _COLUMN_OF: Mapping[pa.DataType, Callable[[Sequence[Any]], pa.Array]] = {
 }
 
 
-def _number(value: object) -> int | None:
-    return int(value) if isinstance(value, str) else _integer(value)
-
-
-_PLAIN_OFFSET = r'"offset":(?P<{0}>\d{{1,18}}),"timestamp":"(?P<{1}>[0-9T:.-]{{23}})Z"'
-_PLAIN = (
-    r'^\{"numRecords":(?P<records>[1-9]\d{0,17}),'
-    rf'"minValues":\{{{_PLAIN_OFFSET.format("first", "oldest")}\}},'
-    rf'"maxValues":\{{{_PLAIN_OFFSET.format("last", "newest")}\}},'
-    r'"nullCount":\{"offset":0,"timestamp":0\}\}$'
-)
-
-
-def plain_rows(adds: Mapping[str, pa.Array]) -> pa.Table | None:
-    """The rows of files, if all are as lakelog writes them, without statistics of value columns.
+def statistics_of(adds: pa.Table) -> dict[str, str]:
+    """What add actions say of each file's rows, by path: JSON text, as Delta has it.
 
     Args:
-        adds: columns by the fields of `AddedFile`.
+        adds: flattened, as delta-rs gives them.
     """
-    try:
-        named = pc.extract_regex(adds["path"], OURS)
-        said = pc.extract_regex(adds["stats"], _PLAIN)
-        numbers = {name: pc.struct_field(said, name) for name in ("records", "first", "last")}
-        numbers |= {name: pc.struct_field(named, name) for name in ("start", "end")}
-        numbers |= {name: adds[name] for name in ("partition", "segment")}
-        columns = {name: pc.cast(column, pa.int64()) for name, column in numbers.items()}
-        oldest, newest = (
-            pc.cast(pc.cast(pc.struct_field(said, name), pa.timestamp("ms")), pa.int64())
-            for name in ("oldest", "newest")
-        )
-        found = pa.Table.from_arrays(
-            [
-                pc.cast(columns["partition"], pa.int32()),
-                columns["segment"],
-                pc.cast(adds["path"], pa.string()),
-                adds["size_bytes"],
-                columns["records"],
-                columns["start"],
-                columns["end"],
-                oldest,
-                newest,
-                adds["modified_ms"],
-                columns["first"],
-                columns["last"],
-                pc.is_valid(named),
-            ],
-            schema=COLUMNS,
-        )
-    except (pa.ArrowException, KeyError, TypeError, ValueError):
-        return None
-    return None if any(column.null_count for column in found.columns) else found
+    found: dict[str, str] = {}
+    for row in adds.to_pylist():
+        values: dict[str, dict[str, Any]] = {"min": {}, "max": {}, "null_count": {}}
+        for name, value in row.items():
+            of, _, column = name.partition(".")
+            if of in values and value is not None:
+                values[of][column] = value
+        found[row["path"]] = statistics_text(row["num_records"], *values.values())
+    return found
 
 
-def _integer(value: object) -> int | None:
-    return value if type(value) is int and -(2**63) <= value < 2**63 else None
-
-
-def _time_ms(text: object) -> int | None:
-    """None also for what Python does not know: years beyond 9999, parts of microseconds."""
-    if type(text) is not str:
-        return None
-    try:
-        if text.endswith("Z"):  # as lakelog, delta-rs and Spark write it
-            return (datetime.fromisoformat(text[:-1]) - _EPOCH) // _MS
-        at = datetime.fromisoformat(text)
-        return (at.replace(tzinfo=None) - (at.utcoffset() or _NO_TIME) - _EPOCH) // _MS
-    except (ValueError, TypeError, OverflowError):
-        return None
-
-
-def _not_written_so(what: str) -> ContradictionError:
+def _not_written_so(error: Exception) -> ContradictionError:
     return ContradictionError(
-        f"the table's log is not what was written: {what}. Somebody changed a file in _delta_log; "
-        "put it back from a backup"
+        f"the table's log is not what was written: a file has numbers that are too large ({error})."
+        " Somebody changed a file in _delta_log; put it back from a backup"
     )

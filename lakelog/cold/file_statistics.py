@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from types import MappingProxyType
+from typing import Any
 
 from .rows import RowTally
-from .value_statistics import ValueStatistics
+from .value_statistics import ValueStatistics, bound_text
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _AS_THEY_ARE: Mapping[str, str] = MappingProxyType({})
@@ -36,6 +37,30 @@ def statistics(
             "maxValues": _json_object(_members(largest) | values.largest, names),
             "nullCount": _json_object(_members(nulls), names),
         }
+    return _json_object(said)
+
+
+def statistics_text(
+    records: int | None,
+    least: Mapping[str, Any],
+    largest: Mapping[str, Any],
+    nulls: Mapping[str, int],
+) -> str:
+    """Statistics of a file as JSON, made again of values that were read from such a text.
+
+    Args:
+        records: None if it is not said.
+        least: by column; likewise the others.
+    """
+    said: dict[str, str] = {} if records is None else {"numRecords": str(records)}
+    bounds = {"minValues": least, "maxValues": largest}
+    said |= {
+        name: _json_object({column: bound_text(value) for column, value in values.items()})
+        for name, values in bounds.items()
+        if values
+    }
+    if nulls:
+        said["nullCount"] = _json_object(_members(nulls))
     return _json_object(said)
 
 

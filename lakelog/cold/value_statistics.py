@@ -103,7 +103,14 @@ def _upper_bound(value: Any) -> str:
         try:
             return _exact(value + _MILLISECOND)
         except OverflowError:  # the end of the year 9999, as people write "for ever"
-            return json.dumps(value.isoformat().replace("+00:00", "Z"))
+            return bound_text(value)
+    return _exact(value)
+
+
+def bound_text(value: Any) -> str:
+    """A bound as JSON, with all of its digits."""
+    if isinstance(value, datetime) and value.microsecond % 1000:
+        return json.dumps(value.isoformat().replace("+00:00", "Z"))
     return _exact(value)
 
 

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakelog import Topic
-from lakelog.cold.by_path.log_content import COMMIT_ID
+from lakelog.cold.by_path.log_file import COMMIT_ID
 from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.by_path.transactions import registers_of
 from lakelog.cold.change import Change

@@ -25,7 +25,7 @@ from lakelog.cli.produce import json_record
 from lakelog.codec import decode
 from lakelog.codec.entry import EntryId
 from lakelog.cold.by_name.notes import Note, parse_copy
-from lakelog.cold.by_path.log_content import commit_pieces
+from lakelog.cold.by_path.log_file import Commit
 from lakelog.errors import LakelogError
 from lakelog.groups.protocol import Assignment, Subscription
 from lakelog.groups.recorded_offset import GroupType, RecordedOffset
@@ -161,7 +161,7 @@ SOUND: dict[str, Any] = {
 def read_commit(text: str) -> None:
     with contextlib.suppress(ValueError):  # the one error that it promises
         for part in text.split("\n"):
-            list(commit_pieces(part.encode("utf-8", "replace")))
+            Commit.of(1, part.encode("utf-8", "replace"))
 
 
 def sealed(text: str) -> dict[str, Any]:

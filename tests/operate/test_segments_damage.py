@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from lakelog.cold.by_path.delta_log import DeltaLog
 from lakelog.cold.parquet.footer_seal import SEAL_BYTES, sealed_end
 from lakelog.cold.schema import PARTITION_COLUMNS
 from lakelog.errors import UnknownTopicIdError, UnknownTopicOrPartitionError
@@ -528,7 +529,7 @@ def test_a_table_that_is_gone(full):
 def test_a_table_that_was_never_there_any_more(full, make_bench):
     """Another process, that has not seen it: nothing is archived, and hot begins at 200."""
     shutil.rmtree(full.table.path)
-    full.table._log._state = None
+    full.table._log = DeltaLog(full.table.storage, full.topic)
     full.table._latest = type(full.table._latest)()
     only(full.said(), r"both \| between 0 and 200 \| no tier holds the offsets 0\.\.199: cold ends")
 
@@ -537,7 +538,7 @@ def test_a_broken_log(full):
     log = Path(full.table.path) / "_delta_log"
     for path in log.glob("*.json"):
         path.write_text("{}")
-    full.table._log._state = None
+    full.table._log = DeltaLog(full.table.storage, full.topic)
     assert any(line.startswith("cold | the table | ") for line in full.said())
 
 

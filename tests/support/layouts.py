@@ -50,7 +50,7 @@ class ColdLayout(Struct, frozen=True):
     def index(self) -> SegmentIndex:
         """The index that a look at a table with these files would give."""
         rows = [
-            AddedFile(file.path, file.partition, file.segment, 1000, 1, None).row(
+            AddedFile(file.path, file.partition, file.segment, 1000, 1).row(
                 Statistics(
                     len(file.offsets),
                     min(file.offsets, default=None),

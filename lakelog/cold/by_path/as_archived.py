@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
 from ...errors import ColdTierAccessError, ColdTierRefusedError
 from ...values.topic import Topic
+from ..added_file import index_of_adds
 from ..as_archived import AsArchived
 from ..registers import ArchivedEnd, LogStart, Register, app_id
 from ..table import ColdSnapshot
-from .log_state import LogState, open_log
+from .delta_log import naming, open_table
 from .path_table import PathTable
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
 
 
 class PathAsArchived(AsArchived):
@@ -39,22 +47,25 @@ class PathAsArchived(AsArchived):
                 low = middle + 1
         return self._snapshot(self._at(low), low)
 
-    def _at(self, version: int) -> LogState:
+    def _at(self, version: int) -> DeltaTable:
         try:
-            state = open_log(self._table.storage, self._table.path, version)
+            table = open_table(self._table.storage, self._table.path, version)
         except ColdTierAccessError:
             raise
         except ColdTierRefusedError as error:
             raise self._gone(f"version {version} of the table is gone from its log") from error
-        if state is None:
+        if table is None:
             raise self._gone("the table has no log")
-        return state
+        return table
 
-    def _snapshot(self, state: LogState, version: int) -> ColdSnapshot:
+    def _snapshot(self, table: DeltaTable, version: int) -> ColdSnapshot:
         partition = self._topic_partition.partition
         registers: tuple[Register, ...] = (ArchivedEnd(partition), LogStart(partition))
-        found = {register: self._register(state, register) for register in registers}
-        return ColdSnapshot(version, state.files(), found)
+        found = {register: self._register(table, register) for register in registers}
+        with naming(self._table.path):
+            files = index_of_adds(pa.table(table.get_add_actions(flatten=True)))
+        return ColdSnapshot(version, files, found)
 
-    def _register(self, state: LogState, register: Register) -> int:
-        return state.transactions.get(app_id(self._topic.topic_id, register), 0)
+    def _register(self, table: DeltaTable, register: Register) -> int:
+        with naming(self._table.path):
+            return table.transaction_version(app_id(self._topic.topic_id, register)) or 0

@@ -1,7 +1,7 @@
-"""One topic's Delta table at a path: open, refresh, commit once, read commits back.
+"""One topic's Delta table at a path, by delta-rs: open, refresh, commit once, read commits back.
 
-What it is, its log tells (`log_state`). delta-rs commits, and says what was removed: it opens the
-table when it is first asked, and holds as much of each file again.
+delta-rs tells the files and what the table is. Registers are read here, from the log's own files:
+delta-rs looks one txn version up at a time, and reads the log anew for each.
 
 Checkpoints are written here, and log files that they replace are removed here, not by delta-rs's
 own hooks. Those look only when a version is a multiple of the interval, so a crash there doubles
@@ -16,35 +16,39 @@ import json
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import lru_cache, partial
-from itertools import repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, cast
-from urllib.parse import unquote
 
 import pyarrow as pa
-from msgspec import Struct
 
 from ...base.failpoints import failpoint
 from ...base.json_text import parse_json
-from ...engines.at_exit import watch
-from ...engines.workers import Workers
 from ...errors import (
     ColdTierError,
     ColdTierRefusedError,
     ContradictionError,
     ForeignTableError,
     LakelogError,
+    MissingFileError,
 )
 from ...values.format_version import check_format
 from ...values.topic import Topic
+from ..added_file import index_of_adds, statistics_of
 from ..committing import deleted_topic
 from ..foreign_properties import TXN_RETENTION_PROPERTY, warnings
-from ..log_names import LAST_CHECKPOINT, LOG, checkpoint_names, commit_name, commit_versions
+from ..log_names import (
+    LAST_CHECKPOINT,
+    LOG,
+    checkpoint_names,
+    commit_name,
+    commit_versions,
+    newest_checkpoint,
+)
+from ..registers import Register
 from ..schema import (
     CHECKPOINT_INTERVAL,
     CHECKPOINT_PROPERTY,
@@ -57,8 +61,8 @@ from ..segment import SegmentFile, SegmentIndex, no_files
 from ..store.delta_runtime import check_not_forked
 from ..store.storage import Storage, side_by_side
 from ..store_errors import COMMITS_NEED, cannot_commit, error_class, one_line
-from .log_content import COMMIT_ID, Piece, TableMetadata
-from .log_state import LogState, open_log, pieces_of_commit, read_commit
+from .log_file import COMMIT_ID, Commit, transactions_in
+from .transactions import registers_in
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -72,7 +76,7 @@ logger = logging.getLogger(__name__)
 #: minute, so what is older than this is on the disk.
 SYNC_S = 10 * 60
 
-#: Reading this many commits one by one costs about as much as asking the table again.
+#: Reading this many commits one by one costs about as much as reading a checkpoint.
 MAX_COMMITS_READ = 100
 
 #: When a register was updated last, for Spark, whose checkpoints drop old ones where somebody sets
@@ -81,10 +85,6 @@ KEPT_FOR_EVER_MS = 253_402_300_799_999
 
 #: Who vacuums once does it again, and each of them makes two commits.
 VACUUM_COMMITS = 10
-
-#: Seconds between looks at whether a commit is there that is being made: soon the first times, in a
-#: store that is slow less and less often.
-_PAUSES_S = (0.035, 0.005, 0.01, 0.02, 0.04, 0.08, *repeat(0.2, 50))
 
 #: How to rid a table of Delta features that somebody turned on. DROP FEATURE is not enough: it
 #: leaves checkpointProtection or domainMetadata behind, with which delta-rs cannot write (tried).
@@ -101,29 +101,6 @@ WRITER_FEATURES = frozenset(
 )
 
 
-class Commit(Struct, frozen=True):
-    """What lakelog needs of one version's log file."""
-
-    version: int
-    commit_id: str | None
-    transactions: Mapping[str, int]  # by app id
-    removed: tuple[str, ...]  # paths
-    vacuums: bool = False  # see `Piece`
-
-    @classmethod
-    def of(cls, version: int, pieces: Iterable[Piece]) -> Commit:
-        commit_id = None
-        transactions: dict[str, int] = {}
-        removed: list[str] = []
-        vacuums = False
-        for piece in pieces:
-            vacuums |= piece.vacuums
-            commit_id = piece.commit_id or commit_id
-            transactions.update(piece.transactions)
-            removed += map(unquote, piece.removes)
-        return cls(version, commit_id, transactions, tuple(removed), vacuums)
-
-
 class DeltaLog:
     """The table's log at one version, and the way to newer ones. Not thread-safe.
 
@@ -135,20 +112,15 @@ class DeltaLog:
         self._storage = storage
         self._topic = topic
         self.path = storage.table_path(topic)
-        self._state: LogState | None = None  # None: there is no table yet
+        self.version = -1  # there is no table yet
+        self._table: DeltaTable | None = None  # at this version, or after a commit at the next one
+        self._registers: dict[Register, int] = {}
+        self._files: SegmentIndex | None = None  # nobody has asked for them yet
         self._commits: dict[int, Commit] = {}  # the newest
-        self._ahead: dict[int, bytes | None] = {}  # what was read and is not applied; None: no file
-        self._writer: DeltaTable | None = None  # delta-rs's own view; None: it was not asked yet
-        self._committing: _Call | None = None  # which may still use the writer
-        self._opened_with: dict[str, str] = {}
+        self._opened_with: dict[str, str] | None = None
         self._checked_version = -1
         self._synced_version = -1
         self._checkpointed_version = -1  # as far as known here
-
-    @property
-    def version(self) -> int:
-        """-1: there is no table yet."""
-        return -1 if self._state is None else self._state.version
 
     @property
     def newest_file(self) -> str:
@@ -166,31 +138,20 @@ class DeltaLog:
             ColdTierError: it cannot be read.
         """
         check_not_forked()
-        known = self.version
-        if self._state is None or not self._advance(self._state):
+        if not self._advance():
             # The first look; or the log behind us was cleaned up; or all of it is gone.
-            self._commits, self._ahead = {}, {}
-            self._state = self._open()
-        if self.version < known:
-            self._state = self._writer = None
-            raise ContradictionError(
-                f"the table at {self.path} went from version {known} back to {self.version}: "
-                "somebody deleted it, or put back an old copy. Bring the newest one back, or "
-                "delete the topic and create it again",
-                path=self.path,
-            )
+            self._open()
         self._check()
 
     def read_back(self) -> None:
-        """After `commit`: go on to the version that it would have made, or to the newest one.
+        """After `commit`: go on to the version that it made, or to the newest one.
 
         Raises: see `refresh`.
         """
-        content = self._ahead.pop(self.version + 1, None)
-        if self._state is None or content is None:
+        if self._table is None or self._table.version() <= self.version:
             self.refresh()
             return
-        self._go_on(self._state, content)
+        self._go_on(self._table)
         self._check()
 
     def _check(self) -> None:
@@ -200,39 +161,117 @@ class DeltaLog:
             self._sync()
             self._checked_version = self.version
 
-    def _advance(self, state: LogState) -> bool:
-        """Apply what was committed since the last look; False if it has to begin anew."""
-        known = state.version
-        is_there = None  # not asked
-        if not self._storage.is_local:  # where each answer is waited for, all are asked at once
-            asked = (known, known + 1, known + 2)
-            is_there, *contents = side_by_side(partial(self._asked, known), asked)
-            self._ahead = dict(zip(asked[1:], cast("list[bytes | None]", contents), strict=True))
-        while (content := self._content_after(state.version)) is not None:
-            if state.version - known >= MAX_COMMITS_READ:
-                return False  # a checkpoint is nearer
-            self._go_on(state, content)
-        if is_there is None and state.version == known:
-            is_there = self._is_log_file(known)
-        return state.version > known or bool(is_there)
+    def _advance(self) -> bool:
+        """Take in what was committed since the last look; False if it has to begin anew."""
+        table = self._table
+        # An open table does not notice renewed credentials.
+        if table is None or self._opened_with != self._storage.delta_options():
+            return False
+        if table.version() == self.version:  # and not ahead, by a commit of our own
+            known = self._log_file(self.version)
+            following = self._log_file(self.version + 1)
+            missing = self._storage.missing([following, known])
+            if missing:
+                return missing == [following]
+        try:
+            with naming(self.path):
+                table.update_incremental()
+        except ColdTierRefusedError:  # the log behind it was cleaned up
+            return False
+        self._go_on(table)
+        return True
 
-    def _asked(self, known: int, version: int) -> bytes | bool | None:
-        """Of the known version whether it is there, of others the content."""
-        return self._is_log_file(version) if version == known else self._read(version)
+    def _go_on(self, table: DeltaTable) -> None:
+        """Take in the commits up to the version that delta-rs is at."""
+        newest, commits = table.version(), None
+        if newest - self.version <= MAX_COMMITS_READ:
+            commits = self._commits_of(range(self.version + 1, newest + 1))
+        if commits is None:
+            self._registers.update(self._read_registers(newest))
+        else:
+            for commit in commits:
+                self._registers.update(registers_in(self._topic.topic_id, commit.transactions))
+                self._commits[commit.version] = commit
+                self._commits.pop(commit.version - MAX_COMMITS_READ, None)
+        self.version, self._files = newest, None
 
-    def _content_after(self, version: int) -> bytes | None:
-        following = version + 1
-        return self._ahead.pop(following) if following in self._ahead else self._read(following)
+    def _open(self) -> None:
+        """Open the table anew, if there is one."""
+        self._table = table = self._found()
+        newest = -1 if table is None else table.version()
+        if newest < self.version:
+            known, self.version, self._table = self.version, -1, None
+            self._registers, self._files, self._commits = {}, None, {}
+            raise ContradictionError(
+                f"the table at {self.path} went from version {known} back to {newest}: "
+                "somebody deleted it, or put back an old copy. Bring the newest one back, or "
+                "delete the topic and create it again",
+                path=self.path,
+            )
+        if table is not None:
+            self._registers.update(self._read_registers(newest))
+            self.version, self._files, self._commits = newest, None, {}
 
-    def _go_on(self, state: LogState, content: bytes) -> None:
-        """Apply the next commit."""
-        version = state.version + 1
-        pieces = list(pieces_of_commit(self.path, version, content))  # all of it, or nothing
-        for piece in pieces:
-            state.apply(piece)
-        state.version = version
-        self._commits[version] = Commit.of(version, pieces)
-        self._commits.pop(version - MAX_COMMITS_READ, None)
+    def _found(self) -> DeltaTable | None:
+        """The table as it is now; None: nothing is there."""
+        for last_try in (False, True):
+            names = self._storage.names(self.path)
+            # Arrow finds nothing in a bucket that is not there, which delta-rs tells of. Where
+            # nothing is, delta-rs need not even be imported.
+            if LOG in names or not self._storage.is_local:
+                self._opened_with = self._storage.delta_options()
+                try:
+                    table = open_table(self._storage, self.path)
+                except ColdTierRefusedError:
+                    if last_try:  # the first time, somebody may be cleaning up its log
+                        raise
+                    continue
+                if table is not None:
+                    return table
+            strangers = [name for name in names if name != LOG]
+            if not strangers:
+                return None
+            from .purging import MARK
+
+            if MARK in strangers:
+                raise deleted_topic(self._topic)
+            if last_try:  # the first time, somebody may be creating the table
+                self._refuse_foreign(f"no Delta table but {strangers[0]!r}")
+        return None
+
+    def _commits_of(self, versions: Sequence[int]) -> list[Commit] | None:
+        """None if some are gone."""
+        look = map if self._storage.is_local or len(versions) < 2 else side_by_side
+        commits = list(look(self.commit_at, versions))
+        return None if None in commits else cast("list[Commit]", commits)
+
+    def _read_registers(self, version: int) -> dict[Register, int]:
+        """The registers of a version: by the newest checkpoint, and the commits after it.
+
+        Where Spark's checkpoints may have dropped some, also by all commits that are there.
+        """
+        for _ in range(2):  # somebody may be cleaning up the log
+            listed = self._storage.file_names(f"{self.path}/{LOG}")
+            checkpoint, parts = newest_checkpoint(listed, version)
+            older: list[int] = []
+            if self.drops_transactions:
+                older = sorted(one for one in commit_versions(listed) if one <= checkpoint)
+            try:
+                before = self._commits_of(older)
+                at = [transactions_in(self._storage, f"{self.path}/{LOG}/{one}") for one in parts]
+                after = self._commits_of(range(checkpoint + 1, version + 1))
+            except MissingFileError:
+                continue
+            if before is not None and after is not None:
+                said = [one.transactions for one in before] + at
+                said += [one.transactions for one in after]
+                found = {name: value for one in said for name, value in one.items()}
+                return registers_in(self._topic.topic_id, found)
+        raise ColdTierRefusedError(
+            f"the table at {self.path} cannot be used: its log lacks commits before version "
+            f"{version}. Put the log's files back from a backup",
+            path=self.path,
+        )
 
     def create(self, properties: Mapping[str, str], columns: pa.Schema | None = None) -> None:
         """Make the table, unless it is there. Another process may make it at the same time.
@@ -253,7 +292,7 @@ class DeltaLog:
                 **self._definition(properties),
             )
         self.refresh()
-        if self._state is None:
+        if self._table is None:
             raise ColdTierRefusedError(
                 f"no Delta table could be made at {self.path}. {self._storage.advice()}",
                 path=self.path,
@@ -309,30 +348,34 @@ class DeltaLog:
         self.refresh()
         return True
 
-    def statistics(self) -> Mapping[str, str | None]:
-        """What the log says of each file's rows, by path: JSON text; None: nothing."""
-        from .log_statistics import log_statistics
-
-        if self._state is None:
+    def statistics(self) -> Mapping[str, str]:
+        """What the log says of each file's rows, by path: JSON text."""
+        if self._table is None:
             return {}
-        with naming(self.path):
-            return log_statistics(self._storage, self.path, self.version)
+        return statistics_of(self._adds())
 
     def files(self) -> SegmentIndex:
         """Raises ContradictionError: nothing says what a file holds."""
-        return no_files() if self._state is None else self._state.files()
+        if self._files is None:
+            self._files = no_files() if self._table is None else index_of_adds(self._adds())
+        return self._files
+
+    def _adds(self) -> pa.Table:
+        table = self._at_this_version()
+        with naming(self.path):
+            return pa.table(table.get_add_actions(flatten=True))
 
     def table_id(self) -> str | None:
         """Delta's id of the table; None: there is none."""
-        return None if self._metadata is None else self._metadata.table_id
+        return None if self._table is None else str(self._table.metadata().id)
 
     def properties(self) -> dict[str, str]:
-        return {} if self._metadata is None else dict(self._metadata.properties)
+        return {} if self._table is None else properties_of(self._table)
 
     def warnings(self) -> Iterator[str]:
         """See `ColdTable.warnings`."""
-        protocol = None if self._state is None else self._state.protocol
-        unknown = set(protocol.writer_features) - WRITER_FEATURES if protocol is not None else ()
+        features = [] if self._table is None else self._table.protocol().writer_features
+        unknown = set(features or ()) - WRITER_FEATURES
         if unknown:
             yield (
                 f"somebody turned on {', '.join(sorted(unknown))}: the table can be read, but "
@@ -342,27 +385,14 @@ class DeltaLog:
 
     def columns(self) -> pa.Schema:
         """The columns of the table, with their comments."""
-        if self._metadata is None:
+        if self._table is None:
             return pa.schema([])
         with naming(self.path):
-            return _columns(self._metadata.schema)
+            return pa.schema(self._table.schema().to_arrow())
 
-    def transactions(self) -> Mapping[str, int]:
-        """The txn versions of the table by app id.
-
-        Where Spark's checkpoints may have dropped some, also those of all commits that are there.
-        """
-        if self._state is None:
-            return {}
-        if not self.drops_transactions:
-            return self._state.transactions
-        listed = self._storage.file_names(f"{self.path}/{LOG}")
-        versions = sorted(one for one in commit_versions(listed) if one <= self.version)
-        look = map if self._storage.is_local else side_by_side
-        found: dict[str, int] = {}
-        for commit in look(self.commit_at, versions):
-            found.update({} if commit is None else commit.transactions)
-        return found | self._state.transactions
+    def registers(self) -> Mapping[Register, int]:
+        """The registers among the txn versions of the table."""
+        return MappingProxyType(dict(self._registers))
 
     @property
     def drops_transactions(self) -> bool:
@@ -417,42 +447,13 @@ class DeltaLog:
             transaction.Transaction(name, version, KEPT_FOR_EVER_MS)
             for name, version in transactions.items()
         ]
-        commit = partial(
-            table.create_write_transaction,
+        table.create_write_transaction(
             actions,
             mode="append",
             schema=table.schema(),
             partition_by=PARTITION_COLUMNS,
             **_once(commit_id, versions, operation),
         )
-        if self._storage.is_local:
-            commit()
-        else:
-            self._until_seen(commit)
-
-    def _until_seen(self, commit: Callable[[], None]) -> None:
-        """Returns once the commit is done, or the log has the version that it is to make.
-
-        delta-rs reads its own commit back before it returns, by three calls of the store one after
-        the other. That goes on meanwhile.
-        """
-        self._committing = call = _Call(commit)
-        following = self.version + 1
-        for pause_s in _PAUSES_S:
-            if not call.is_in_call_after(pause_s):
-                break
-            try:
-                content = self._read(following)
-            except ColdTierError:  # the commit itself tells more
-                break
-            if content is not None:
-                self._ahead = {following: content}
-                return
-        call.result()
-
-    def prepare_commit(self) -> None:
-        """Have delta-rs look at this version before it is to commit on top of it."""
-        self._at_this_version()
 
     def set_properties(self, commit_id: str, properties: Mapping[str, str]) -> None:
         """Try once to make a next version with these properties added. Does not refresh."""
@@ -474,23 +475,24 @@ class DeltaLog:
         )
 
     def commit_at(self, version: int) -> Commit | None:
-        """None: the log was cleaned up that far."""
-        if version not in self._commits:
-            content = self._read(version)
-            if content is None:
-                return None
-            return Commit.of(version, pieces_of_commit(self.path, version, content))
-        return self._commits[version]
+        """None: the log was cleaned up that far.
 
-    def commits(self, after: int) -> list[Commit] | None:
-        """The commits above that version up to this one.
-
-        None if they are too many, or some are gone.
+        Raises:
+            ColdTierRefusedError: it is not what Delta writes.
+            ColdTierError: it cannot be read.
         """
-        if self.version - after > MAX_COMMITS_READ:
-            return None
-        commits = [self.commit_at(version) for version in range(after + 1, self.version + 1)]
-        return None if None in commits else cast("list[Commit]", commits)
+        if version in self._commits:
+            return self._commits[version]
+        path = self._log_file(version)
+        content = self._storage.read_bytes(path)
+        try:
+            return None if content is None else Commit.of(version, content)
+        except ValueError as error:
+            raise ColdTierRefusedError(
+                f"{path} is not the part of a log that was written: {one_line(error).rstrip('.')}. "
+                "Put it back from a backup",
+                path=path,
+            ) from error
 
     def is_vacuumed(self) -> bool:
         """Whether one of the last commits is of a VACUUM that takes files in flight."""
@@ -511,7 +513,7 @@ class DeltaLog:
 
         text = self.properties().get(CHECKPOINT_PROPERTY, "")
         interval = int(text) if text.isdecimal() else CHECKPOINT_INTERVAL
-        if self._state is None or self.version - self._checkpointed_version < interval:
+        if self._table is None or self.version - self._checkpointed_version < interval:
             return
         try:
             self._checkpointed_version = self._last_checkpoint()
@@ -538,7 +540,7 @@ class DeltaLog:
             ColdTierError: the log cannot be read or written; what was removed is not needed.
         """
         log = f"{self.path}/{LOG}"
-        if self._state is None or not (old := self._older(log)):
+        if self._table is None or not (old := self._older(log)):
             return False
         checkpoint = self._checkpoint_file(self.version)
         with naming(self.path):
@@ -581,57 +583,44 @@ class DeltaLog:
         }
 
     def _tombstones(self, retention_hours: int | None) -> set[str]:
-        from deltalake import exceptions
-
-        if self._state is None:
+        if self._table is None:
             return set()
-        with naming(self.path):
-            try:
-                listed = self._named_as_removed(retention_hours)
-            except (
-                exceptions.DeltaError
-            ):  # somebody cleaned up the log behind what was opened before
-                self._writer = None
-                listed = self._named_as_removed(retention_hours)
+        try:
+            listed = self._named_as_removed(retention_hours)
+        except ColdTierRefusedError:  # somebody cleaned up the log behind what was opened before
+            self._opened_with = None
+            listed = self._named_as_removed(retention_hours)
         # A path is absolute if its file is gone already; no file that is there has such a path.
         return set(listed)
 
     def _named_as_removed(self, retention_hours: int | None) -> list[str]:
         # A dry run of "lite" lists what the log itself names.
-        listed: list[str] = self._at_this_version().vacuum(
-            retention_hours, dry_run=True, enforce_retention_duration=False, full=False
-        )
+        table = self._at_this_version()
+        with naming(self.path):
+            listed: list[str] = table.vacuum(
+                retention_hours, dry_run=True, enforce_retention_duration=False, full=False
+            )
         return listed
 
     def _at_this_version(self) -> DeltaTable:
-        """delta-rs's own view of this version.
+        """delta-rs's view of this version.
 
         It would commit on top of the version that it knows, of whose registers a change may know
         nothing.
 
         Raises:
-            DeltaError, OSError: it cannot be read, or delta-rs sees a newer version only.
+            ColdTierRefusedError: there is no table.
+            ColdTierError: it cannot be read.
         """
-        from deltalake import DeltaTable
-        from deltalake.exceptions import DeltaError
-
-        if self._state is None:
+        options = self._storage.delta_options()
+        table = self._table
+        if table is not None and (table.version() != self.version or self._opened_with != options):
+            table = open_table(self._storage, self.path, self.version)
+            self._table, self._opened_with = table, options
+        if table is None:
             raise ColdTierRefusedError(
                 f"there is no table at {self.path} to commit to", path=self.path
             )
-        if self._committing is not None:
-            self._committing.error()
-            self._committing = None
-        options = self._storage.delta_options()
-        if self._opened_with != options:  # an open table does not notice renewed credentials
-            self._writer, self._opened_with = None, options
-        table, self._writer = self._writer, None
-        if table is not None and table.version() < self.version:
-            with suppress(DeltaError, OSError):  # the log behind it was cleaned up
-                table.update_incremental()
-        if table is None or table.version() != self.version:
-            table = DeltaTable(self.path, version=self.version, storage_options=options)
-        self._writer = table
         return table
 
     def _last_checkpoint(self) -> int:
@@ -640,40 +629,13 @@ class DeltaLog:
             return int(parse_json(content or b"")["version"])
         return -1
 
-    def _open(self) -> LogState | None:
-        """None: nothing is there."""
-        for last_try in (False, True):
-            state = open_log(self._storage, self.path)
-            if state is not None:
-                return state
-            if not self._storage.is_local:  # Arrow finds nothing in a bucket that is not there
-                from deltalake import DeltaTable
-                from deltalake.exceptions import TableNotFoundError
-
-                with naming(self.path), suppress(TableNotFoundError):
-                    DeltaTable(self.path, storage_options=self._storage.delta_options())
-            strangers = [name for name in self._storage.names(self.path) if name != LOG]
-            if not strangers:
-                return None
-            from .purging import MARK
-
-            if MARK in strangers:
-                raise deleted_topic(self._topic) from None
-            if last_try:  # the first time, somebody may be creating the table
-                self._refuse_foreign(f"no Delta table but {strangers[0]!r}")
-        return None
-
-    @property
-    def _metadata(self) -> TableMetadata | None:
-        return None if self._state is None else self._state.metadata
-
     def _check_ours(self) -> None:
-        if self._state is None or self._state.metadata is None:
+        if self._table is None:
             return
-        metadata = self._state.metadata
-        owner = metadata.properties.get(TOPIC_ID_PROPERTY)
+        metadata, protocol = self._table.metadata(), self._table.protocol()
+        owner = metadata.configuration.get(TOPIC_ID_PROPERTY)
         check_format(
-            metadata.properties.get(FORMAT_PROPERTY), f"the table at {self.path}", path=self.path
+            metadata.configuration.get(FORMAT_PROPERTY), f"the table at {self.path}", path=self.path
         )
         if owner is None:
             self._refuse_foreign("a Delta table that lakelog did not make")
@@ -681,8 +643,7 @@ class DeltaLog:
             self._refuse_foreign(f"the table of the topic with id {owner}")
         if metadata.partition_columns != PARTITION_COLUMNS:
             self._refuse_foreign(f"a table partitioned by {metadata.partition_columns}")
-        protocol = self._state.protocol
-        if protocol is not None and protocol.min_reader_version > 1:
+        if protocol.min_reader_version > 1:
             features = ", ".join(protocol.reader_features or ["columnMapping"])
             raise ColdTierRefusedError(
                 f"somebody turned on {features} on the table at {self.path}; lakelog reads its "
@@ -701,18 +662,12 @@ class DeltaLog:
     def _log_file(self, version: int) -> str:
         return f"{self.path}/{LOG}/{commit_name(version)}"
 
-    def _is_log_file(self, version: int) -> bool:
-        return self._storage.is_file(self._log_file(version))
-
-    def _read(self, version: int) -> bytes | None:
-        return read_commit(self._storage, self.path, version)
-
     def _sync(self) -> None:
         """Sync the commits up to this one to the disk, whoever made them.
 
         A process that sees a register may trim by it, so it must then survive a power cut.
         """
-        if not self._storage.is_local or self._state is None:
+        if not self._storage.is_local or self._table is None:
             return
         recent_s = time.time() - SYNC_S
         is_synced = True
@@ -742,36 +697,25 @@ class DeltaLog:
         return f"{self.path}/{LOG}/{checkpoint_names(version)[0]}"
 
 
-class _Call:
-    """A call of delta-rs in a thread of its own, which the end of the process waits for."""
+def open_table(storage: Storage, path: str, version: int | None = None) -> DeltaTable | None:
+    """The table at a path, at its newest version or at that one; None: nothing is there.
 
-    def __init__(self, call: Callable[[], None]) -> None:
-        workers = Workers("lakelog-commit")
-        self._answer = workers.ask(call)
-        self._answer.add_done_callback(self._is_over)  # until then somebody holds this
-        workers.end()
-        watch(self)
+    Raises:
+        ColdTierRefusedError: the log has a hole, or is not what Delta writes.
+        ColdTierError: it cannot be read.
+    """
+    from deltalake import DeltaTable
+    from deltalake.exceptions import TableNotFoundError
 
-    def is_in_call(self) -> bool:
-        return not self._answer.done()
+    options = storage.delta_options()
+    with naming(path), suppress(TableNotFoundError):
+        return DeltaTable(path, version=version, storage_options=options)
+    return None
 
-    def is_in_call_after(self, timeout_s: float) -> bool:
-        """Whether it lasts longer than that from now on."""
-        wait([self._answer], timeout_s)
-        return self.is_in_call()
 
-    def result(self) -> None:
-        """Wait for it, and raise what it raises."""
-        self._answer.result()
-
-    def error(self) -> BaseException | None:
-        """Wait for it; what it raises."""
-        return self._answer.exception()
-
-    def end(self) -> None:
-        """There is nothing more to begin."""
-
-    def _is_over(self, answer: Future[None]) -> None: ...
+def properties_of(table: DeltaTable) -> dict[str, str]:
+    """The properties of the version that a table is at."""
+    return {name: text for name, text in table.metadata().configuration.items() if text is not None}
 
 
 def _once(
@@ -800,14 +744,6 @@ def _once(
     }
 
 
-@lru_cache(maxsize=64)
-def _columns(schema: str) -> pa.Schema:
-    """The columns of Delta's text of them, which many tables share."""
-    from deltalake import Schema
-
-    return pa.schema(Schema.from_json(schema).to_arrow())
-
-
 def _partition_values(file: SegmentFile) -> dict[str, str | None]:
     return {"partition": str(file.partition), "segment": str(file.segment)}
 
@@ -827,7 +763,7 @@ def naming(path: str) -> Iterator[None]:
             COMMITS_NEED
             if "://" not in path and cannot_commit(said)
             else "Check that it may be read and written by this user, and that its _delta_log is "
-            "whole"
+            "whole; if not, put its files back from a backup"
         )
         raise error_class(said)(
             f"the table at {path} cannot be used: {said}. {advice}",

@@ -14,7 +14,7 @@ from ...errors import ColdTierError, ForeignTableError, LakelogError, NewerVersi
 from ...values.topic import Topic, check_topic_name
 from ..catalogue import Catalogue, described_topic
 from ..store.storage import Storage
-from .log_state import open_log
+from .delta_log import open_table, properties_of
 from .purging import is_marked
 
 logger = logging.getLogger(__name__)
@@ -125,7 +125,7 @@ def _read(storage: Storage, path: str) -> Topic | None:
     Raises:
         ColdTierError: it cannot be opened, or says nothing of its topic.
     """
-    state = open_log(storage, path)
-    if state is None or state.metadata is None:
+    table = open_table(storage, path)
+    if table is None:
         return None
-    return described_topic(state.metadata.properties, f"the table at {path}", path)
+    return described_topic(properties_of(table), f"the table at {path}", path)

@@ -16,7 +16,8 @@ from ..foreign_properties import APPEND_ONLY_PROPERTY, unset
 from ..segment import SegmentFile
 from ..store.storage import Storage
 from ..table import Applied, ColdSnapshot
-from .delta_log import UNDO_FEATURES, Commit, DeltaLog
+from .delta_log import UNDO_FEATURES, DeltaLog
+from .log_file import Commit
 from .segment_writer import WrittenFile
 from .transactions import transactions_of
 

@@ -11,10 +11,9 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from itertools import chain, repeat
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
@@ -26,7 +25,6 @@ from ...base.back_off import BackOff
 from ...base.clock import Clock
 from ...base.failpoints import failpoint
 from ...engines.engine import Engine
-from ...engines.workers import Workers
 from ...errors import (
     ColdTierRefusedError,
     ColdTierUnavailableError,
@@ -81,7 +79,6 @@ from ..table import Applied, ColdSnapshot, Orphans, RowGroupTimes, Vacuumed
 from ..timestamp_lookup import TimestampLookup
 from . import purging
 from .delta_log import DeltaLog
-from .log_state import MANY_FILES
 from .producer_snapshots import ProducerSnapshots
 
 if TYPE_CHECKING:
@@ -187,8 +184,6 @@ class PathTable(TimestampLookup[SegmentReader]):
                 found = self._seen()
                 contradictions.check(self._topic.name, found.files, found.registers)
                 self._latest = found
-                if len(found.files) >= MANY_FILES:
-                    pa.default_memory_pool().release_unused()
             latest = self._latest
         if newer_than is not None and latest.version < newer_than.version:
             raise ContradictionError(
@@ -284,7 +279,7 @@ class PathTable(TimestampLookup[SegmentReader]):
         from .path_commit import PathCommit
 
         adds = [add for add in change.adds if add.topic_partition.partition in standing]
-        with step("copy", self._topic.name), self._prepared():
+        with step("copy", self._topic.name):
             written.extend(self._engine.map(write, adds))  # those before an error, too
             if len(written) != len(adds):
                 raise ColdTierRefusedError(
@@ -359,26 +354,6 @@ class PathTable(TimestampLookup[SegmentReader]):
             return NotLanded(error, True, "")
         tried.append(current.version)
         return commit.attempt(current, standing)
-
-    @contextmanager
-    def _prepared(self) -> Iterator[None]:
-        """Has delta-rs read the log meanwhile, where that waits for a store."""
-        if self.is_local:
-            yield
-            return
-
-        def prepare() -> None:
-            # What it fails at, the commit fails at, too, and tells of it.
-            with self._lock, suppress(Exception):
-                self._log.prepare_commit()
-
-        workers = Workers("lakelog-prepare")
-        prepared = workers.ask(prepare)
-        try:
-            yield
-        finally:
-            prepared.result()
-            workers.end()
 
     def described(self) -> tuple[ColdSnapshot, Sequence[WrittenFile]]:
         """The newest snapshot, and its files with what the log says of their rows.
@@ -646,7 +621,7 @@ class PathTable(TimestampLookup[SegmentReader]):
             self._unchecked = ColdSnapshot(
                 self._log.version,
                 self._log.files(),
-                self._registers(),
+                self._log.registers(),
                 mirrored_version(properties),
                 is_deleted(properties),
                 is_untiered(properties),
@@ -736,20 +711,6 @@ class PathTable(TimestampLookup[SegmentReader]):
             self._log.set_comment(commit_id, alteration.column, alteration.comment)
         else:
             self._log.set_properties(commit_id, dict(alteration.properties))
-
-    def _registers(self) -> Mapping[Register, int]:
-        """As of the log's version: from the commits since the latest snapshot, else from all."""
-        from .transactions import registers_in
-
-        topic_id = self._topic.topic_id
-        if 0 <= self._latest.version <= self._log.version:  # else it went away since
-            commits = self._log.commits(after=self._latest.version)
-            if commits is not None:
-                registers = dict(self._latest.registers)
-                for commit in commits:
-                    registers.update(registers_in(topic_id, commit.transactions))
-                return MappingProxyType(registers)
-        return MappingProxyType(registers_in(topic_id, self._log.transactions()))
 
 
 def _sizes(listed: _Listed, paths: Iterable[str]) -> dict[str, int]:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 
 import pyarrow as pa
 
 from ...base.json_text import parse_json
 from ...cold import contradictions
-from ...cold.added_file import AddedFile, Row, Statistics, index_of, statistics_in
+from ...cold.added_file import AddedFile, Row, Statistics, index_of
 from ...cold.parquet.footers import Footer, read_footer
 from ...cold.registers import Register
 from ...cold.segment import SegmentFile, SegmentIndex
 from ...cold.store.storage import Storage
 from ...errors import ContradictionError, CorruptRecordError, MissingFileError
 from .manifest import DataFile, ExportedTopic, refuse
+
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - UTC; those that are compared have no zone either
+_MS = timedelta(milliseconds=1)
+_NO_TIME = timedelta()
 
 
 def check_sizes(where: str, topic: ExportedTopic, sizes: Mapping[str, int]) -> None:
@@ -110,7 +115,6 @@ def _row(one: DataFile) -> Row | None:
         one.segment,
         one.file.size_bytes,
         one.modified_ms,
-        one.stats,
     )
     return added.row(_statistics(one.stats))
 
@@ -132,10 +136,17 @@ def _statistics(text: str) -> Statistics:
         is_whole = isinstance(number, int) and not isinstance(number, bool)
         if number is not None and not (is_whole and 0 <= number < 2**53):
             raise ValueError(f"{number!r:.80} is no number of records and no offset")
-    times = (least.get("timestamp"), largest.get("timestamp"))
-    if not all(time is None or isinstance(time, str) for time in times):
-        raise ValueError(f"{times!r:.80} are no times")
-    found = statistics_in(text)
-    if [found.oldest_ms is None, found.newest_ms is None] != [time is None for time in times]:
-        raise ValueError(f"{times!r:.80} are no times")
-    return found
+    return Statistics(
+        *numbers, _time_ms(least.get("timestamp")), _time_ms(largest.get("timestamp"))
+    )
+
+
+def _time_ms(text: object) -> int | None:
+    """Of a time as Delta writes it; None: it is not said."""
+    if text is None:
+        return None
+    try:
+        time = datetime.fromisoformat(str(text).replace("Z", "+00:00"))
+        return (time.replace(tzinfo=None) - (time.utcoffset() or _NO_TIME) - _EPOCH) // _MS
+    except (ValueError, OverflowError):
+        raise ValueError(f"{text!r:.80} is no time") from None

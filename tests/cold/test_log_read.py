@@ -1,14 +1,14 @@
-"""What a table's log says, read by lakelog and by delta-rs: the same of any log."""
+"""What a table's log says: the same as delta-rs says of it, in columns, rows and registers."""
 
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,16 +17,22 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.cold.added_file import plain_rows
-from lakelog.cold.by_path import log_content, log_state
-from lakelog.cold.by_path.log_content import Protocol
-from lakelog.cold.by_path.log_state import LogState, open_log
+from lakelog.cold import added_file
+from lakelog.cold.added_file import statistics_of
+from lakelog.cold.by_path import delta_log
+from lakelog.cold.by_path.delta_log import DeltaLog
+from lakelog.cold.by_path.transactions import registers_of
 from lakelog.cold.log_names import LAST_CHECKPOINT, LOG, checkpoint_names, commit_name
-from lakelog.cold.schema import PARTITION_COLUMNS, TABLE_SCHEMA
+from lakelog.cold.registers import LogStart, ReservedEnd, app_id
+from lakelog.cold.schema import PARTITION_COLUMNS, TABLE_SCHEMA, table_properties
 from lakelog.cold.segment import UNKNOWN_TIMESTAMP_MS, file_name
 from lakelog.cold.store.storage import Storage
 from lakelog.errors import ColdTierRefusedError, ContradictionError
+from lakelog.values.topic import Topic
 
+TOPIC = Topic("orders", UUID(int=1), partitions=2)
+REGISTERS = (LogStart(0), LogStart(1), ReservedEnd(1))
+NAMES = [app_id(TOPIC.topic_id, register) for register in REGISTERS]
 TIMES = [
     "2023-11-14T22:13:20.000Z",
     "2023-11-14T22:13:20.123Z",
@@ -98,7 +104,7 @@ def commits(draw: st.DrawFn, of_stats: st.SearchStrategy[Any] = plain_stats | od
     added = draw(st.lists(adds(of_stats), max_size=6, unique_by=lambda add: add["path"]))
     paths = {add["path"] for add in added}
     removed = draw(st.lists(adds(), max_size=3, unique_by=lambda add: add["path"]))
-    names = draw(st.lists(st.sampled_from(["a", "b", "lakelog/x/0/log_start"]), unique=True))
+    names = draw(st.lists(st.sampled_from(["a", *NAMES]), unique=True))
     return [
         {"commitInfo": {"lakelog.commit": draw(st.text("ab", max_size=3))}},
         *({"add": add} for add in added),
@@ -112,12 +118,19 @@ def commits(draw: st.DrawFn, of_stats: st.SearchStrategy[Any] = plain_stats | od
 
 
 class Table:
-    """A table whose log is written by hand."""
+    """A table of the topic whose log is written by hand."""
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.log = path, path / LOG
+    def __init__(self, root: Path) -> None:
+        self.storage = Storage(str(root))
+        self.path = Path(self.storage.table_path(TOPIC))
+        self.log = self.path / LOG
+        self.path.mkdir(parents=True)
         self.made = DeltaTable.create(
-            path, pa.schema(TABLE_SCHEMA), partition_by=PARTITION_COLUMNS, name="orders"
+            self.path,
+            pa.schema(TABLE_SCHEMA),
+            partition_by=PARTITION_COLUMNS,
+            configuration=table_properties(TOPIC),
+            raise_if_key_not_exists=False,
         )
         self.version = 0
 
@@ -145,10 +158,10 @@ class Table:
                 if int(path.name[:20]) < self.version:
                     path.unlink()
 
-    def opened(self, version: int | None = None) -> LogState:
-        state = open_log(Storage(str(self.path.parent)), str(self.path), version)
-        assert state is not None
-        return state
+    def opened(self) -> DeltaLog:
+        log = DeltaLog(self.storage, TOPIC)
+        log.refresh()
+        return log
 
 
 def _first(start: int, end: int, segment: int) -> int:
@@ -200,27 +213,21 @@ def _ms(time: datetime | None) -> int | None:
     return 1000 * seconds + time.microsecond // 1000
 
 
-def check_same(state: LogState, table: DeltaTable) -> None:
-    metadata, protocol = table.metadata(), table.protocol()
-    assert state.version == table.version()
-    assert state.protocol == Protocol(
-        protocol.min_reader_version,
-        tuple(protocol.reader_features or ()),
-        tuple(protocol.writer_features or ()),
-    )
-    assert state.metadata is not None
-    assert state.metadata.table_id == str(metadata.id)
-    assert state.metadata.properties == metadata.configuration
-    assert state.metadata.partition_columns == metadata.partition_columns
-    names = ["a", "b", "lakelog/x/0/log_start"]
-    known = {name: table.transaction_version(name) for name in names}
-    assert state.transactions == {name: one for name, one in known.items() if one is not None}
+def check_same(log: DeltaLog, table: DeltaTable) -> None:
+    assert log.version == table.version()
+    known = {
+        register: version
+        for number in range(2)
+        for register in registers_of(number)
+        if (version := table.transaction_version(app_id(TOPIC.topic_id, register))) is not None
+    }
+    assert log.registers() == known
     wanted = rows_by_delta_rs(table)
     if None in wanted.values():
         with pytest.raises(ContradictionError):
-            state.files()
+            log.files()
         return
-    found = {row.pop("path"): row for row in state.files().columns.to_pylist()}
+    found = {row.pop("path"): row for row in log.files().columns.to_pylist()}
     for row in found.values():
         if not row["ours"]:  # it is stretched over a gap before its segment
             row["start_offset"] = row["first"]
@@ -235,59 +242,36 @@ steps = st.lists(
 
 
 @settings(max_examples=10)
-@given(steps=steps, at_once=st.sampled_from([1, 4, 4096]), data=st.data())
-def test_it_says_what_delta_rs_reads_in_it(steps, at_once, data):
-    """Also piece by piece, and at an older version; plain files are read by the column."""
+@given(
+    steps=steps, few=st.sampled_from([0, 3, 256]), most=st.sampled_from([1, 100]), data=st.data()
+)
+def test_it_says_what_delta_rs_reads_in_it(steps, few, most, data):
+    """Also commit by commit; of many files by the column."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(log_content, "_AT_ONCE", 2 * at_once)
-        patched.setattr(log_state, "_WAITING", at_once)
-        table = Table(Path(folder) / "table")
+        patched.setattr(added_file, "_FEW", few)
+        patched.setattr(delta_log, "MAX_COMMITS_READ", most)
+        table = Table(Path(folder))
         going_on = table.opened()
         for actions, parts, clean_up in steps:
             table.commit(actions)
-            content = log_state.read_commit(Storage(folder), str(table.path), table.version)
-            assert content is not None
-            for piece in log_content.commit_pieces(content):
-                going_on.apply(piece)
-            going_on.version = table.version
             if data.draw(st.booleans()):
+                going_on.refresh()
                 check_same(going_on, DeltaTable(table.path))
             if parts:
                 table.checkpoint(parts, clean_up)
+        going_on.refresh()
         anew = table.opened()
-        for state in (going_on, anew):
-            check_same(state, DeltaTable(table.path))
+        for log in (going_on, anew):
+            check_same(log, DeltaTable(table.path))
         with suppress(ContradictionError):
             assert going_on.files().columns.equals(anew.files().columns)
-        oldest = min(int(path.name[:20]) for path in table.log.glob("*.json"))
-        version = data.draw(st.integers(oldest, table.version))
-        check_same(table.opened(version), DeltaTable(table.path, version=version))
-
-
-@given(st.lists(adds(plain_stats), min_size=1, unique_by=lambda add: add["path"]))
-@settings(max_examples=5)
-def test_what_lakelog_wrote_is_read_by_the_column(added):
-    ours = [add for add in added if "archive-" in add["path"]]
-    read = []
-
-    def noting(columns: Any) -> Any:
-        read.append(plain_rows(columns))
-        return read[-1]
-
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(log_content, "plain_rows", noting)
-        table = Table(Path(folder) / "table")
-        table.commit([{"add": add} for add in ours])
-        table.checkpoint(1, clean_up=True)
-        check_same(table.opened(), DeltaTable(table.path))
-    assert sum(map(len, read)) == len(ours)
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
-    table = Table(tmp_path / "table")
+    table = Table(tmp_path)
     for version in range(1, 6):
-        table.commit([{"txn": {"appId": "a", "version": version}}])
+        table.commit([{"txn": {"appId": NAMES[0], "version": version}}])
         if version == 2:
             table.checkpoint(1, clean_up=False)
     return table
@@ -312,83 +296,48 @@ def test_a_log_with_a_hole_or_damage_is_refused(table, damage):
         table.opened()
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "{", "[]", "null", "5", '{"minValues":5}', "{}],[{}", "{},{}", '{"numRecords":"5"}', 7],
-)
-def test_statistics_that_are_none_count_as_not_said_and_hurt_no_other_file(table, text):
-    """delta-rs (1.6.6) puts the statistics of the files after an empty text to other files."""
-
-    def add(number: int, stats: Any) -> Any:
-        name = file_name("archive", 10 * number, 10 * number + 10, f"{number:032x}")
-        values = {"partition": "0", "segment": "0"}
-        return {
-            "add": {
-                "path": f"partition=0/segment=0/{name}",
-                "partitionValues": values,
-                "size": 1,
-                "modificationTime": 1,
-                "stats": stats,
+def test_statistics_are_made_again_as_they_were_written(table):
+    text = stats(7, 12, 18, TIMES[0], TIMES[1], False)
+    empty = '{"numRecords":0}'
+    adds_of = [(1, text), (2, empty), (3, None)]
+    names = [file_name("archive", 10 * n, 10 * n + 10, f"{n:032x}") for n, _ in adds_of]
+    table.commit(
+        [
+            {
+                "add": {
+                    "path": f"partition=0/segment=0/{name}",
+                    "partitionValues": {"partition": "0", "segment": "0"},
+                    "size": 1,
+                    "modificationTime": 1,
+                    "dataChange": True,
+                    "stats": said,
+                }
             }
-        }
-
-    sound = stats(7, 12, 18, TIMES[0], TIMES[0], False)
-    table.commit([add(0, text), add(1, sound)])
-    files = list(table.opened().files())
-    assert [(file.records, file.max_timestamp_ms) for file in files] == [
-        (-1, UNKNOWN_TIMESTAMP_MS),
-        (7, 1_700_000_000_000),
-    ]
-
-
-def test_a_checkpoint_that_lacks_a_part_counts_as_none(table):
-    table.checkpoint(3, clean_up=False)
-    (table.log / checkpoint_names(5, 3)[1]).unlink()
-    state = table.opened()
-    assert (state.version, state.transactions) == (5, {"a": 5})
+            for name, (_, said) in zip(names, adds_of, strict=True)
+        ]
+    )
+    found = statistics_of(pa.table(DeltaTable(table.path).get_add_actions(flatten=True)))
+    assert [found[f"partition=0/segment=0/{name}"] for name in names] == [text, empty, "{}"]
 
 
 def test_of_nothing_there_is_nothing(tmp_path):
-    storage = Storage(str(tmp_path))
-    assert open_log(storage, str(tmp_path / "table")) is None
-    (tmp_path / "table" / LOG).mkdir(parents=True)
-    assert open_log(storage, str(tmp_path / "table")) is None
+    log = DeltaLog(Storage(str(tmp_path)), TOPIC)
+    log.refresh()
+    assert log.version == -1
+    Path(log.path, LOG).mkdir(parents=True)
+    log.refresh()
+    assert (log.version, len(log.files()), log.registers()) == (-1, 0, {})
 
 
-@pytest.mark.parametrize("what", ["gone", "stale", "damaged", "as it is"])
-def test_a_store_is_listed_only_if_its_log_does_not_name_its_checkpoint(table, monkeypatch, what):
-    hint = table.log / LAST_CHECKPOINT
-    before = hint.read_text()
-    table.checkpoint(1, clean_up=what == "stale")
-    table.commit([{"txn": {"appId": "a", "version": 6}}])
-    if what == "gone":
-        hint.unlink()
-    elif what == "stale":
-        hint.write_text(before)
-    elif what == "damaged":
-        hint.write_text('{"version":null}')
-    listed: list[str] = []
-    list_files = Storage.list_files
-
-    def listing(self: Storage, path: str, *, recursive: bool) -> Any:
-        listed.append(path)
-        return list_files(self, path, recursive=recursive)
-
-    storage = Storage(str(table.path.parent))
-    object.__setattr__(storage, "is_local", False)
-    monkeypatch.setattr(Storage, "list_files", listing)
-    state = open_log(storage, str(table.path))
-    assert state is not None
-    assert (state.version, state.transactions) == (6, {"a": 6})
-    assert bool(listed) == (what != "as it is")
-
-
-def test_a_hole_in_a_store_is_seen_without_a_list(table):
-    (table.log / commit_name(4)).unlink()
-    storage = Storage(str(table.path.parent))
-    object.__setattr__(storage, "is_local", False)
-    with pytest.raises(ColdTierRefusedError, match="no version 4"):
-        open_log(storage, str(table.path))
+@pytest.mark.parametrize("number", [1, 3])
+def test_a_log_without_its_first_commits_is_refused_and_no_table_is_made_over_it(tmp_path, number):
+    table = Table(tmp_path)
+    for version in range(1, 6):
+        table.commit([{"txn": {"appId": "a", "version": version}}])
+    for path in sorted(table.log.iterdir())[:number]:
+        path.unlink()
+    with pytest.raises(ColdTierRefusedError):
+        table.opened()
 
 
 def test_a_log_that_is_cleaned_up_meanwhile_is_read_anew(table, monkeypatch):
@@ -397,10 +346,9 @@ def test_a_log_that_is_cleaned_up_meanwhile_is_read_anew(table, monkeypatch):
     def listing(self: Storage, path: str) -> Any:
         found = file_names(self, path)
         monkeypatch.undo()
-        shutil.copy(table.log / commit_name(5), table.path / "kept")
         table.checkpoint(1, clean_up=True)
         (table.log / checkpoint_names(2)[0]).unlink()
         return found
 
     monkeypatch.setattr(Storage, "file_names", listing)
-    assert table.opened().transactions == {"a": 5}
+    assert table.opened().registers() == {LogStart(0): 5}
