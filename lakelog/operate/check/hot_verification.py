@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
-import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,7 +14,7 @@ from msgspec.structs import replace
 from ...errors import ForeignEntryError
 from ...hot.declared import command, parse_gaps
 from ...hot.hot_log import HotLog
-from ...hot.inspection import EntryPage, HotLook, KeyFlaw, StoredEntry
+from ...hot.inspection import HotLook, KeyFlaw, StoredEntry
 from ...hot.mending import Mend
 from ...values.offset_ranges import Ranges, merged, unexplained
 from ...values.offsets import HotSegment
@@ -23,6 +22,7 @@ from ...values.record import NO_TIMESTAMP_MS
 from ...values.topic import Topic
 from ...values.topic_partition import OffsetRange
 from .finding import HOT, Findings, Kind, predicate
+from .time_index import TimeIndex
 
 #: What other fields of ``:state`` are about, but for those that say where the log starts or ends.
 _OF_FIELDS = {
@@ -69,7 +69,7 @@ class HotVerification:
     _gaps: set[OffsetRange] = field(default_factory=set)
     trimmed_to: int = 0  # offsets below it were trimmed during the pass
     _seen_any: bool = False
-    _holes: list[OffsetRange] = field(default_factory=list)  # of the page at hand
+    _holes: list[OffsetRange] = field(default_factory=list)  # before the entry at hand
     _broken: set[int] = field(default_factory=set)  # bases of segments that lack entries
 
     def __post_init__(self) -> None:
@@ -82,7 +82,7 @@ class HotVerification:
         self._expected = max(self.start_offset, self.local_log_start)
         self._aside = set(parse_gaps(self.look.state.get("quarantined")))  # these have no entry
         self._bases = [segment.base_offset for segment in self.look.segments]
-        self._index = _TimeIndex(self)
+        self._index: TimeIndex | None = None
 
     def run(self) -> Iterator[pa.RecordBatch]:
         """Checks everything; yields the records as it goes, so that they can be compared.
@@ -95,8 +95,9 @@ class HotVerification:
         if any(flaw.where == self.look.keys.stream for flaw in self.look.flaws):
             return
         try:
+            self._read_index()
             yield from self._entries()
-            self._index.finish()
+            self._finish_index()
         except ForeignEntryError as error:
             self.findings.add(Kind.FOREIGN, self.look.keys.stream, error.message)
             return
@@ -146,8 +147,6 @@ class HotVerification:
                     done = True
                     break
                 self._entry(entry, local_log_start)
-            self._index.page(page, self._holes)
-            self._holes = []
             yield page.records
             if done:
                 break
@@ -199,6 +198,7 @@ class HotVerification:
             self._gaps.add(OffsetRange(base, end))
         else:
             self._count(entry, base, end)
+            self._judge_index(entry)
 
     def disowned(self, entry: StoredEntry) -> bool:
         """Whether the entry lies in a gap and is not the gap's own entry."""
@@ -211,7 +211,9 @@ class HotVerification:
         """Judges what is missing before an offset."""
         until = min(until, self._end)
         if self._expected < min(local_log_start, until):  # trimmed since the look
-            self._expected = self.trimmed_to = min(local_log_start, until)
+            trimmed_to = min(local_log_start, until)
+            self._holes.append(OffsetRange(self._expected, trimmed_to))
+            self._expected = self.trimmed_to = trimmed_to
         holes = unexplained(self._expected, until, merged(self._aside))
         self._expected = max(self._expected, until)
         for hole in holes:
@@ -257,6 +259,51 @@ class HotVerification:
             tally.max_timestamp_ms = max(tally.max_timestamp_ms, entry.max_timestamp_ms)
             self._largest_timestamp_ms = max(self._largest_timestamp_ms, entry.max_timestamp_ms)
         tally.entries += 1
+
+    # -- the time index ----------------------------------------------------------------------------
+
+    def _read_index(self) -> None:
+        pages = self.hot.inspection().time_index(self.look.topic_partition)
+        low = max(self.start_offset, self.local_log_start)
+        # The largest timestamp so far is known from the first index entry on, or if nothing was
+        # ever trimmed.
+        try:
+            self._index = index = TimeIndex(pages, low, is_exact=low == 0)
+        except ForeignEntryError as error:
+            self.findings.add(Kind.FOREIGN, self.look.keys.stream, error.message)
+            return
+        for offset, _, what in index.disordered:
+            self._wrong_index(offset, what)
+        for offset in index.below:
+            if offset < self.local_log_start:
+                self._wrong_index(offset, f"lies below the local log start {self.local_log_start}")
+
+    def _judge_index(self, entry: StoredEntry) -> None:
+        if self._index is not None:
+            for offset, _, what in self._index.up_to(entry, self._holes):
+                self._wrong_index(offset, what)
+        self._holes = []
+
+    def _finish_index(self) -> None:
+        """Judges what the index says of offsets above all entries."""
+        log_end = self.look.number("log_end")
+        if self._index is None or self.end_offset is not None or log_end is None:
+            return
+        beyond = next((offset for offset, _ in self._index.left() if offset >= log_end), None)
+        if beyond is not None:
+            # What was appended since the look may be indexed too.
+            now = self.hot.inspection().look(self.look.topic_partition, self.topic.topic_id)
+            if beyond >= (now.number("log_end") or 0):
+                self._wrong_index(beyond, f"lies past the log end {log_end}")
+
+    def _wrong_index(self, offset: int, what: str) -> None:
+        self.findings.add(
+            Kind.TIME_INDEX,
+            f"{self.look.keys.times}, offset {offset}",
+            what,
+            [OffsetRange(offset, offset + 1)],
+            repairable=True,
+        )
 
     # -- what the other keys say -------------------------------------------------------------------
 
@@ -392,110 +439,3 @@ class HotVerification:
                 max_timestamp_ms=tally.max_timestamp_ms,
             )
             self.mends.append(Mend.of_segment(segment, held))
-
-
-class _TimeIndex:
-    """Follows the time index along with the entries; holds a few of its members at a time."""
-
-    def __init__(self, verification: HotVerification) -> None:
-        self._of = verification
-        look = verification.look
-        self._pages = verification.hot.inspection().time_index(look.topic_partition)
-        self._offsets = self._scores = np.empty(0, np.int64)
-        self._low = max(verification.start_offset, verification.local_log_start)
-        # Whether the largest timestamp so far is known: from the first index entry on, or if
-        # nothing was ever trimmed.
-        self._exact = self._low == 0
-        self._largest = NO_TIMESTAMP_MS
-        self._last_offset = -1
-        self._trimmed_to = 0
-        self._ended = False
-
-    def page(self, page: EntryPage, holes: Sequence[OffsetRange]) -> None:
-        """Judges the index entries up to the page's last entry.
-
-        Args:
-            holes: offsets of the page that are already reported missing.
-        """
-        entries = [
-            e
-            for e in page.entries
-            if e.base_offset is not None and e.format != "gap" and not self._of.disowned(e)
-        ]
-        if not entries:
-            return
-        known = all(entry.max_timestamp_ms is not None for entry in entries)
-        if not known or holes or self._trimmed_to != self._of.trimmed_to:
-            self._exact, self._trimmed_to = False, self._of.trimmed_to
-        ends = np.array([entry.end_offset - 1 for entry in entries], np.int64)
-        highest = [
-            NO_TIMESTAMP_MS if e.max_timestamp_ms is None else e.max_timestamp_ms for e in entries
-        ]
-        so_far = np.maximum.accumulate(np.array(highest, np.int64))
-        while not self._ended and (not len(self._offsets) or self._offsets[-1] <= ends[-1]):
-            self._more()
-        count = int(np.searchsorted(self._offsets, ends[-1], side="right"))
-        for offset, score in zip(
-            self._offsets[:count].tolist(), self._scores[:count].tolist(), strict=True
-        ):
-            at = int(np.searchsorted(ends, offset))
-            if ends[at] == offset:
-                self._judge(offset, score, int(so_far[at]), known and not holes)
-            elif offset >= self._trimmed_to and not any(
-                low <= offset < high for low, high in holes
-            ):
-                self._add(offset, "is the last offset of no entry")
-        self._offsets, self._scores = self._offsets[count:], self._scores[count:]
-        self._largest = max(self._largest, int(so_far[-1]))
-
-    def finish(self) -> None:
-        """Judges what the index says of offsets above all entries."""
-        of = self._of
-        if of.end_offset is not None:
-            return
-        while not self._ended:
-            self._more()
-        log_end = of.look.number("log_end")
-        beyond = [o for o in self._offsets.tolist() if log_end is not None and o >= log_end]
-        for offset in beyond[:1]:
-            # What was appended since the look may be indexed too.
-            now = of.hot.inspection().look(of.look.topic_partition, of.topic.topic_id)
-            if offset >= (now.number("log_end") or 0):
-                self._add(offset, f"lies past the log end {log_end}")
-
-    def _more(self) -> None:
-        page = next(self._pages, None)
-        if page is None:
-            self._ended = True
-            return
-        offsets, scores = page
-        previous = np.concatenate([[self._last_offset], offsets])
-        for at in np.flatnonzero(np.diff(previous) <= 0).tolist():
-            self._add(int(offsets[at]), "stands behind a higher offset, with a larger timestamp")
-        self._last_offset = int(offsets.max())
-        ascending = np.maximum.accumulate(offsets) == offsets
-        offsets, scores = offsets[ascending], scores[ascending]
-        below = offsets < self._of.local_log_start
-        for offset in offsets[below].tolist():
-            self._add(offset, f"lies below the local log start {self._of.local_log_start}")
-        kept = offsets >= self._low
-        self._offsets = np.concatenate([self._offsets, offsets[kept]])
-        self._scores = np.concatenate([self._scores, scores[kept]])
-
-    def _judge(self, offset: int, score: int, largest: int, known: bool) -> None:
-        largest = max(self._largest, largest)
-        if score < largest or (self._exact and score > largest):
-            self._add(
-                offset, f"says the largest timestamp up to it is {score}, but it is {largest}"
-            )
-        elif not self._exact:  # that of a trimmed record
-            self._largest, self._exact = score, known
-
-    def _add(self, offset: int, what: str) -> None:
-        self._of.findings.add(
-            Kind.TIME_INDEX,
-            f"{self._of.look.keys.times}, offset {offset}",
-            what,
-            [OffsetRange(offset, offset + 1)],
-            repairable=True,
-        )
