@@ -118,8 +118,8 @@ class _Watched:
         start = (self.settled_ends or {}).get(number)
         if look is None or start is None or not look.recovered or look.log_end < start:
             return True
-        # An upper bound, since there may be gaps. A closer look counts them. What comes back from
-        # quarantine changes no log end.
+        # An upper bound, since there may be gaps. A closer look counts them. What an older
+        # version puts back from quarantine changes no log end.
         records = look.log_end - start or int(look.unarchived_since_ms is not None)
         return limit.reached(records, look.unarchived_since_ms, now_ms)
 
