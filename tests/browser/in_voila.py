@@ -110,9 +110,7 @@ def test_a_click_in_the_picture_goes_there(explorer: ExplorerPage) -> None:
 
 
 def test_the_charts_are_shown(explorer: ExplorerPage, take_picture: Callable[..., Path]) -> None:
-    drawn = explorer.page.locator(
-        ".js-plotly-plot .main-svg:first-child, svg[role=img], img[src^='data:image/svg']"
-    )
+    drawn = explorer.page.locator(".js-plotly-plot .main-svg:first-child, .ll-rows")
     for number in range(3):
         expect(drawn.nth(number)).to_be_attached()
     expect(explorer.page.get_by_text("Traceback")).to_have_count(0)

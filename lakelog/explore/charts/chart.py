@@ -1,25 +1,25 @@
-"""A plotly Figure that shows itself by its mimetype, with a still picture beside it."""
+"""A plotly Figure that shows itself by its mimetype, with its table beside it."""
 
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from typing import Any
 
 import plotly.graph_objects as go
 import pyarrow as pa
 
-from .picture import picture
+from .plain_table import table_html
 
 MIMETYPE = "application/vnd.plotly.v1+json"
 _CONFIG = {"responsive": True, "displaylogo": False}
+_KEPT_ROWS = 20  # of its table: they are stored in the notebook
 
 
 class Chart(go.Figure):  # type: ignore[misc]  # plotly has no types
     """A figure, the table it was drawn from, and its message in a sentence.
 
     To plotly it is a Figure like any other. In a notebook it shows itself as a few KB of JSON,
-    where plotly's own default would add all of plotly.js, and as a picture for where that is not.
+    where plotly's own default would add all of plotly.js, and as a table for where that is not.
     """
 
     #: IPython asks for this first. It takes None for absent, and then asks for the bundle.
@@ -32,10 +32,8 @@ class Chart(go.Figure):  # type: ignore[misc]  # plotly has no types
 
     def _repr_mimebundle_(self, *_: Any, **__: Any) -> dict[str, Any]:
         found = bundle(self, self._message)
-        drawn = found[MIMETYPE]
-        # Whoever changes a figure may use more of plotly than a picture knows.
-        with suppress(KeyError, TypeError, ValueError):
-            found["image/svg+xml"] = picture(drawn["data"], drawn["layout"], self._message)
+        if self._table is not None:
+            found["text/html"] = table_html(self._table, self._message, rows=_KEPT_ROWS)
         return found
 
     @property

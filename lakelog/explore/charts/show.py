@@ -15,11 +15,11 @@ from .plain_table import PlainTable
 def show(shown: Any) -> None:
     """Displays a chart, or a table, as the output of a notebook's cell or inside a widgets' Output.
 
-    A chart is sent as ``application/vnd.plotly.v1+json``, which JupyterLab and VS Code draw, with a
-    still picture (``image/svg+xml``) for what does not: GitHub, nbconvert. plotly.js itself is
-    never sent. A Databricks notebook gets the drawing as HTML that loads plotly.js from the web. If
-    another front end shows the picture and you want the drawing, ``figure.show()`` lets plotly
-    choose a way.
+    A chart is sent as ``application/vnd.plotly.v1+json``, which JupyterLab and VS Code draw, with
+    the first rows of its table (``text/html``) for what does not: GitHub, nbconvert. plotly.js
+    itself is never sent. A Databricks notebook gets the drawing as HTML that loads plotly.js from
+    the web. If another front end shows the table and you want the drawing, ``figure.show()`` lets
+    plotly choose a way.
 
     Args:
         shown: what a function of `lakelog.explore.charts` gave, any other plotly Figure, or an

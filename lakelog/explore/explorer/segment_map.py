@@ -14,7 +14,7 @@ class SegmentMap(Struct, frozen=True):
     """The options of a list, and the content of an Output."""
 
     choices: list[tuple[str, int]]  # a label, and the offset to seek to; the newest first
-    bundle: dict[str, Any]  # by mimetype: plotly's, and a picture if it cannot be drawn
+    bundle: dict[str, Any]  # by mimetype: plotly's, and a table if it cannot be drawn
 
 
 def segment_map(log: TopicLog, partition: int) -> SegmentMap:

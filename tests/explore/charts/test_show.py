@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import subprocess
 import sys
 from datetime import datetime, timezone
@@ -17,18 +18,19 @@ from lakelog.explore import charts
 from lakelog.explore.charts import words
 from lakelog.explore.charts.partition_map import RANGES
 from lakelog.explore.charts.show import _bundle
+from lakelog.explore.charts.style import layout
 
 MIMETYPE = "application/vnd.plotly.v1+json"
 TABLE = pa.table([[0, 0], ["cold", "hot"], [0, 90], [90, 100]], schema=RANGES)
 
 
-def test_a_chart_goes_out_as_json_with_a_picture_beside_it_and_no_plotly_js():
+def test_a_chart_goes_out_as_json_with_its_table_beside_it_and_no_plotly_js():
     pytest.importorskip("plotly")
     found = _bundle(charts.partition_map(TABLE))
 
-    assert set(found) == {MIMETYPE, "image/svg+xml", "text/plain"}
+    assert set(found) == {MIMETYPE, "text/html", "text/plain"}
     assert found[MIMETYPE]["data"][0]["customdata"] == [[0, 0, 90, 90]]
-    assert found["image/svg+xml"].startswith("<svg")
+    assert found["text/html"] == charts.table_html(TABLE, found["text/plain"])
     assert found["text/plain"] == "90 % is archived, 10 offsets are not"
     assert len(json.dumps(found)) < 10_000
 
@@ -41,8 +43,18 @@ def test_a_cell_that_ends_with_a_chart_shows_the_same():
     data, _ = formatters.DisplayFormatter().format(figure)
 
     assert data[MIMETYPE] == _bundle(figure)[MIMETYPE]
-    assert data["image/svg+xml"] == _bundle(figure)["image/svg+xml"]
+    assert data["text/html"] == _bundle(figure)["text/html"]
     assert figure.table == TABLE
+
+
+def test_a_notebook_keeps_few_rows_of_a_long_table():
+    pytest.importorskip("plotly")
+    many = pa.table([range(250), ["cold"] * 250, [0] * 250, [9] * 250], schema=RANGES)
+
+    html = _bundle(charts.partition_map(many))["text/html"]
+
+    assert html.count("<tr>") == 21
+    assert "… and 230 more rows" in html
 
 
 def test_show_displays_it(monkeypatch):
@@ -96,9 +108,17 @@ def test_a_chart_is_a_figure_and_survives_pickling():
 
 def test_it_reads_in_either_theme():
     pytest.importorskip("plotly")
-    layout = charts.partition_map(TABLE).layout
-    assert layout.paper_bgcolor == layout.plot_bgcolor == "rgba(0,0,0,0)"
-    assert layout.font.color == layout.title.font.color == "#7d7d7d"
+    look = charts.partition_map(TABLE).layout
+    assert look.paper_bgcolor == look.plot_bgcolor == "rgba(0,0,0,0)"
+    assert look.font.color == look.title.font.color == "#7d7d7d"
+
+
+@pytest.mark.parametrize("before", range(50, 76))
+def test_no_line_ends_between_a_number_and_its_unit(before):
+    text = layout(f"{'x' * before} takes 25 % in 8 h 24 min", plot_height=10)["title"]["text"]
+    lines = re.sub("</?b>", "", text).split("<br>")
+    assert " ".join(lines) == f"{'x' * before} takes 25 % in 8 h 24 min"
+    assert not any(line[0] in "%hm" for line in lines)
 
 
 def test_everything_in_a_table_is_escaped():
