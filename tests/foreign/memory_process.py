@@ -15,14 +15,15 @@ import pyarrow as pa
 
 from lakelog import Lakelog
 from lakelog.cold.store.storage import Storage
-from lakelog.explore.explorer.paging import page_before
+from lakelog.explore.explorer.answer import answer
+from lakelog.explore.explorer.opened_topic import OpenedTopic
+from lakelog.explore.explorer.view import Ask
 from lakelog.hot import HotSource
 from lakelog.place import LogPlace, PathRoot
-from lakelog.read.stretches import stretches
-from lakelog.read.tiers import Tiers
 from lakelog.read.where import parse
 from lakelog.spark.range_rows import range_rows
 from lakelog.testing.process_memory import status_bytes
+from lakelog.values.offsets import Earliest, Latest
 from lakelog.values.topic_partition import TopicPartition
 
 NOTHING = parse("no record has this")
@@ -68,8 +69,9 @@ def archive_all(lake: Lakelog, topic: str, cold: str, url: str) -> int:
 
 def explore(lake: Lakelog, topic: str, cold: str, url: str) -> int:
     log, last = lake.log(topic), end(lake, topic)
-    there = stretches(Tiers(log.topic, log.hot, log.table).look([0]))
-    page_before(log, 0, there, 0, last, 100)
+    opened = OpenedTopic(log)
+    for where in (Latest(), Earliest()):
+        answer(opened, Ask(topic, 0, where, page_records=100))
     search = log.search_ranges({0: (0, last)}, NOTHING)
     search.page(100, backward=True)
     return search.page(100).progress.read

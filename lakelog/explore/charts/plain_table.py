@@ -49,7 +49,8 @@ def table_html(table: pa.Table, caption: str = "", *, rows: int = DEFAULT_ROWS) 
         body = f"<tr><td colspan='{max(1, len(numeric))}' style='{_CELL}'>no rows</td></tr>"
     rest = f"<p>… and {words.count(more, 'more row')}</p>" if more else ""
     return (
-        f"<div class='ll-rows' style='overflow-x:auto'>{said}<table style='border-collapse:collapse'>"
+        f"<div class='ll-rows' style='overflow-x:auto'>{said}"
+        "<table style='border-collapse:collapse'>"
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}</div>"
     )
 

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from ...read.tiers import SegmentedLook
 from ...read.unified_log import UnifiedLog
+from ...read.where import Always
 from ...values.offsets import Ago, AtOffset, AtTimestamp, LogOffsets, MaxTimestamp, Position
 from ...values.topic_partition import OffsetRange
-from .opened_topic import OpenedTopic, stretches_of
-from .paging import page_before, page_from
+from .opened_topic import OpenedTopic
 from .record_tiers import record_tiers
-from .search_pages import Found, OnProgress, search_page
+from .search_pages import PAGE_BYTES, Found, OnProgress, search_page
 from .view import Ask, Before, Cut, Shown, View
 
 
@@ -196,17 +196,13 @@ def _noted(note: str | None) -> list[str]:
 
 def _page(opened: OpenedTopic, ask: Ask, look: SegmentedLook, place: _Place) -> pa.Table:
     assert ask.partition is not None
-    offsets = look.offsets[ask.partition]
+    log = look.offsets[ask.partition]
+    span = (place.offset, log.log_end)
     if place.backward:
-        return page_before(
-            opened.log,
-            ask.partition,
-            stretches_of(look),
-            offsets.log_start,
-            place.offset,
-            ask.page_records,
-        )
-    return page_from(opened.log, ask.partition, place.offset, offsets.log_end, ask.page_records)
+        span = (log.log_start, min(place.offset, log.log_end))
+    search = opened.log.search_ranges({ask.partition: span}, Always())
+    page = search.page(ask.page_records, backward=place.backward, page_bytes=PAGE_BYTES, look=look)
+    return page.records.drop_columns(["partition"])
 
 
 def _page_notes(records: pa.Table, place: _Place, offsets: LogOffsets) -> Iterator[str]:

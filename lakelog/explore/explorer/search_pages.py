@@ -16,11 +16,14 @@ from ...read.search import Search
 from ...read.tiers import SegmentedLook
 from ...read.topic_log import TopicLog
 from ...read.where import Always, Bounds, is_all
+from ...values.config import MIB
 from ...values.offsets import AtOffset, Earliest, Latest
 from .key_history import history_note
-from .paging import PAGE_BYTES
 from .rows import readable_size
 from .view import Ask, Cut
+
+#: A page is full with the match that makes it so large: pages of large values are shorter.
+PAGE_BYTES = 16 * MIB
 
 #: The share of each partition is told of at most so many.
 MOST_SHARES = 64
