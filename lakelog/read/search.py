@@ -136,21 +136,25 @@ class Search:
         merge = Merge(scans, limit, on_progress, stopped, at_once)
         tables: list[pa.Table] = []
         rows = nbytes = 0
-        for table in merge:
-            room = min(records - rows, rows_within(table, page_bytes - nbytes))
-            tables.append(table.slice(0, room))
-            rows += tables[-1].num_rows
-            nbytes += tables[-1].nbytes
-            if rows >= records or nbytes >= page_bytes or room < table.num_rows:
-                merge.put_back(table.num_rows - tables[-1].num_rows)
-                merge.ended = FULL
-                break
-        if not last and any(scan.is_thinned for scan in scans):
-            return None
-        found = pa.concat_tables([FOUND.empty_table(), *tables])
-        if backward:
-            found = found.take(pa.array(np.arange(found.num_rows)[::-1]))
-        return Page(found, merge.next(), merge.ended, merge.progress())
+        try:
+            for table in merge:
+                room = min(records - rows, rows_within(table, page_bytes - nbytes))
+                tables.append(table.slice(0, room))
+                rows += tables[-1].num_rows
+                nbytes += tables[-1].nbytes
+                if rows >= records or nbytes >= page_bytes or room < table.num_rows:
+                    merge.put_back(table.num_rows - tables[-1].num_rows)
+                    merge.ended = FULL
+                    break
+            if not last and any(scan.is_thinned for scan in scans):
+                return None
+            found = pa.concat_tables([FOUND.empty_table(), *tables])
+            if backward:
+                found = found.take(pa.array(np.arange(found.num_rows)[::-1]))
+            return Page(found, merge.next(), merge.ended, merge.progress())
+        finally:
+            for scan in scans:
+                scan.close()
 
     def __iter__(self) -> Iterator[pa.Table]:
         yield from Merge(self._scans({}, backward=False))

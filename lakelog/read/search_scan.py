@@ -150,6 +150,13 @@ class Scan:
         if self._steps is None or next(self._steps, None) is None:
             self._finish()
 
+    def close(self) -> None:
+        """Let go of what was read. What reads on holds it, and is held by it: a collector of
+        garbage, which knows nothing of Arrow's memory, might come late.
+        """
+        self._steps = None
+        self.waiting = nothing()
+
     def _edge(self) -> int:
         """Where it begins."""
         raise NotImplementedError
