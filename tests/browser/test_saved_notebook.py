@@ -85,7 +85,7 @@ def test_nbconvert_shows_the_page_and_the_charts(
     expect(kept).to_contain_text("as of 20")
     expect(kept.locator("tbody tr")).to_have_count(50)
     tables = converted.locator(".ll-rows")
-    expect(tables).to_have_count(3)
+    expect(tables).to_have_count(3 + 2)  # of charts, and as such
     for table in tables.all():
         expect(table).to_be_visible()
     kept.scroll_into_view_if_needed()

@@ -66,13 +66,16 @@ class Controls:
         self.topic = _classed(widgets.Dropdown(), "topic", "160px")
         self.partition = _classed(widgets.Dropdown(), "partition", "150px")
         self.timestamp = _classed(
-            widgets.Text(placeholder="go to a time: 2013-07-04 12:00"),
+            widgets.Text(placeholder="go to a time: 2013-07-04 12:00", continuous_update=False),
             "timestamp",
             "205px",
         )
         self.taken = _html("taken")
         self.search = _classed(
-            widgets.Text(placeholder='a text, or key = "N229JB" and value.dep_delay > 60'),
+            widgets.Text(
+                placeholder='a text, or key = "N229JB" and value.dep_delay > 60',
+                continuous_update=False,
+            ),
             "search",
         )
         self.search.layout = widgets.Layout(flex="1 1 260px", min_width="180px", width="auto")

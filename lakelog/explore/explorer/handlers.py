@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timezone
@@ -14,7 +13,7 @@ from msgspec.structs import replace
 
 from ...errors import InvalidArgumentError
 from ...read.found import SearchLimit
-from ...read.where import Always, Where, parse
+from ...read.where import Always, parse
 from ...values.offsets import (
     AtOffset,
     AtTimestamp,
@@ -38,20 +37,12 @@ from .view import Ask
 #: A drag that is shorter, of the picture's width, is a click.
 _CLICK_SHARE = 0.005
 
-#: A page sends what is typed key by key, but holds it back while the kernel has the key before it;
-#: a click, or Enter, it sends at once. So the last keys may come after the click that they came
-#: before: one message that the kernel has not taken yet, and one of all that was held back. So many
-#: count as typed before the click, if they come within this time; unless the click asks for nothing
-#: that was typed, and nothing was known to be.
-_OVERTAKEN_MOST = 2
-_OVERTAKEN_S = 2.0
-
 
 class Handlers:
     """Hears clicks and changes. Each runs while nothing else is drawn.
 
-    What is typed into the boxes for times and searches is known as it is typed, and asked for by
-    Enter or by what is clicked next: each question reads the boxes when it is asked.
+    What is typed into a box is told by Enter, or when the box is left, and asked for at once: so it
+    is part of whatever is clicked next.
     """
 
     def __init__(self, screen: Screen, questions: Questions, *, may_write: bool = False) -> None:
@@ -62,23 +53,20 @@ class Handlers:
         self._ui = screen.ui
         self._questions = questions
         self._seek_by_time = False
-        self._asked_last: Callable[[], Any] | None = None  # if it may have overtaken keys
-        self._asked_s = 0.0
-        self._overtaken = 0
         self._connect()
 
     def _connect(self) -> None:
         ui, questions = self._ui, self._questions
         self._on_change(ui.topic, self._chose_topic)
-        self._on_change(ui.partition, self._chose_partition, of_boxes=True)
-        self._on_change(ui.offset, self._typed_offset, of_boxes=True)
-        self._on_change(ui.chosen, self._chose_time, of_boxes=True)
-        self._on_change(ui.picked, self._picked, of_boxes=True)
+        self._on_change(ui.partition, self._chose_partition)
+        self._on_change(ui.offset, self._typed_offset)
+        self._on_change(ui.chosen, self._chose_time)
+        self._on_change(ui.picked, self._picked)
         self._on_change(ui.more, lambda on: (unhide if on else hide)(ui.secondary))
         self._on_click(ui.zoom, self._clicked_zoom)
-        self._on_click(ui.whole, self._clicked_whole, of_boxes=True)
-        self._on_typed(ui.timestamp, self._typed_time, self._entered_time)
-        self._on_typed(ui.search, lambda: None, self._clicked_search)
+        self._on_click(ui.whole, self._clicked_whole)
+        self._on_typed(ui.timestamp, self._entered_time)
+        self._on_typed(ui.search, self._clicked_search)
         self._on_change(ui.zone, self._chose_zone)
         self._on_change(ui.reader_zone, self._told_zone)
         self._on_change(ui.page_records, self._chose_page_records)
@@ -97,81 +85,49 @@ class Handlers:
         self._on_change(ui.code, lambda _: self._screen.draw_code())
         self._on_change(ui.export, self._chose_export)
         self._on_change(ui.opened, self._chose_record)
-        self._on_change(ui.follow, self._toggled_follow, of_boxes=True)
+        self._on_change(ui.follow, self._toggled_follow)
         self._on_change(ui.segments, self._toggled_segments)
         self._on_change(ui.segment, self._chose_segment)
         self._on_click(ui.refresh, self._refresh)
-        self._on_click(ui.seek, self._clicked_seek, of_boxes=True, for_boxes=True)
+        self._on_click(ui.seek, self._clicked_seek)
         for button, where in (
             (ui.earliest, Earliest()),
             (ui.earliest_local, EarliestLocal()),
             (ui.latest, Latest()),
         ):
-            self._on_click(button, partial(self._go, where), of_boxes=True)
+            self._on_click(button, partial(self._go, where))
         self._on_click(ui.back, lambda: questions.start(questions.turned(forward=False)))
         self._on_click(ui.forward, lambda: questions.start(questions.turned(forward=True)))
-        self._on_click(ui.find, self._clicked_search, of_boxes=True, for_boxes=True)
+        self._on_click(ui.find, self._clicked_search)
         self._on_click(ui.stop, questions.stop)
         self._on_click(ui.clear, self._clicked_clear)
         self._on_click(ui.history, self._clicked_history)
         self._on_click(ui.retry, self._clicked_retry)
         self._on_click(ui.new, self._catch_up)
 
-    def _on_change(self, widget: Any, do: Callable[[Any], Any], *, of_boxes: bool = False) -> None:
+    def _on_change(self, widget: Any, do: Callable[[Any], Any]) -> None:
         def changed(change: Any) -> None:
             if not self._screen.is_quiet:
-                self._asked(lambda: do(change["new"]), of_boxes)
+                self._asked(lambda: do(change["new"]))
 
         widget.observe(changed, names="value")
 
-    def _on_click(
-        self,
-        button: Any,
-        do: Callable[[], Any],
-        *,
-        of_boxes: bool = False,
-        for_boxes: bool = False,
-    ) -> None:
-        button.on_click(lambda _: self._asked(do, of_boxes, for_boxes=for_boxes))
+    def _on_click(self, button: Any, do: Callable[[], Any]) -> None:
+        button.on_click(lambda _: self._asked(do))
 
-    def _on_typed(self, box: Any, typed: Callable[[], Any], entered: Callable[[], Any]) -> None:
-        """Hears each key, and Enter."""
+    def _on_typed(self, box: Any, do: Callable[[], Any]) -> None:
+        """Hears another text, and Enter, which asks for the same once more.
 
-        def key() -> None:
-            typed()
-            since_s = time.monotonic() - self._asked_s
-            self._overtaken += 1
-            if self._overtaken > _OVERTAKEN_MOST or since_s > _OVERTAKEN_S:
-                self._asked_last = None
-            if self._asked_last is not None:
-                self._guarded(self._asked_last)
-
-        def changed(_: Any) -> None:
-            if not self._screen.is_quiet:
-                self._questions.background.alone(key)
-
-        def told(_: Any, content: Any, __: Any) -> None:
-            if content.get("event") == "submit":
-                self._asked(entered, of_boxes=True, for_boxes=True)
-
-        box.observe(changed, names="value")
-        box.on_msg(told)
-
-    def _asked(self, do: Callable[[], Any], of_boxes: bool, *, for_boxes: bool = False) -> None:
-        """Something is clicked, chosen or entered.
-
-        Args:
-            of_boxes: whether it is asked of what was typed, too.
-            for_boxes: whether that is what it is for.
+        A page tells of Enter before it tells the text: what was asked before may be asked first.
         """
+        self._on_change(box, lambda _: do())
+        box.on_msg(
+            lambda _, content, __: self._asked(do) if content.get("event") == "submit" else None
+        )
 
-        def ask() -> None:
-            may_overtake = for_boxes or (of_boxes and self._screen.is_typed)
-            self._asked_last, self._asked_s = do if may_overtake else None, time.monotonic()
-            self._overtaken = 0
-            self._guarded(do)
-
-        self._questions.background.alone(ask)
+    def _asked(self, do: Callable[[], Any]) -> None:
+        """Something is clicked, chosen or entered."""
+        self._questions.background.alone(lambda: self._guarded(do))
 
     def _guarded(self, do: Callable[[], Any]) -> None:
         """Shows an error also for input that is not even a question (such as an invalid time).
@@ -195,18 +151,11 @@ class Handlers:
     # -- places ----------------------------------------------------------------------------------
 
     def _go(self, where: Position) -> None:
-        self._questions.start(replace(self._typed_ask(), where=where))
+        self._questions.start(replace(self._ask(), where=where))
 
-    def _typed_ask(self) -> Ask:
-        """The last question, with what was typed into the search box since."""
-        ask = replace(self._questions.ask, history=False)
-        if self._screen.is_typed:
-            ask = replace(ask, match=self._typed_match(), limit=SearchLimit())
-        return ask
-
-    def _typed_match(self) -> Where:
-        self._screen.settle()  # also if it cannot be read: it is told once
-        return parse(self._ui.search.value, zone_named(self._ui.zone.value))
+    def _ask(self) -> Ask:
+        """The last question, but for where."""
+        return replace(self._questions.ask, history=False)
 
     def _chose_topic(self, topic: str) -> None:
         self._screen.search_for("")
@@ -217,7 +166,7 @@ class Handlers:
 
     def _chose_partition(self, partition: int) -> None:
         one = None if partition == ALL else partition
-        self._questions.start(replace(self._typed_ask(), partition=one, where=Earliest()))
+        self._questions.start(replace(self._ask(), partition=one, where=Earliest()))
 
     def _typed_offset(self, offset: int) -> None:
         self._seek_by_time = False
@@ -232,7 +181,7 @@ class Handlers:
         if window is not None:  # the ends of a part are no ends of the log
             first = AtTimestamp(self._time_ms(low / CHOSEN_MOST))
             last = AtTimestamp(self._time_ms(high / CHOSEN_MOST))
-        self._questions.start(replace(self._typed_ask(), where=Earliest(), span=(first, last)))
+        self._questions.start(replace(self._ask(), where=Earliest(), span=(first, last)))
 
     def _picked(self, text: str) -> None:
         """What was drawn in the picture: a click goes there, a drag chooses a time."""
@@ -243,7 +192,7 @@ class Handlers:
         if high - low < _CLICK_SHARE:
             whole = (Earliest(), Latest())
             where = AtTimestamp(self._time_ms(low))
-            self._questions.start(replace(self._typed_ask(), where=where, span=whole))
+            self._questions.start(replace(self._ask(), where=where, span=whole))
         else:
             self._chose_time((int(low * CHOSEN_MOST), math.ceil(high * CHOSEN_MOST)))
 
@@ -263,17 +212,11 @@ class Handlers:
     def _clicked_whole(self) -> None:
         self._questions.window = None
         whole = (Earliest(), Latest())
-        self._questions.start(replace(self._typed_ask(), where=Earliest(), span=whole))
-
-    def _typed_time(self) -> None:
-        """Says how it would be taken; what cannot be read yet is no error yet."""
-        self._seek_by_time = bool(self._ui.timestamp.value.strip())
-        with suppress(InvalidArgumentError):
-            self._read_time()
+        self._questions.start(replace(self._ask(), where=Earliest(), span=whole))
 
     def _entered_time(self) -> None:
-        if self._ui.timestamp.value.strip():
-            self._seek_by_time = True
+        self._seek_by_time = bool(self._ui.timestamp.value.strip())
+        if self._seek_by_time:
             self._go(at_time(self._read_time()))
 
     def _read_time(self) -> TypedTime:
@@ -298,7 +241,7 @@ class Handlers:
 
     def _toggled_follow(self, on: bool) -> None:
         if on:
-            self._questions.ask = self._typed_ask()
+            self._questions.ask = self._ask()
             self._questions.follow()
         else:
             self._questions.stop()
@@ -311,7 +254,7 @@ class Handlers:
     # -- searches --------------------------------------------------------------------------------
 
     def _clicked_search(self) -> None:
-        match = self._typed_match()
+        match = parse(self._ui.search.value, zone_named(self._ui.zone.value))
         ask = replace(self._questions.ask, where=Earliest(), match=match, history=False)
         self._questions.start(replace(ask, limit=SearchLimit()))
 
@@ -323,7 +266,6 @@ class Handlers:
     def _clicked_history(self) -> None:
         if self._screen.opened is not None:
             record, _ = self._screen.record(self._screen.opened)
-            self._screen.settle()
             self._questions.start(history_of(self._questions.ask, record.key))
 
     def _clicked_retry(self) -> None:
@@ -335,7 +277,8 @@ class Handlers:
     def _chose_zone(self, name: str) -> None:
         zone_named(name)
         if self._seek_by_time:  # what is typed means another time now
-            self._typed_time()
+            with suppress(InvalidArgumentError):
+                self._read_time()
         self._screen.draw_rows()
         self._screen.draw_picture()
 

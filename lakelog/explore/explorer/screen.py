@@ -53,7 +53,6 @@ class Screen:
         opened: the name of the row whose record is open; None: none is.
         pictured: the picture of time.
         known_columns: ``lakelog.value.columns`` of the topic shown.
-        asked_text: what the search box held when the last question was asked of it.
     """
 
     def __init__(self, ui: Controls, css_class: str) -> None:
@@ -62,7 +61,6 @@ class Screen:
         self.opened: str | None = None
         self.pictured: Picture | None = None
         self.known_columns = ""
-        self.asked_text = ""
         self._told_topic, self._is_told = "", False  # and whether its columns are shown for that
         self._members = Members()  # of the page, while they are columns
         self._sendable: str | None = None  # the row whose record can be edited
@@ -97,21 +95,10 @@ class Screen:
         except InvalidArgumentError:
             return zone_named(UTC)
 
-    # -- the search box --------------------------------------------------------------------------
-
-    @property
-    def is_typed(self) -> bool:
-        """Whether the search box holds what the user typed for a question that was not asked."""
-        return bool(self.ui.search.value != self.asked_text)
-
     def search_for(self, text: str) -> None:
         """Puts a text into the search box, as one that was asked for."""
         with self.quiet():
-            self.asked_text = self.ui.search.value = text
-
-    def settle(self) -> None:
-        """What the search box holds is asked for, or not to be."""
-        self.asked_text = self.ui.search.value
+            self.ui.search.value = text
 
     # -- a page ----------------------------------------------------------------------------------
 
@@ -132,7 +119,7 @@ class Screen:
             if one is not None:
                 ui.offset.value = shown.view.start_offset
             is_new = before is None or before.match != shown.view.match
-            if is_new and not self.is_typed and not self._says(shown):
+            if is_new and not self._says(shown):
                 self.search_for(write(shown.view.match))
             if [*ui.opened.options] != names:
                 ui.opened.options = names

@@ -219,7 +219,6 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         self, topic: str, partition: int | None = None, at: PositionLike = "earliest"
     ) -> LogExplorer:
         """Shows another topic or partition, or all of them, without a filter."""
-        self._screen.settle()
         ask = Ask(topic, partition, position(at), Always(), self._questions.ask.page_records)
         return self._asked(self._questions.start(ask))
 
@@ -250,13 +249,11 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             history=False,
             span=(begin, position(end)),
         )
-        self._screen.settle()
         return self._asked(self._questions.start(ask))
 
     def history(self, key: str | bytes) -> LogExplorer:
         """Shows the versions of a key, from both tiers, the newest page first."""
         data = key.encode() if isinstance(key, str) else key
-        self._screen.settle()
         return self._asked(self._questions.start(history_of(self._questions.ask, data)))
 
     def follow(self) -> LogExplorer:

@@ -26,8 +26,12 @@ _SHARE = (
 #: Where a drag began is kept by what outlives a redraw: the answer to a click may come amid it. It
 #: holds as long as the times below the picture stay.
 _DRAG = "var home = this.closest('.lakelog-explorer') || this, axis = this.nextElementSibling; "
+#: What is prevented would leave a box that was typed into, which tells what was typed.
 _DOWN = escape(
-    _SHARE + _DRAG + "home.dataset.from = share; home.dataset.axis = axis.textContent; "
+    _SHARE
+    + _DRAG
+    + "document.activeElement.blur(); "
+    "home.dataset.from = share; home.dataset.axis = axis.textContent; "
     "event.preventDefault();"
 )
 _MOVE = escape(

@@ -31,16 +31,14 @@ class Hands:
         self.explorer.wait()
 
     def type(self, name: str, value: Any) -> None:
-        """Into a box, then Enter, and waits for what comes of it."""
-        box = self.find(name)
-        box.value = value
-        if getattr(box, "continuous_update", False):
-            self.enter(name)
+        """Into a box, then Enter or another place, and waits for what comes of it."""
+        self.find(name).value = value
         self.explorer.wait()
 
     def enter(self, name: str) -> None:
-        """Enter in a box of text, as the page tells it."""
+        """Enter in a box of text, as the page tells it, and waits for what comes of it."""
         self.find(name)._handle_custom_msg({"event": "submit"}, [])
+        self.explorer.wait()
 
     def html(self, name: str) -> str:
         return str(self.find(name).value)

@@ -39,7 +39,6 @@ def test_a_topic_that_is_made_again_during_a_search_is_another_one(orders, monke
     hands = Hands(orders.explore())
     held = Held(monkeypatch)
     hands.find("search").value = "text 101"
-    hands.find("find").click()
     eventually(lambda: held.questions)
     orders.lakelog.topics.delete("orders")
     orders.topic()
@@ -58,7 +57,6 @@ def test_two_explorers_of_one_log_have_nothing_to_do_with_each_other(orders):
     one, other = Hands(orders.explore()), Hands(orders.explore())
     for hands, number in ((one, 101), (other, 102)):
         hands.find("search").value = f"text {number}"
-        hands.find("find").click()
     for hands, number in ((one, 101), (other, 102)):
         hands.explorer.wait()
         assert hands.offsets() == [number]
