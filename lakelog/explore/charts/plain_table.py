@@ -8,11 +8,18 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..table import Cell, Column, Line, html_table, rest_text
 from . import words
 
 DEFAULT_ROWS = 100
 _CHARACTERS = 200  # of one cell
-_CELL = "padding:2px 10px;border-bottom:1px solid rgba(128,128,128,0.25);white-space:nowrap"
+_RIGHT = "ll-right"
+_STYLE = (
+    ".ll-rows { overflow-x: auto; } .ll-rows table { border-collapse: collapse; } "
+    ".ll-rows td, .ll-rows th { padding: 2px 10px; text-align: left !important; "
+    "white-space: nowrap; border-bottom: 1px solid rgba(128,128,128,.25); } "
+    ".ll-rows .ll-right { text-align: right !important; }"
+)
 
 
 def table_html(table: pa.Table, caption: str = "", *, rows: int = DEFAULT_ROWS) -> str:
@@ -26,32 +33,17 @@ def table_html(table: pa.Table, caption: str = "", *, rows: int = DEFAULT_ROWS) 
         rows: how many are shown; a line below says how many are not.
     """
     shown = table.slice(0, rows)
-    numeric = [_is_number(field.type) for field in table.schema]
-    head = "".join(
-        f"<th style='{_CELL};text-align:{'right' if right else 'left'}'>"
-        f"{html.escape(str(name).replace('_', ' '))}</th>"
-        for name, right in zip(table.column_names, numeric, strict=True)
-    )
-    columns = [[_text(value) for value in _values(column)] for column in shown.columns]
-    body = "".join(
-        "<tr>"
-        + "".join(
-            f"<td style='{_CELL};text-align:{'right' if right else 'left'}'>"
-            f"{html.escape(cell)}</td>"
-            for cell, right in zip(row, numeric, strict=True)
-        )
-        + "</tr>"
-        for row in zip(*columns, strict=True)
-    )
-    more = table.num_rows - shown.num_rows
+    columns = [
+        Column(field.name.replace("_", " "), _RIGHT if _is_number(field.type) else "", short=True)
+        for field in table.schema
+    ]
+    cells = [[Cell(_text(value)) for value in _values(column)] for column in shown.columns]
+    lines = [Line(row) for row in zip(*cells, strict=True)]
     said = f"<p><b>{html.escape(caption)}</b></p>" if caption else ""
-    if not table.num_rows:
-        body = f"<tr><td colspan='{max(1, len(numeric))}' style='{_CELL}'>no rows</td></tr>"
-    rest = f"<p>… and {words.count(more, 'more row')}</p>" if more else ""
+    rest = rest_text(table.num_rows - shown.num_rows)
     return (
-        f"<div class='ll-rows' style='overflow-x:auto'>{said}"
-        "<table style='border-collapse:collapse'>"
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}</div>"
+        f'<div class="ll-rows"><style>{_STYLE}</style>{said}'
+        f"{html_table(columns, lines, none='no rows')}{f'<p>{rest}</p>' if rest else ''}</div>"
     )
 
 

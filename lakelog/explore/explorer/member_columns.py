@@ -17,8 +17,9 @@ from ...codec.infer import infer
 from ...codec.value_columns import columns_of, value_schema
 from ...values.config import MIB
 from ...values.value_ddl import VALUE_ERROR
+from ..table import Cell
 from .decode import NULL, one_line
-from .rows import VALUE_BYTES, Cell, Row
+from .rows import VALUE_BYTES, Row
 
 #: The columns of a page whose values are more bytes are not looked for: a page is drawn at once.
 LARGEST_BYTES = 4 * MIB

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...base.text_table import text_table
-from .rows import COLUMNS, PARTITION, Row, readable_size
+from ..table import readable_size
+from .rows import COLUMNS, PARTITION, Row
 
 #: The widest a column gets; a line stays readable in a terminal.
 _WIDTH = 48

@@ -7,9 +7,10 @@ from html import escape
 
 from ...base.text_table import counted
 from ...values.record import Record, TimestampType
+from ..table import readable_size
 from .decode import AUTO, EMPTY, HEX, NULL, decode
 from .moment import clock_time
-from .rows import readable_size, size_bytes
+from .rows import size_bytes
 
 #: Shown at first, and on demand. With more, a browser can no longer handle the page.
 FIRST_BYTES, FIRST_HEADERS = 4 * 1024, 50

@@ -9,6 +9,7 @@ from msgspec import Struct
 from ...read.found import records_of
 from ...values.record import Record, to_records
 from ...values.topic_partition import TopicPartition
+from ..table import Cell, readable_size
 from .decode import AUTO, EMPTY, NULL, Decoded, decode, one_line
 from .moment import clock_time
 from .view import Shown
@@ -20,15 +21,6 @@ PARTITION = "part"
 
 #: How much a cell shows: of a key, of a value, how many headers, of a header.
 KEY_BYTES, VALUE_BYTES, HEADERS, HEADER_BYTES = 80, 200, 3, 40
-
-
-class Cell(Struct, frozen=True):
-    """A text, how to draw it, and the full size if it was cut."""
-
-    text: str
-    kind: str = ""  # null, empty, json, utf-8, hex; a tier's name; "" for a number or a time
-    of_bytes: int | None = None  # the full size, if the text is only the beginning
-    hover: str = ""  # what it says below the pointer
 
 
 class Row(Struct, frozen=True):
@@ -77,13 +69,6 @@ def size_bytes(record: Record) -> int:
     return len(record.key or b"") + len(record.value or b"") + headers
 
 
-def readable_size(size: int) -> str:
-    """Bytes below a thousand, then KiB and MiB."""
-    if size < 1000:
-        return f"{size} B"
-    return f"{size / 1024:,.1f} KiB" if size < 1000 * 1024 else f"{size / 1024**2:,.1f} MiB"
-
-
 def header_text(record: Record, limit: int = HEADERS) -> str:
     """The first headers as ``name=value``, and how many more there are."""
     parts = [
@@ -103,8 +88,8 @@ def _row(record: Record, tier: str, zone: tzinfo, kind: str, *, several: bool) -
         record.offset,
         tier,
         (
-            *((Cell(str(record.partition)),) if several else ()),
-            Cell(str(record.offset)),
+            *((Cell(str(record.partition), hover=tier),) if several else ()),
+            Cell(str(record.offset), hover=tier),
             Cell(
                 clock_time(record.timestamp_ms, zone),
                 hover=clock_time(record.timestamp_ms, timezone.utc),

@@ -17,9 +17,10 @@ from html import escape
 from typing import Any
 
 from ...base.notebook import of_notebook
+from ..table import rest_text
 from .rows import Row
 from .shown_by import ShownBy
-from .table_html import cell_html
+from .table_html import kept_html
 
 #: How long a page is shown before it is kept: leafing and following redraw a table several times.
 _SETTLED_S = 1.0
@@ -117,26 +118,13 @@ def saved_html(
         as_of: when; default: now.
     """
     at = (as_of or datetime.now(timezone.utc)).astimezone(timezone.utc)
-    heads = "".join(f"<th>{escape(name)}</th>" for name in columns)
-    body = "".join(
-        f'<tr class="ll-{row.tier}">'
-        + "".join(
-            f"<td>{cell_html(name, cell)}</td>"
-            for name, cell in zip(columns, row.cells, strict=True)
-        )
-        + "</tr>"
-        for row in rows[:_MOST_ROWS]
-    )
-    if not rows:
-        body = f'<tr><td colspan="{len(columns)}">no records</td></tr>'
-    more = len(rows) - _MOST_ROWS
-    said = [f"… and {more:,} more {'row' if more == 1 else 'rows'}"] if more > 0 else []
-    below = "".join(f"<div>{escape(line)}</div>" for line in [*said, *notes])
+    said = [rest_text(len(rows) - _MOST_ROWS), *notes]
+    below = "".join(f"<div>{escape(line)}</div>" for line in said if line)
     return (
         f'<div class="ll-saved ll-saved-{css_class}">'
         f"<div><b>{escape(where)}</b> as of {at:%Y-%m-%d %H:%M:%S}Z. Run the cell again to walk "
         f"through the log.</div><div><code>{escape(expression)}</code></div>"
-        f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>{below}</div>"
+        f"{kept_html(rows[:_MOST_ROWS], columns)}{below}</div>"
     )
 
 

@@ -18,8 +18,8 @@ from ...read.topic_log import TopicLog
 from ...read.where import Always, Bounds, is_all
 from ...values.config import MIB
 from ...values.offsets import AtOffset, Earliest, Latest
+from ..table import readable_size
 from .key_history import history_note
-from .rows import readable_size
 from .view import Ask, Cut
 
 #: A page is full with the match that makes it so large: pages of large values are shorter.

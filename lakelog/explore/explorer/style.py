@@ -94,15 +94,6 @@ CSS = """
 .lakelog-explorer .ll-table tr.ll-hot td:first-child { box-shadow: inset 3px 0 var(--ll-hot); }
 .lakelog-explorer .ll-table tr.ll-both td:first-child {
   box-shadow: inset 3px 0 var(--ll-cold), inset 6px 0 var(--ll-hot); }
-.lakelog-explorer .ll-table td { padding: 2px 8px;
-  text-align: left; vertical-align: top; white-space: nowrap; border: 0;
-  border-bottom: 1px solid var(--ll-line); background: transparent; }
-.lakelog-explorer .ll-table tr:last-child td { border-bottom: 0; }
-.lakelog-explorer .ll-table th { font-weight: 600; position: sticky; top: 0; z-index: 1;
-  background: var(--jp-layout-color1, var(--vscode-editor-background, Canvas)); }
-.lakelog-explorer .ll-table td.ll-c-offset, .lakelog-explorer .ll-table th.ll-c-offset,
-.lakelog-explorer .ll-table td.ll-c-size, .lakelog-explorer .ll-table th.ll-c-size {
-  text-align: right; }
 .lakelog-explorer .ll-table td { font-variant-numeric: tabular-nums; }
 .lakelog-explorer .ll-table td.ll-c-key, .lakelog-explorer .ll-table td.ll-c-value,
 .lakelog-explorer .ll-table td.ll-c-headers { font-family: var(--jp-code-font-family, monospace);

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from html import escape
 
+from ..table import Column, Line, html_table
 from .pointer import AWAY, OVER
 from .row_keys import ROW_KEYS
-from .rows import COLUMNS, PARTITION, Cell, Row, readable_size
+from .rows import COLUMNS, PARTITION, Row
 
-_NUMBERS = {PARTITION, "offset", "size"}
+_SHORT = {PARTITION, "offset", "time", "size"}
 
 #: The tier of a row is its edge; the word is told when the pointer is over the row's first cell.
 _UNDRAWN = {"tier"}
@@ -54,20 +55,20 @@ def table_html(
         numbers: those columns of them that are numbers.
         tail: whether it starts scrolled to its end, and holds still below the pointer.
     """
-    drawn = [name for name in columns if name not in _UNDRAWN]
-    made = heads or {}
-    styles = {name: _style(name, made, numbers) for name in drawn}
-    head = "".join(_head(name, styles[name], made) for name in drawn)
-    body = "".join(_row(row, columns, styles) for row in rows)
-    if not rows:
-        body = f'<tr><td class="ll-none" colspan="{len(drawn)}">no records</td></tr>'
+    at = [number for number, name in enumerate(columns) if name not in _UNDRAWN]
+    drawn = [_column(columns[number], heads or {}, numbers) for number in at]
+    lines = [Line([row.cells[number] for number in at], _attributes(row)) for row in rows]
     end = " ll-tail" if tail else ""
     pointed = f' onmouseenter="{_OVER}" onmouseleave="{_AWAY}"' if tail else ""
-    return (
-        f'<div class="ll-scroll{end}" {ROW_KEYS}{pointed}>'
-        f'<table class="ll-table" onclick="{_CLICK}">'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
+    table = html_table(drawn, lines, f' class="ll-table" onclick="{_CLICK}"', none="no records")
+    return f'<div class="ll-scroll{end}" {ROW_KEYS}{pointed}>{table}</div>'
+
+
+def kept_html(rows: Sequence[Row], columns: Sequence[str]) -> str:
+    """The same without scripts and styles, for a notebook that is read without its kernel."""
+    drawn = [Column(name, short=name in _SHORT) for name in columns]
+    lines = [Line(row.cells, f' class="ll-{row.tier}"') for row in rows]
+    return html_table(drawn, lines, none="no records")
 
 
 def marked_row_html(explorer: str, name: str) -> str:
@@ -83,47 +84,15 @@ def marked_row_html(explorer: str, name: str) -> str:
     return f"<style>{row} td, {row}:hover td {{ background: rgba(63,136,197,.22); }}</style>"
 
 
-def _style(name: str, heads: Mapping[str, str], numbers: Collection[str]) -> str:
-    """The CSS class of a column; nothing from a record is in it."""
+def _column(name: str, heads: Mapping[str, str], numbers: Collection[str]) -> Column:
     if name in heads:
-        return "ll-c-member ll-c-number" if name in numbers else "ll-c-member"
-    return f"ll-c-{name}"
+        style = "ll-c-member ll-c-number" if name in numbers else "ll-c-member"
+        return Column(name, style, heads[name], sorts=True)
+    return Column(name, f"ll-c-{name}", short=name in _SHORT)
 
 
-def _head(name: str, style: str, heads: Mapping[str, str]) -> str:
-    if name not in heads:
-        return f'<th class="{style}">{name}</th>'
-    return f'<th class="{style}" data-sort="{escape(name)}">{heads[name]}</th>'
-
-
-def _row(row: Row, columns: Sequence[str], styles: Mapping[str, str]) -> str:
-    cells = "".join(
-        f'<td class="{styles[name]}"{_title(name, cell, row)}>{cell_html(name, cell)}</td>'
-        for name, cell in zip(columns, row.cells, strict=True)
-        if name not in _UNDRAWN
-    )
+def _attributes(row: Row) -> str:
     return (
-        f'<tr class="ll-{row.tier}" data-tier="{row.tier}" data-offset="{row.offset}" '
-        f'data-row="{row.name}">{cells}</tr>'
+        f' class="ll-{row.tier}" data-tier="{row.tier}" data-offset="{row.offset}" '
+        f'data-row="{row.name}"'
     )
-
-
-def _title(name: str, cell: Cell, row: Row) -> str:
-    """What a cell says below the pointer: the tier, and a time in UTC."""
-    if name in (PARTITION, "offset"):
-        return f' title="{row.tier}"'
-    return f' title="{escape(cell.hover)}"' if cell.hover else ""
-
-
-def cell_html(column: str, cell: Cell) -> str:
-    """The content of a cell."""
-    text = escape(cell.text)
-    if cell.kind in {"null", "empty"}:
-        return f'<i class="ll-nothing">{text}</i>'
-    cut = ""
-    if cell.of_bytes is not None:
-        cut = f'… <span class="ll-cut">{readable_size(cell.of_bytes)}</span>'
-    binary = '<span class="ll-kind">hex</span> ' if cell.kind == "hex" else ""
-    if column in _NUMBERS or column == "time":
-        return text
-    return f'{binary}<span title="{text}">{text}</span>{cut}'

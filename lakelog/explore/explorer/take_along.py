@@ -21,8 +21,8 @@ from ...read.where import is_all, write
 from ...values.offsets import AtOffset
 from ...values.record_lines import CSV_HEADING, csv_lines, json_lines
 from ...values.typed_time import clock_text
+from ..table import readable_size
 from .member_columns import PREFIX
-from .rows import readable_size
 from .spark_condition import spark_condition
 from .spark_members import member_as
 from .view import Shown, View

@@ -28,9 +28,7 @@ _SHARE = (
 _DRAG = "var home = this.closest('.lakelog-explorer') || this, axis = this.nextElementSibling; "
 #: What is prevented would leave a box that was typed into, which tells what was typed.
 _DOWN = escape(
-    _SHARE
-    + _DRAG
-    + "document.activeElement.blur(); "
+    _SHARE + _DRAG + "document.activeElement.blur(); "
     "home.dataset.from = share; home.dataset.axis = axis.textContent; "
     "event.preventDefault();"
 )
