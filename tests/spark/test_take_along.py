@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from spark_log import EPOCH_MS
 
-from lakelog.explore.explorer.spark_condition import spark_condition
+from lakelog.explore.explorer.shown_code import spark_condition
 from lakelog.read.where import parse
 from lakelog.values.record import Record
 

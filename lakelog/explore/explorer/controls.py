@@ -10,8 +10,9 @@ from ...values.typed_time import UTC
 from .decode import FORMATS
 from .pointer import AWAY, OVER
 from .reader_zone import ZONE_TELLER
+from .shown_code import CODES, PYTHON
+from .shown_files import FILES
 from .style import CSS
-from .take_along import CODES, FILES, PYTHON
 from .view import DEFAULT_PAGE_RECORDS
 
 #: The zones on offer; any other name of the zone database may be typed.

@@ -30,8 +30,9 @@ from .record_html import is_long, record_html
 from .resend import Resend, editable, edited
 from .rows import columns_of, records_shown, row_name, rows
 from .segment_map import SegmentMap
+from .shown_code import code, shortened
+from .shown_files import download_html
 from .table_html import marked_row_html, table_html
-from .take_along import code, download_html, shortened
 from .view import Ask, Shown, View
 
 #: Between two drawings of how far a search is.

@@ -28,7 +28,8 @@ from .rows import columns_of, row_name, rows
 from .saved_output import SavedOutput, saved_html
 from .screen import Screen
 from .shown_by import AnyThread, MainThread, ShownBy
-from .take_along import PYTHON, code, save, shortened
+from .shown_code import PYTHON, code, shortened
+from .shown_files import save
 from .view import DEFAULT_PAGE_RECORDS, Ask, Shown, View
 
 #: How long to wait for a page before something is shown. A page that comes in time is part of the
@@ -161,7 +162,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         """The rows shown as code, where `lake` is the `Lakelog`.
 
         Args:
-            form: one of `take_along.CODES`: Python, Spark DataFrame, Spark SQL, command line, link.
+            form: one of `shown_code.CODES`: Python, Spark DataFrame, Spark SQL, command line, link.
 
         Raises:
             InvalidArgumentError: another form.

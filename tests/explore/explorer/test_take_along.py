@@ -15,8 +15,8 @@ from hands import Hands
 
 from lakelog.cli.main import main
 from lakelog.errors import InvalidArgumentError
-from lakelog.explore.explorer import take_along
-from lakelog.explore.explorer.spark_condition import spark_condition
+from lakelog.explore.explorer import shown_files
+from lakelog.explore.explorer.shown_code import spark_condition
 from lakelog.read.where import parse
 
 
@@ -134,6 +134,6 @@ def test_hands_copy_and_take_a_file(sales, monkeypatch):
     assert hands.find("export").value == "–"
     hands.click("forward")
     assert hands.html("download") == ""
-    monkeypatch.setattr(take_along, "LINKED_BYTES", 10)
+    monkeypatch.setattr(shown_files, "LINKED_BYTES", 10)
     hands.type("export", "parquet")
     assert "sales.parquet" in hands.html("error")
