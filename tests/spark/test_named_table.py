@@ -40,6 +40,10 @@ class TestNamedTable(ColdTableContract):
             "test_a_segment_may_be_compacted_to_nothing",
             "test_a_rewrite_that_loses_its_sources_meanwhile_is_superseded",
             "test_no_two_reserve_the_same_offsets",
+            "test_what_began_with_few_offsets_reserves_as_many_again",
+            "test_who_reserves_while_another_does_gets_what_follows",
+            "test_what_does_not_land_tells_nothing_of_producers",
+            "test_a_file_that_took_anothers_place_meanwhile_is_not_missing",
         }
     )
 
