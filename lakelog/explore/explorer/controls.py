@@ -8,11 +8,11 @@ import ipywidgets as widgets
 
 from ...values.typed_time import UTC
 from .decode import FORMATS
-from .pointer import AWAY, OVER
 from .reader_zone import ZONE_TELLER
 from .shown_code import CODES, PYTHON
 from .shown_files import FILES
 from .style import CSS
+from .table_html import AWAY, OVER
 from .view import DEFAULT_PAGE_RECORDS
 
 #: The zones on offer; any other name of the zone database may be typed.

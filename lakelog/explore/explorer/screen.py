@@ -25,14 +25,13 @@ from ..picture.drawing import Mark, legend, picture_html, summary
 from ..picture.picture import Picture
 from .controls import ALL, CHOSEN_MOST, NONE, Controls, hide, unhide
 from .member_columns import FIRST_COLUMNS, Members, heads_html, members_of, with_members
-from .pointer import OVER
 from .record_html import is_long, record_html
 from .resend import Resend, editable, edited
 from .rows import columns_of, records_shown, row_name, rows
 from .segment_map import SegmentMap
 from .shown_code import code, shortened
 from .shown_files import download_html
-from .table_html import marked_row_html, table_html
+from .table_html import OVER, marked_row_html, table_html
 from .view import Ask, Shown, View
 
 #: Between two drawings of how far a search is.

@@ -6,9 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from html import escape
 
 from ..table import Column, Line, html_table
-from .pointer import AWAY, OVER
-from .row_keys import ROW_KEYS
 from .rows import COLUMNS, PARTITION, Row
+
+#: Where the pointer may be, as the table's script tells it.
+AWAY, OVER = "away", "over the table"
 
 _SHORT = {PARTITION, "offset", "time", "size"}
 
@@ -38,6 +39,25 @@ _POINTER = (
 )
 _OVER, _AWAY = (escape(_POINTER.format(one)) for one in (OVER, AWAY))
 
+#: Arrows choose a row, Enter opens it as a click does. The script holds nothing from a record.
+_KEYS = (
+    "var rows = [...this.querySelectorAll('tr[data-offset]')], "
+    "at = rows.indexOf(document.activeElement), "
+    "to = {ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: rows.length - 1}[event.key]; "
+    "if (rows.length && to !== undefined) { "
+    "to = rows[Math.max(0, Math.min(rows.length - 1, to))]; to.tabIndex = -1; to.focus(); "
+    "event.preventDefault(); } "
+    "else if (at >= 0 && (event.key === 'Enter' || event.key === ' ')) { "
+    "rows[at].click(); event.preventDefault(); }"
+)
+
+#: Attributes of the box around a table. JupyterLab would take the keys to walk through the cells.
+_ROW_KEYS = (
+    'tabindex="0" data-lm-suppress-shortcuts="true" '
+    'aria-label="records: the arrow keys choose one, Enter opens it" '
+    f'onkeydown="{escape(_KEYS)}"'
+)
+
 
 def table_html(
     rows: Sequence[Row],
@@ -61,7 +81,7 @@ def table_html(
     end = " ll-tail" if tail else ""
     pointed = f' onmouseenter="{_OVER}" onmouseleave="{_AWAY}"' if tail else ""
     table = html_table(drawn, lines, f' class="ll-table" onclick="{_CLICK}"', none="no records")
-    return f'<div class="ll-scroll{end}" {ROW_KEYS}{pointed}>{table}</div>'
+    return f'<div class="ll-scroll{end}" {_ROW_KEYS}{pointed}>{table}</div>'
 
 
 def kept_html(rows: Sequence[Row], columns: Sequence[str]) -> str:
