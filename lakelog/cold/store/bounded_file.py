@@ -23,8 +23,9 @@ class BoundedFile:
         self._sent_bytes = 0  # since the store was waited for
 
     def write(self, data: Any) -> int:
-        size_bytes = memoryview(data).nbytes
-        self._out.write(data)
+        content = bytes(data)  # a buffer that is given may be used again
+        size_bytes = len(content)
+        self._out.write(content)
         self._sent_bytes += size_bytes
         if self._sent_bytes >= SENT_BYTES:
             self._out.flush()

@@ -37,7 +37,7 @@ from ..store_errors import COMMITS_NEED, cannot_commit, error_class, one_line
 from . import vended_credentials
 from .bounded_file import BoundedFile
 from .delta_runtime import check_not_forked
-from .hidden_file import hidden_file, hidden_path
+from .hidden_file import hidden_file
 from .object_store import ObjectStore, arrow_filesystem, object_store
 from .placed_writer import PlacedWriter
 from .store_options import StoreOptions
@@ -341,54 +341,27 @@ class Storage:
             yield stream
 
     @contextmanager
-    def appearing(self, path: str) -> Iterator[pa.NativeFile | BoundedFile]:
+    def appearing(self, path: str, *, synced: bool = False) -> Iterator[Sink]:
         """A file to write, in a folder that is there; whoever reads it finds all of it, or none.
-
-        Raises: see `naming`.
-        """
-        target = self.arrow_path(path)
-        # A store shows no part of a file.
-        written = hidden_path(target) if self.is_local else target
-        with self.naming(path):
-            filesystem = self.filesystem()
-            try:
-                with self.output(written) as out:
-                    yield out
-                if written != target:
-                    filesystem.move(written, target)
-            except BaseException:
-                if written != target:
-                    with suppress(OSError):
-                        filesystem.delete_file(written)
-                raise
-
-    @contextmanager
-    def output(self, path: str) -> Iterator[pa.NativeFile | BoundedFile]:
-        """A file to write. Of a store's, no more than a bound is on its way; see `BoundedFile`.
-
-        Args:
-            path: as Arrow has it; see `arrow_path`.
-        """
-        with self.filesystem().open_output_stream(path) as out:
-            yield out if self.is_local else BoundedFile(out)
-
-    @contextmanager
-    def copied_into(self, path: str) -> Iterator[Sink]:
-        """As `appearing`, for a large file: on local paths, it is on the disk before it appears.
 
         What is given may be changed once `write` has returned.
 
+        Args:
+            synced: a local file is on the disk before it appears.
+
         Raises: see `naming`.
         """
-        if not self.is_local:
-            with self.appearing(path) as out:
-                yield _Kept(out)
+        if not self.is_local:  # a store shows no part of a file
+            target = self.arrow_path(path)
+            with self.naming(path), self.filesystem().open_output_stream(target) as out:
+                yield BoundedFile(out)
             return
         naming = partial(self.naming, path)
         with hidden_file(path, naming) as file:
             yield PlacedWriter(file.fileno(), 0, naming)
-            with naming():  # here, where the kernel tells of what it could not write since
-                os.fsync(file.fileno())
+            if synced:
+                with naming():  # here, where the kernel tells of what it could not write since
+                    os.fsync(file.fileno())
 
     def read_bytes(self, path: str) -> bytes | None:
         """A small file's content; None if there is no such file."""
@@ -634,16 +607,6 @@ class Storage:
             f"Check that the bucket of {self.root} exists, and that the credentials in use here "
             "may list, read, write and delete below it (lakelog help object-stores)"
         )
-
-
-class _Kept:
-    """A store's file, whose writer may hold on to what it is given until the store has it."""
-
-    def __init__(self, out: pa.NativeFile | BoundedFile) -> None:
-        self._out = out
-
-    def write(self, data: bytes | memoryview, /) -> object:
-        return self._out.write(bytes(data))
 
 
 def side_by_side(call: Callable[[T], R], values: Iterable[T]) -> list[R]:

@@ -146,7 +146,7 @@ def copy_file(
     storage.make_folder(path.rpartition("/")[0], synced=False)
 
     def copy() -> Copied:
-        with source() as stream, storage.copied_into(path) as sink:
+        with source() as stream, storage.appearing(path, synced=True) as sink:
             found = pour(stream, sink, size_bytes, tell)
             check(found)
             failpoint("transfer.after_copy")
