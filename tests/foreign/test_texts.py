@@ -65,7 +65,7 @@ EXPORT = Manifest(
         ExportedTopic(
             Topic("orders", TOPIC_ID, 1),
             (ExportedPartition(0, 5, 0, 0, 7),),
-            (DataFile(ExportedFile("partition=0/segment=0/a.parquet", 9, SHA256), 5, "{}"),),
+            (DataFile("partition=0/segment=0/a.parquet", 9, SHA256, 5, "{}"),),
             (ExportedFile("_delta_log/00000000000000000000.json", 9, SHA256),),
             {0: (ProducerCall(1, 0, 0, 4, 0, -1, "cafe"),)},
             (
