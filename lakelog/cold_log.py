@@ -466,7 +466,7 @@ class ColdLog:
         return self._check(
             None if topics is None else self._topics(topics),
             repair,
-            some_of("tiers", tiers, TIERS),
+            some_of("a tier", tiers, TIERS),
             progress,
         )
 

@@ -368,8 +368,8 @@ def test_what_is_no_word_among_some_no_event_and_no_list_of_names_is_refused(
     lake: Lakelog,
 ) -> None:
     calls: dict[str, Callable[[Any], object]] = {
-        "steps=": lambda wrong: lake.cleanup("t", steps=wrong),
-        "tiers=": lambda wrong: lake.check(tiers=wrong),
+        "is not a step of cleanup:": lambda wrong: lake.cleanup("t", steps=wrong),
+        "is not a tier:": lambda wrong: lake.check(tiers=wrong),
         "topics=": lambda wrong: lake.acl("reader", wrong),
         "groups=": lambda wrong: lake.acl("consumer", groups=wrong),
         "stop=": lambda wrong: lake.archive_continuously(stop=wrong),

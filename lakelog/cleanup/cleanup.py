@@ -119,7 +119,7 @@ class Cleanup:
             ContradictionError, ForeignTableError: the table must not be touched.
             ArchivedElsewhereError: another one is the topic's, and may be away.
         """
-        steps = some_of("steps", steps, STEPS)
+        steps = some_of("a step of cleanup", steps, STEPS)
         started_s = time.monotonic()
         self._check_own()
         self._subject.reload_topic()

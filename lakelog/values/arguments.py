@@ -234,22 +234,23 @@ def numbers(name: str, given: object) -> list[Any]:
     return [plain(number) for number in given]
 
 
-def some_of(name: str, given: object, among: Sequence[str]) -> tuple[str, ...]:
+def some_of(what: str, given: object, among: Sequence[str]) -> tuple[str, ...]:
     """Some of several words, or one of them, in the order of all.
+
+    Args:
+        what: what one of them is: ``a tier``.
 
     Raises:
         InvalidArgumentError: it is neither.
     """
-    words = [given] if isinstance(given, str) else given
-    if isinstance(words, Iterable):
-        words = list(words)
-        if all(isinstance(word, str) and word in among for word in words):
-            return tuple(word for word in among if word in words)
-    raise InvalidArgumentError(
-        f"{name}={given!r:.200}: give some of {', '.join(among)}, as [{among[0]!r}]",
-        name=name,
-        value=given,
-    )
+    words = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
+    for word in words:
+        if not isinstance(word, str) or word not in among:
+            raise InvalidArgumentError(
+                f"{word!r:.200} is not {what}: give some of {', '.join(among)}, as [{among[0]!r}]",
+                value=given,
+            )
+    return tuple(word for word in among if word in words)
 
 
 def optional_event(name: str, value: object) -> threading.Event | None:
