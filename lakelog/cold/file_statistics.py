@@ -5,19 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
-from types import MappingProxyType
 from typing import Any
 
 from .rows import RowTally
 from .value_statistics import ValueStatistics, bound_text
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_AS_THEY_ARE: Mapping[str, str] = MappingProxyType({})
 
 
-def statistics(
-    tally: RowTally, values: ValueStatistics, names: Mapping[str, str] = _AS_THEY_ARE
-) -> str:
+def statistics(tally: RowTally, values: ValueStatistics) -> str:
     """The statistics of a file of these rows, as JSON.
 
     Beyond the year 9999, Delta's text holds no time. A file with such a record says no more than
@@ -25,7 +21,6 @@ def statistics(
 
     Args:
         values: those of its value columns.
-        names: what columns are called in files, where that is not their name.
     """
     said = {"numRecords": str(tally.records)}
     if tally.records and time_statistic(tally.max_us):
@@ -33,9 +28,9 @@ def statistics(
         largest = {"offset": tally.last, **time_statistic(tally.max_us)}
         nulls = {"offset": 0, "timestamp": 0, **values.nulls}
         said |= {
-            "minValues": _json_object(_members(least) | values.least, names),
-            "maxValues": _json_object(_members(largest) | values.largest, names),
-            "nullCount": _json_object(_members(nulls), names),
+            "minValues": _json_object(_members(least) | values.least),
+            "maxValues": _json_object(_members(largest) | values.largest),
+            "nullCount": _json_object(_members(nulls)),
         }
     return _json_object(said)
 
@@ -68,10 +63,9 @@ def _members(values: Mapping[str, object]) -> dict[str, str]:
     return {name: json.dumps(value) for name, value in values.items()}
 
 
-def _json_object(members: Mapping[str, str], names: Mapping[str, str] = _AS_THEY_ARE) -> str:
+def _json_object(members: Mapping[str, str]) -> str:
     """An object of members that are JSON already: a decimal has more digits than a float."""
-    named = ((names.get(name, name), text) for name, text in members.items())
-    return "{" + ",".join(f"{json.dumps(name)}:{text}" for name, text in named) + "}"
+    return "{" + ",".join(f"{json.dumps(name)}:{text}" for name, text in members.items()) + "}"
 
 
 def milliseconds(time_us: int | None, beyond: int) -> int:

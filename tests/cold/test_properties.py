@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakelog.cold.by_name.names import quoted, unquoted
 from lakelog.cold.by_name.properties import PIECE_CHARACTERS, in_pieces, joined
 from lakelog.cold.schema import FORMAT_PROPERTY
 
@@ -38,3 +40,8 @@ def test_no_piece_of_ours_is_too_long_and_what_is_cut_has_a_newer_format(propert
     assert {name: kept[name] for name in properties if name not in own} == {
         name: value for name, value in properties.items() if name not in own
     }
+
+
+@pytest.mark.parametrize("parts", [("a", "b", "c"), ("ä`b", "``", "x.y")])
+def test_a_quoted_name_is_taken_apart_again(parts: tuple[str, ...]) -> None:
+    assert unquoted(quoted(*parts)) == list(parts)

@@ -21,7 +21,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "model"))  # nor is mutants.p
 from spark_log import SparkLog
 
 from lakelog.cold.by_name.delta_actions import NotDirectError
-from lakelog.cold.by_name.delta_transaction import DeltaTransaction
 from lakelog.cold.by_name.named_table import NamedTable
 from lakelog.cold.by_name.names import TableName
 from lakelog.cold.change import RowsOf
@@ -53,12 +52,6 @@ def make_log(redis_url: str, tmp_path: Path) -> Iterator[Callable[..., SparkLog]
     yield make
     for log in made:
         log.lakelog.close()
-
-
-@pytest.fixture
-def by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark writes the rows of tables by name, as where no files can be handed to Delta."""
-    monkeypatch.setattr(DeltaTransaction, "begin", staticmethod(lambda *_: None))
 
 
 @pytest.fixture

@@ -103,7 +103,6 @@ def test_a_table_of_somebody_else_is_refused(make_named, spark, topic):
         theirs.snapshot()
 
 
-@pytest.mark.usefixtures("by_rows")  # of files, the notes say all
 def test_what_others_committed_since_is_all_that_is_looked_at(
     make_named, filled, topic, monkeypatch
 ):

@@ -19,7 +19,6 @@ from lakelog.cold.by_name.named_table import NamedTable
 from lakelog.cold.by_name.notes import Slice
 from lakelog.cold.change import HotRange
 from lakelog.cold.segment import SegmentFile
-from lakelog.testing.unity_catalog import UnityCatalogServer
 from lakelog.values.config import TopicConfig
 from lakelog.values.topic import Topic
 
@@ -139,7 +138,6 @@ def two_ranges(topic: Topic, table: NamedTable) -> Any:
     return table.apply(both, snapshot)
 
 
-@pytest.mark.usefixtures("by_rows")
 def test_an_archive_is_measured_without_a_query(make_named, queries) -> None:
     topic = Topic("orders", uuid4(), 2, TopicConfig.of(VALUES))
     rows = MadeUpRows(times={7: EPOCH_MS - 9_000, 8: EPOCH_MS + 10_000_000})
@@ -164,7 +162,6 @@ def test_an_archive_is_measured_without_a_query(make_named, queries) -> None:
     assert queries == [2, 1]  # of the newest alone: what was measured stands in the next note
 
 
-@pytest.mark.usefixtures("by_rows")
 def test_where_no_measure_comes_a_query_tells(make_named, queries, monkeypatch) -> None:
     topic = Topic("orders", uuid4(), 1)
     table = make_named(topic)
@@ -195,14 +192,7 @@ class _Commit:
     ranges = (HotRange,)
 
 
-@pytest.mark.parametrize("way", ["by_files", "by_rows"])
-def test_a_look_that_finds_nothing_new_asks_for_no_history(
-    make_named, monkeypatch, request, catalog, way
-) -> None:
-    if catalog == UnityCatalogServer.CATALOG_ON_S3:
-        way = "by_rows"  # tasks get keys for a table that is read where it lies
-    if way == "by_rows":
-        request.getfixturevalue("by_rows")
+def test_a_look_that_finds_nothing_new_asks_for_no_history(make_named, monkeypatch) -> None:
     topic = Topic("orders", uuid4(), 1)
     table, other = make_named(topic, directly=False), make_named(topic)
     table.apply(archive(topic, table.snapshot(), 30), table.snapshot())
@@ -218,7 +208,22 @@ def test_a_look_that_finds_nothing_new_asks_for_no_history(
     assert table.snapshot() is before
     assert asked == []
     applied = table.apply(archive(topic, before, 50), before)
-    assert asked == ([before.version] if way == "by_rows" else [])  # to see that it landed
+    assert asked == [before.version]  # to see that it landed
     assert other.snapshot().archived_end(0) == 50
     table.spark.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('by' = 'somebody')")
     assert table.snapshot().version == applied.snapshot.version + 1
+
+
+def test_a_filter_by_offset_and_time_leaves_out_files_by_their_statistics(make_named) -> None:
+    topic = Topic("orders", uuid4(), 1)
+    table = make_named(topic)
+    for end in (50, 100, 150):
+        table.apply(archive(topic, table.snapshot(), end), table.snapshot())
+    for where in (
+        "offset >= 50 AND offset < 100",
+        f"timestamp >= timestamp_millis({EPOCH_MS + 52}) "
+        f"AND timestamp < timestamp_millis({EPOCH_MS + 100})",  # Delta allows for a ms
+    ):
+        found = table.spark.sql(f"SELECT offset FROM {table.name} WHERE {where}")
+        assert len(found.inputFiles()) == 1
+        assert {row["offset"] for row in found.collect()} >= set(range(52, 100))

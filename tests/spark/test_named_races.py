@@ -20,7 +20,6 @@ from lakelog.base import failpoints
 from lakelog.base.back_off import patiently
 from lakelog.cleanup.cleanup import Cleanup
 from lakelog.cold.by_name.commit import NamedCommit
-from lakelog.cold.by_name.delta_transaction import DeltaTransaction
 from lakelog.cold.by_name.either_view import EitherView
 from lakelog.cold.by_name.named_table import NamedTable
 from lakelog.cold.change import Change, Rewrite
@@ -250,36 +249,29 @@ def test_an_archiver_never_makes_a_cleanup_start_again(make_named, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["by_files", "by_rows"])
-def test_a_commit_whose_reply_is_lost_is_found_in_the_history(
-    make_named, monkeypatch, request, way, catalog
-):
-    if way == "by_rows":
-        request.getfixturevalue("by_rows")
+def test_a_commit_whose_reply_is_lost_is_found_in_the_history(make_named, monkeypatch, catalog):
     topic = Topic("orders", uuid4(), 1)
     # Tasks get a store's keys for a table that is read where it lies.
     table = make_named(topic, directly=catalog == UnityCatalogServer.CATALOG_ON_S3)
     lost: list[str] = []
-    commits = (DeltaTransaction, "commit") if way == "by_files" else (NamedTable, "_commit")
-    commit = getattr(*commits)
+    commit = NamedTable._commit
 
     def lose_the_reply(self: Any, *given: Any) -> None:
         commit(self, *given)
-        lost.append(way)
+        lost.append(self.name)
         raise ConnectionError("the server went away")
 
     with monkeypatch.context() as patched:
-        patched.setattr(*commits, lose_the_reply)
+        patched.setattr(NamedTable, "_commit", lose_the_reply)
         applied = table.apply(archive(topic, table.snapshot(), 30), table.snapshot())
-    assert lost == [way]
+    assert lost == [table.name]
     assert [file.records for file in applied.files] == [30]
 
     def refuse(self: Any, *given: Any) -> None:
         raise ConnectionError("the server went away")
 
     with monkeypatch.context() as patched:
-        patched.setattr(DeltaTransaction, "commit", refuse)
-        patched.setattr(NamedTable, "_commit", refuse)  # to which a refused commit of files turns
+        patched.setattr(NamedTable, "_commit", refuse)
         with pytest.raises(ColdTierError, match="takes no commit"):
             table.apply(archive(topic, table.snapshot(), 60), table.snapshot())
 
@@ -292,7 +284,7 @@ def test_a_commit_whose_reply_is_lost_is_found_in_the_history(
         raise ConnectionError("the server went away")
 
     with monkeypatch.context() as patched:
-        patched.setattr(*commits, lose_all)
+        patched.setattr(NamedTable, "_commit", lose_all)
         with pytest.raises(CommitUnknownError):
             table.apply(archive(topic, table.snapshot(), 60), table.snapshot())
     assert table.snapshot().archived_end(0) == 60  # it had landed

@@ -82,12 +82,6 @@ class TestNamedTable(ColdTableContract):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("by_rows")
-class TestNamedTableByRows(TestNamedTable):
-    """Where Spark itself writes what is archived."""
-
-
-@pytest.mark.slow
 class TestThroughSpark(TestNamedTable):
     """Where a table cannot be read where it lies."""
 

@@ -139,14 +139,10 @@ class PlainLocation(Struct, frozen=True):
         """See `Location.forget`: it has no other."""
 
 
-def plain_url(location: str) -> str:
-    """A place as `Storage` names it: without Hadoop's own scheme, nor a slash at its end."""
-    scheme, separator, rest = location.rstrip("/").partition(":/")
-    return f"{_SCHEMES.get(scheme, scheme)}{separator}{rest}"
-
-
 def _storage(location: str, keys: TableKeys | None) -> Storage:
-    location = plain_url(location)
+    # As `Storage` names places: without Hadoop's own scheme, nor a slash at its end.
+    scheme, separator, rest = location.rstrip("/").partition(":/")
+    location = f"{_SCHEMES.get(scheme, scheme)}{separator}{rest}"
     remote = location.partition("://")[0] in OBJECT_STORES
     try:
         if keys is not None and remote:

@@ -8,10 +8,6 @@ A commit carries its kind's epoch as Delta's txn version. Of two commits planned
 Delta refuses or skips the second. It skips in silence, so each commit is looked for in the table's
 history afterwards.
 
-Where the driver reaches Delta's own transaction, what is archived is written as files that Delta
-takes over (see `delta_transaction`): the same commit, without each row's way through Spark's
-writer. It tells its version, so if that is the next one, nothing is looked for.
-
 Runs on: driver. Needs no more than the DataFrame API and SQL, so Spark Connect will do.
 """
 
@@ -22,7 +18,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import pyarrow as pa
@@ -31,15 +26,12 @@ from msgspec.structs import replace
 from ...base.back_off import BackOff, Tries
 from ...base.failpoints import failpoint
 from ...engines.choice import BY_NAME, chosen
-from ...engines.spark import SparkEngine, TaskTraceback
 from ...errors import (
-    ColdTierAccessError,
     ColdTierError,
     ColdTierRefusedError,
     ContradictionError,
     ForeignTableError,
     InvalidArgumentError,
-    LakelogError,
 )
 from ...tracing.switch import step
 from ...values.config import DAY_MS, PARQUET_COMPRESSION
@@ -91,7 +83,6 @@ from ..table import Applied, ColdSnapshot, Orphans, RowGroupTimes, Vacuumed
 from ..timestamp_lookup import TimestampLookup
 from .commit import NamedCommit
 from .definition import add_columns, create_table, set_comment, set_properties, table_columns
-from .delta_transaction import DeltaTransaction
 from .either_view import EitherView
 from .entry import look_up as look_up_entry
 from .entry import read_details
@@ -104,7 +95,6 @@ from .names import TableName, quoted, unquoted
 from .notes import ARCHIVE, CLEANUP, MOST_CALLS, Note, State, copy_to_json, parse_copy
 from .query_errors import is_left_to_catalog, naming
 from .reader import NamedReader
-from .ready_files import ReadyFiles, write_ready_file
 from .task_errors import TaskErrors
 from .task_rows import ArchivedRows, RewrittenRows
 from .view import SparkView
@@ -132,10 +122,6 @@ CREATE_BACK_OFF = BackOff(1.0, 2.0, tries=3)
 #: stay. Written when the newest note is older than `COPY_AFTER_MS`.
 REGISTERS_PROPERTY = "lakelog.registers"
 COPY_AFTER_MS = DAY_MS
-
-
-#: After so many commits in a row that failed with files, Spark writes the rows.
-MOST_FILES_REFUSED = 3
 
 
 class NamedTable(TimestampLookup[EitherView]):
@@ -187,7 +173,6 @@ class NamedTable(TimestampLookup[EitherView]):
         self._unchecked = ColdSnapshot()  # the newest seen
         self._latest = ColdSnapshot()  # the newest that holds no contradiction
         self._settings_version = 0
-        self._files_refused = 0  # in a row, by Delta
         self._is_vacuumed = False  # whether the history tells of a VACUUM
         self._is_optimized_by_catalog = False  # found out when it is tried
         self._reader = EitherView(
@@ -471,29 +456,20 @@ class NamedTable(TimestampLookup[EitherView]):
                 commit = self._commit_of(change, standing, noted, state)
                 if not commit.is_needed:
                     return Applied(current, superseded=superseded, left=commit.left)
-                # Delta may have refused the files, or Spark the observation: the second attempt
-                # does without.
-                transaction = None if lost.refused else self._transaction(commit)
-                measured: Measuring | ReadyFiles | None
-                if transaction is not None:
-                    measured, error = self._hand_over(commit, transaction)
-                else:
-                    measured = None if lost.refused else self._listener(commit)
-                    error = self._write(commit, current, measured)
+                # Spark may have refused the observation: the second attempt does without.
+                measured = None if lost.refused else self._listener(commit)
+                error = self._write(commit, current, measured)
                 if error is not None and self._is_news_of_catalog(error):
                     return attempt(standing)
                 if self._has_landed(commit.note.commit, error):
-                    self._files_refused = 0 if transaction else self._files_refused
                     applied = self._applied(commit.note, superseded, measured)
                     return replace(applied, left=commit.left)
                 to_others = self._state.version != current.version
-                self._files_refused += transaction is not None and not to_others
                 return NotLanded(error, to_others, "Check that it may be written by this user")
 
             return current, attempt
 
         committing = Committing(self._topic, change, planned_on, self._newest_config)
-        # Spark copies and commits in one call, but where its tasks write files; see `_hand_over`.
         with step("commit", self._topic.name):
             return committing.run(prepare, lost)
 
@@ -530,76 +506,6 @@ class NamedTable(TimestampLookup[EitherView]):
         is_news = not self._is_optimized_by_catalog and is_left_to_catalog(error)
         self._is_optimized_by_catalog |= is_news
         return is_news
-
-    def _transaction(self, commit: NamedCommit) -> DeltaTransaction | None:
-        """Begins a commit of files; None if Spark has to write the rows."""
-        if commit.rewrites or commit.merges or commit.removed:
-            return None
-        if self._files_refused >= MOST_FILES_REFUSED:
-            return None
-        try:
-            values = columns_to_write(self._topic, table_columns(self._read_columns()))
-        except ColdTierError:  # Spark's writer says so
-            return None
-        app_id, epoch = self._txn(commit.note)
-        known = commit.note.on
-        return DeltaTransaction.begin(
-            self.spark,
-            self.name,
-            self._topic,
-            values,
-            app_id,
-            epoch,
-            known,
-            self._reader.storage,
-        )
-
-    def _hand_over(
-        self, commit: NamedCommit, transaction: DeltaTransaction
-    ) -> tuple[ReadyFiles | None, Exception | None]:
-        """Have tasks write files, and Delta take them over. As for `_write`, the history tells.
-
-        Raises:
-            Exception: what a task raised, as it was; then nothing was committed.
-        """
-        if transaction.is_taken:
-            return None, None
-        note, layout = commit.note, transaction.layout
-        write = partial(write_ready_file, layout=layout, rows_of=self._rows_of)
-        try:
-            with step("copy", self._topic.name):
-                files = list(SparkEngine(self.spark).run(write, commit.ranges))
-        except Exception as error:
-            if isinstance(error, ColdTierAccessError) and not layout.storage.is_local:
-                layout.storage.renew()
-                return None, error  # Spark has keys of its own
-            if isinstance(error, LakelogError) or isinstance(error.__cause__, TaskTraceback):
-                raise
-            return None, error
-        ready = ReadyFiles(files, note.added)
-        note = replace(note, added=ready.slices())  # nobody has to measure them
-        try:
-            version = transaction.commit(
-                ready.add_actions(layout), note.to_json(self._topic.topic_id), ready.metrics()
-            )
-            failpoint("cold.after_commit")
-        except Exception as error:
-            self._columns = None  # columns may have been added
-            return ready, error
-        self._take_own(version, note)
-        return ready, None
-
-    def _take_own(self, version: int, note: Note) -> None:
-        """Go to the version of a commit of this object's, if nothing lies in between."""
-        with self._lock:
-            if version != self._state.version + 1:
-                return
-            self._noted = self._noted.after(version, [(version, note)])
-            self._state = self._state.after(version, [(version, note)])
-            self._landed.add(note.commit)
-            self._noted_ms = max(self._noted_ms, time.time_ns() // 1_000_000)
-            with naming(self.name):
-                self._show()
 
     def _txn(self, note: Note) -> tuple[str, int]:
         """The app id of Delta's txn, and its version."""
@@ -726,7 +632,7 @@ class NamedTable(TimestampLookup[EitherView]):
         self,
         note: Note,
         superseded: frozenset[int],
-        measured: Measuring | ReadyFiles | None,
+        measured: Measuring | None,
     ) -> Applied:
         with self._lock:
             snapshot, state = self._checked(), self._state
@@ -739,7 +645,7 @@ class NamedTable(TimestampLookup[EitherView]):
         self,
         snapshot: ColdSnapshot,
         files: Sequence[SegmentFile],
-        measured: Measuring | ReadyFiles | None,
+        measured: Measuring | None,
     ) -> dict[int, int]:
         """How many values of new files did not become columns, by partition."""
         if not files or not len(value_columns(self._topic)):

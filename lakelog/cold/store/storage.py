@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import InitVar, dataclass, field
 from functools import lru_cache, partial
 from importlib import metadata
 from io import FileIO
@@ -41,7 +41,7 @@ from .hidden_file import hidden_file
 from .object_store import ObjectStore, arrow_filesystem, object_store
 from .placed_writer import PlacedWriter
 from .store_options import StoreOptions
-from .vended_credentials import Keys, PathKeys, TableKeys, Vended
+from .vended_credentials import Keys, PathKeys, Vended
 
 if TYPE_CHECKING:
     import pyarrow.fs as pafs
@@ -143,12 +143,6 @@ class Storage:
         if not self.store_options.vended:
             return self
         return Storage(self.root, dict(self.store_options), PathKeys(path))
-
-    def to_write(self) -> Storage:
-        """The same place, to be written: the keys of a catalog's table are for reading else."""
-        if not isinstance(self.keys, TableKeys):
-            return self
-        return Storage(self.root, dict(self.store_options), replace(self.keys, writes=True))
 
     def delta_options(self) -> dict[str, str]:
         """What delta-rs needs beside the path. Ask again each time: vended keys are renewed.

@@ -96,7 +96,7 @@ class PathKeys:
 
 @dataclass(frozen=True, slots=True)
 class TableKeys:
-    """Those that read a catalog's table, or write it too.
+    """Those that read a catalog's table.
 
     Args:
         table_id: the catalog's own.
@@ -106,17 +106,15 @@ class TableKeys:
     catalog: UnityCatalog
     table_id: str
     name: str = field(compare=False)
-    writes: bool = False
 
     def ask(self) -> Vended:
         """See `Keys.ask`."""
         return _asked(
             self.catalog,
             "temporary-table-credentials",
-            {"table_id": self.table_id, "operation": "READ_WRITE" if self.writes else "READ"},
+            {"table_id": self.table_id, "operation": "READ"},
             self.name,
-            f"Check that you have SELECT{' and MODIFY' if self.writes else ''} on it and EXTERNAL "
-            "USE SCHEMA on its schema, and that the "
+            "Check that you have SELECT on it and EXTERNAL USE SCHEMA on its schema, and that the "
             "metastore allows external data access",
         )
 
