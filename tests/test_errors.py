@@ -43,7 +43,6 @@ INTERNAL = {
     "Unfit": "a JSON value that is no column's, told in value_error",
     "NotDirectError": "Spark reads the table instead",
     "ThriftError": "a damaged footer, told as CorruptRecordError",
-    "_GoneMeanwhileError": "a log is read anew, then told as ColdTierRefusedError",
     "LookAgain": "a verification begins anew",
     "_FullError": "a compaction's map is full; it goes on with what fits",
     "Failed": "a command of the CLI says no, by its exit code",

@@ -28,7 +28,7 @@ examples:
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     noun = commands.add_parser(
-        "skip", description="Skip a bad entry or file, so that others go on; list what was skipped."
+        "skip", description="Skip a bad entry or file; list what was skipped."
     )
     verbs = noun.add_subparsers(dest="verb", metavar="VERB", required=True)
     for name, run, text in (

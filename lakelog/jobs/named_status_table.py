@@ -29,7 +29,7 @@ from .status_rows import (
     OLD_DURATION,
     STATUS,
     RunKey,
-    check_times,
+    check_rows,
 )
 from .status_table import (
     COMMITS,
@@ -169,7 +169,7 @@ class NamedStatusTable:
     def _where(self, condition: str) -> pa.Table:
         columns = ", ".join(map(self._column, STATUS))
         sql = f"SELECT {columns} FROM {self.name} WHERE {condition}"
-        return check_times(table_of(self._spark(), sql).cast(STATUS), str(self.name))
+        return check_rows(table_of(self._spark(), sql).cast(STATUS), str(self.name))
 
     def _column(self, field: pa.Field) -> str:
         """As SQL has it, also where the table lacks it."""

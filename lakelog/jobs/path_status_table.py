@@ -36,7 +36,7 @@ from .status_rows import (
     OLD_DURATION,
     STATUS,
     RunKey,
-    check_times,
+    check_rows,
 )
 from .status_table import (
     COMMITS,
@@ -174,7 +174,7 @@ class PathStatusTable:
                 old_ms = pc.round(pc.field(OLD_DURATION) * 1000).cast(pa.int64())
                 columns[DURATION] = pc.coalesce(columns[DURATION], old_ms)
             rows = dataset.to_table(columns=columns, filter=condition).cast(STATUS)
-        return check_times(rows, self.path)
+        return check_rows(rows, self.path)
 
     def _write(self, table: DeltaTable, rows: pa.Table, key: RunKey | None) -> None:
         """One file and its commit. Where a disk takes nothing, delta-rs's own writer prints stacks

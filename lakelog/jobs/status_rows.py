@@ -221,12 +221,20 @@ def _group_row(one: GroupLag) -> dict[str, Any]:
     }
 
 
-def check_times(rows: pa.Table, where: str) -> pa.Table:
-    """The rows, if Python can show each one's time.
+def check_rows(rows: pa.Table, where: str) -> pa.Table:
+    """The rows, if Python can show each one's texts and time.
 
     Raises:
         CorruptRecordError: a file of the table at `where` is damaged, or somebody else wrote it.
     """
+    try:
+        rows.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise CorruptRecordError(
+            f"a row of {where} is no text ({error}). Put the file that has it back from a backup, "
+            "or move the table away: the next run makes a new one",
+            path=where,
+        ) from error
     times_us = pc.min_max(rows["recorded_at"].cast(pa.int64())).as_py()
     for time_us in times_us.values():
         if time_us is not None and not _EARLIEST_US <= time_us <= _LATEST_US:

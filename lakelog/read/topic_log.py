@@ -132,7 +132,7 @@ class TopicLog:
         records may be older still when producers' clocks differ.
 
         Args:
-            to: an offset, a name, a time, a distance from now; see `lakelog.offsets.position`.
+            to: an offset, a name, a time, a distance from now; see `values.offsets.position`.
 
         Raises:
             OffsetOutOfRangeError: an offset outside [log start, log end].
@@ -423,7 +423,7 @@ class TopicLog:
 
         Args:
             partition: None: all of them, merged by time.
-            at: where to begin; see `lakelog.offsets.position`.
+            at: where to begin; see `values.offsets.position`.
             where: which records; see `search`.
 
         Raises:

@@ -103,7 +103,7 @@ def lying(s3_front: FaultyFront, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ly
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lakelog.back_off.ASK_AGAIN", BackOff(0.01, 0.01, tries=2))
+    monkeypatch.setattr("lakelog.base.back_off.ASK_AGAIN", BackOff(0.01, 0.01, tries=2))
 
 
 def keys_asked(workspace: Workspace) -> list[Any]:

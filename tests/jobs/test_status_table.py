@@ -33,8 +33,9 @@ from lakelog.errors import (
 )
 from lakelog.jobs import path_status_table as module
 from lakelog.jobs.path_status_table import PathStatusTable
-from lakelog.jobs.status_rows import RunKey
+from lakelog.jobs.status_rows import STATUS, RunKey, check_rows
 from lakelog.jobs.status_table import KEPT_DAYS, app_id
+from lakelog.operate.recorded_groups.rows import GROUPS, recording_of
 from lakelog.testing.object_store import Fault, FaultyFront, s3_options
 
 DAY_MS = 86_400_000
@@ -233,3 +234,15 @@ def test_files_go_whose_removal_a_checkpoint_has_forgotten(
         table.append(rows_of(RunKey("archive", str(n)), "orders"))
     files = [f for f in Path(table.path).rglob("*.parquet") if "_delta_log" not in f.parts]
     assert len(files) <= 4
+
+
+def test_text_that_is_none_is_damage_in_rows_of_runs_and_of_groups() -> None:
+    broken = pa.StringArray.from_buffers(
+        1, pa.array([0, 1], pa.int32()).buffers()[1], pa.py_buffer(b"\xe1")
+    )
+    for schema, read in ((STATUS, check_rows), (GROUPS, recording_of)):
+        columns = [
+            broken if field.type == pa.string() else pa.nulls(1, field.type) for field in schema
+        ]
+        with pytest.raises(CorruptRecordError, match="somewhere"):
+            read(pa.table(columns, schema=schema), "somewhere")

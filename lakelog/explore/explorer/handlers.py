@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextvars
 import math
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timezone
@@ -33,6 +35,9 @@ from .resend import Resend
 from .screen import Screen, chosen_ms
 from .taken_time import taken_html
 from .view import Ask
+
+#: By when the text that an Enter ended has come, from all but the slowest pages.
+AFTER_ENTER_S = 0.3
 
 #: A drag that is shorter, of the picture's width, is a click.
 _CLICK_SHARE = 0.005
@@ -118,12 +123,22 @@ class Handlers:
     def _on_typed(self, box: Any, do: Callable[[], Any]) -> None:
         """Hears another text, and Enter, which asks for the same once more.
 
-        A page tells of Enter before it tells the text: what was asked before may be asked first.
+        A page tells of Enter before it tells a new text: so of Enter it is asked a moment later,
+        and not at all if a text has come, which was asked for.
         """
+
+        def told(_: Any, content: Any, __: Any) -> None:
+            if content.get("event") == "submit":
+                before, context = box.value, contextvars.copy_context()
+                again = threading.Timer(
+                    AFTER_ENTER_S,
+                    lambda: context.run(self._asked, do) if box.value == before else None,
+                )
+                again.name, again.daemon = "lakelog-explorer-enter", True
+                again.start()
+
         self._on_change(box, lambda _: do())
-        box.on_msg(
-            lambda _, content, __: self._asked(do) if content.get("event") == "submit" else None
-        )
+        box.on_msg(told)
 
     def _asked(self, do: Callable[[], Any]) -> None:
         """Something is clicked, chosen or entered."""

@@ -52,7 +52,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         topics: the names to choose from.
         topic: the one to begin with; None: the first by name.
         partition: the one to begin with; None: all of them, merged by time.
-        at: where to begin; see `lakelog.offsets.position`.
+        at: where to begin; see `values.offsets.position`.
         where: which records; see `TopicLog.search`.
         page_records: rows of a page.
         archived_of: opens a topic's archived records while Redis does not answer; None: nothing.
@@ -203,7 +203,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         """Shows the page that begins at a position; for the end, the last page.
 
         Args:
-            to: an offset, a name, a time, a distance from now; see `lakelog.offsets.position`.
+            to: an offset, a name, a time, a distance from now; see `values.offsets.position`.
         """
         ask = replace(self._questions.ask, where=position(to), history=False)
         return self._asked(self._questions.start(ask))

@@ -101,10 +101,10 @@ def recording_of(rows: pa.Table, where: str) -> Recording | None:
     )
     index = GROUPS.get_field_index("committed_at")
     found = found.set_column(index, "committed_at", rows["committed_at"].cast(pa.int64()))
-    values = found.to_pylist()
-    if not values:
+    if not found.num_rows:
         return None
     try:
+        values = found.to_pylist()
         about = ("keyspace", "keyspace_id", "sequence", "recorded_at")
         (head,) = {tuple(row[name] for name in about) for row in values}
         return Recording(

@@ -63,3 +63,13 @@ def test_a_time_is_gone_to_and_said(orders):
     assert hands.offsets()[0] == 40
     hands.type("timestamp", "")
     assert hands.offsets()[0] == 40
+
+
+def test_enter_does_not_ask_for_what_stood_in_the_box_before(orders):
+    hands = Hands(orders.explore())
+    hands.type("timestamp", "2023-11-14 22:14")
+    hands.click("latest")
+    latest = hands.offsets()
+    hands.enter("timestamp", "teatime")
+    assert "is not a time" in hands.html("error")
+    assert hands.offsets() == latest
