@@ -12,7 +12,7 @@ from ..errors import InvalidArgumentError
 OBJECT_STORES = frozenset({"s3", "abfss", "gs"})
 
 #: How other tools call the same stores.
-_OTHER_NAMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss"}
+OTHER_NAMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss"}
 
 _AZURE = "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER"
 _FOLDER = "a folder, s3://, abfss:// or gs://"
@@ -106,7 +106,7 @@ def _absolute(text: str, given: object, what: str) -> Path:
 def _meant(url: re.Match[str]) -> str:
     """What is to be written instead of a URL that is none."""
     scheme = url["scheme"].lower()
-    scheme = _OTHER_NAMES.get(scheme, scheme)
+    scheme = OTHER_NAMES.get(scheme, scheme)
     parts = [part for part in url["rest"].split("/") if part not in ("", ".", "..")]
     if scheme in OBJECT_STORES:
         if not parts or (scheme == "abfss" and "@" not in parts[0]):

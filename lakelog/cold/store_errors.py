@@ -1,4 +1,4 @@
-"""What a store's refusal means: try again, full, or refused for good.
+"""What a store's refusal means: try again, full, refused for good; or a file gone, or damaged.
 
 Arrow, delta-rs and Spark each put it in words of their own, mostly without a number. This is the
 one place that reads those words; all code that opens storage translates its errors here.
@@ -9,12 +9,17 @@ from __future__ import annotations
 import errno
 import re
 
+import pyarrow as pa
+
 from ..errors import (
     ColdTierAccessError,
     ColdTierError,
     ColdTierFullError,
     ColdTierRefusedError,
     ColdTierUnavailableError,
+    CorruptRecordError,
+    LakelogError,
+    MissingFileError,
 )
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -89,6 +94,27 @@ _DENIED_WORDS = (
     r"|Status\((?:PERMISSION_DENIED|UNAUTHENTICATED)\b"
 )
 
+#: Arrow's errors on object stores have no number, whether the store failed or the file is damaged.
+#: In doubt it was the store: nobody should be sent for a backup without need.
+_STORE_SAYS = r"AWS Error|Azure Error|google::cloud::Status"
+_PARQUET_SAYS = (
+    r"Parquet |[Tt]hrift|[Pp]age|ZSTD|[Dd]ecompress|CRC|[Cc]orrupt|Unexpected end of stream"
+)
+
+#: Arrow's errors for bytes that it cannot read; OSErrors are looked at more closely.
+DAMAGE = (
+    pa.ArrowInvalid,
+    pa.ArrowNotImplementedError,
+    pa.ArrowTypeError,
+    pa.ArrowKeyError,
+    pa.ArrowIndexError,
+    pa.ArrowSerializationError,
+    UnicodeDecodeError,
+    OverflowError,
+)
+
+_OF_A_TABLE = r"(?P<topic>[^/]+)/[0-9a-f-]{36}/(?P<file>partition=(?P<number>\d+)/.+)$"
+
 
 def error_class(error: object) -> type[ColdTierError]:
     """The class of lakelog's error for a library's error.
@@ -123,6 +149,36 @@ def cannot_commit(error: object) -> bool:
     return number in _UNKNOWN or (number == errno.EPERM and _NOT_LINKED in str(error))
 
 
+def file_error(path: str, error: Exception, advice: str, *, is_local: bool) -> LakelogError:
+    """The error that names the path, and says what to do; see `Storage.naming`.
+
+    Args:
+        error: an `OSError`, or one of `DAMAGE`.
+        advice: if the store refuses, as a sentence without its full stop.
+    """
+    if isinstance(error, FileNotFoundError):
+        return MissingFileError(
+            f"{path} is missing: it was deleted behind the table's back. Put the file back "
+            "(from a backup, or the bucket's older versions), or give up the records up to the "
+            "end of the range in its name with `lakelog delete-records` (where "
+            f"cleanup.policy=compact, set compact,delete for that){_or_skip_it(path)}",
+            path=path,
+        )
+    if not isinstance(error, OSError):
+        return _corrupt(path, error)
+    said = one_line(error)
+    refused = error_class(error)
+    damaged = re.search(_PARQUET_SAYS, said) and not re.search(_STORE_SAYS, said)
+    unknown = refused is ColdTierRefusedError and error.errno is None
+    if unknown and (is_local or damaged):
+        return _corrupt(path, error)
+    if refused is ColdTierUnavailableError:
+        advice = "The store is busy or away; try again"
+    elif is_local and cannot_commit(error):
+        advice = COMMITS_NEED
+    return refused(f"{path} cannot be used: {said}. {advice}", path=path)
+
+
 def _number(error: object) -> int | None:
     number: int | None = getattr(error, "errno", None)
     if number is None and (found := re.search(_OS_ERROR, str(error))):
@@ -152,3 +208,20 @@ _STACKS = (
     r"\AAn error occurred while calling \S+\s*:?|\n\s+at [^\n]*|\n\s+\.\.\. \d+ more"
     r'|"stack(?:_trace)?":(?:"(?:[^"\\]|\\.)*"|\[(?:"(?:[^"\\]|\\.)*",?)*\]),?'
 )
+
+
+def _corrupt(path: str, error: Exception) -> CorruptRecordError:
+    return CorruptRecordError(
+        f"{path} is not the Parquet file that was written: {one_line(error)}. Put it back from a "
+        f"backup{_or_skip_it(path)}",
+        path=path,
+    )
+
+
+def _or_skip_it(path: str) -> str:
+    """How to go on without a file of a topic's table, as the end of a sentence."""
+    found = re.search(_OF_A_TABLE, path)
+    if found is None:
+        return ""
+    command = f"lakelog skip add {found['topic']} -p {found['number']} --file {found['file']}"
+    return f", or move it aside, so that all others go on: `{command}`"

@@ -13,13 +13,13 @@ machine that goes with its cluster, and is rarely what was meant.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..cold.by_name.names import SCHEMA
+from ..cold.store.root import check_lasts
 from ..cold.store.storage import Storage
 from ..errors import InvalidArgumentError
 from ..spark.open_session import open_session
@@ -64,7 +64,7 @@ def cold_root(
     if path is not None:
         text = str(path) if isinstance(path, PathLike) else path
         root = PathRoot(Storage(text, storage_options), schema)
-        _check_lasts(text, "cold" if schema is None else "location")
+        check_lasts(text, "cold" if schema is None else "location")
         return root
     if storage_options:
         raise InvalidArgumentError("storage options open an object store, and none is named")
@@ -73,17 +73,3 @@ def cold_root(
     from .by_name import NamedRoot
 
     return NamedRoot(schema, spark, tables_at)
-
-
-def _check_lasts(path: str, name: str) -> None:
-    relative = ":/" not in path and not path.startswith("/")
-    if relative and "DATABRICKS_RUNTIME_VERSION" in os.environ:
-        raise InvalidArgumentError(
-            f"{name}={path!r} would be a folder on the driver's own disk, which is lost with the "
-            "cluster. On Databricks give 'catalog.schema', for tables by name; a folder's URL, "
-            "such as 'abfss://container@account.dfs.core.windows.net/lakelog' or "
-            "'s3://bucket/lakelog'; or, for a log that may be lost, a path that begins with '/', "
-            "such as '/local_disk0/lakelog'",
-            name=name,
-            value=path,
-        )

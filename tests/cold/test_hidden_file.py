@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from lakelog.cold.store import hidden_file as hidden_file_module
-from lakelog.cold.store.hidden_file import hidden_file
+from lakelog.cold.store import local_file
+from lakelog.cold.store.local_file import hidden_file
 
 
 class Fault(Exception):
@@ -84,7 +84,7 @@ def test_whoever_opened_it_before_it_got_its_name_does_not_write_it(
         first.__exit__(None, None, None)
         flock(descriptor, how)
 
-    monkeypatch.setattr(hidden_file_module.fcntl, "flock", late)
+    monkeypatch.setattr(local_file.fcntl, "flock", late)
     with hidden_file(str(target), nullcontext) as second:
         assert target.read_bytes() == b"whole"
         second.write(b"second")
@@ -98,6 +98,6 @@ def test_where_nothing_can_be_locked_nothing_is_left_either(
     def refused(descriptor: int, how: int) -> None:
         raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
 
-    monkeypatch.setattr(hidden_file_module.fcntl, "flock", refused)
+    monkeypatch.setattr(local_file.fcntl, "flock", refused)
     write(tmp_path / "a", b"whole")
     assert contents(tmp_path) == {"a": b"whole"}

@@ -18,8 +18,8 @@ import pytest
 from lakelog.cold.by_path import delta_log
 from lakelog.cold.parquet.file_writer import write_file
 from lakelog.cold.parquet.footer_seal import footer_bytes
-from lakelog.cold.store import in_place
-from lakelog.cold.store.in_place import can_be_changed
+from lakelog.cold.store import local_file
+from lakelog.cold.store.local_file import can_be_changed
 from lakelog.cold.store.storage import Storage
 from lakelog.errors import ColdTierAccessError, ColdTierError, ColdTierRefusedError
 
@@ -29,7 +29,7 @@ TABLE = pa.table({"key": pa.array([b"ada", b"bob"], pa.binary())})
 
 @pytest.fixture(autouse=True)
 def _not_tried_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(in_place, "_can_be", set())
+    monkeypatch.setattr(local_file, "_can_be", set())
 
 
 def refused(*_: object) -> None:
@@ -86,7 +86,7 @@ def test_a_file_that_must_be_written_in_one_pass_is_the_same(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     changed = write(tmp_path, "changed").read_bytes()
-    in_place._can_be.clear()
+    local_file._can_be.clear()
     request.getfixturevalue("one_pass")
     path = write(tmp_path, "in one pass")
     assert path.read_bytes() == changed

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from lakelog.cold.store import storage, write_behind
-from lakelog.cold.store.bounded_file import SENT_BYTES, BoundedFile
+from lakelog.cold.store import write_behind
 from lakelog.cold.store.storage import Storage
-from lakelog.cold.store.write_behind import HELD_BYTES, WriteBehind
+from lakelog.cold.store.write_behind import HELD_BYTES, SENT_BYTES, WriteBehind
 from lakelog.testing.object_store import Fault, FaultyFront, s3_options
 from lakelog.values.config import MIB
 
@@ -112,31 +109,24 @@ class Watched:
         self._out.flush()
 
 
-@pytest.mark.parametrize("how", ["behind", "appearing"])
 def test_what_a_slow_store_has_not_taken_is_bounded(
-    how: str, s3_front: FaultyFront, monkeypatch: pytest.MonkeyPatch
+    s3_front: FaultyFront, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Arrow alone keeps a whole file in memory whose parts are not answered."""
     store = Storage("s3://lakelog/slow", s3_options(s3_front.url))
-    path, filesystem = f"{store.root}/{how}", store.filesystem()
+    path, filesystem = f"{store.root}/file", store.filesystem()
     stopped = threading.Event()  # it waits, or all was taken
     pieces = 2 * SENT_BYTES // MIB
     before_bytes = pa.total_allocated_bytes()
     s3_front.inject(Fault("PUT", "partNumber", hang=True, times=None))
 
-    def watched(out: Any) -> BoundedFile:
-        return BoundedFile(Watched(out, stopped))
+    def watched(out: Any) -> WriteBehind:
+        return WriteBehind(Watched(out, stopped))
 
-    @contextmanager
-    def behind(path: str) -> Iterator[WriteBehind]:
-        with closing(WriteBehind(filesystem.open_output_stream(store.arrow_path(path)))) as file:
-            yield file
-
-    monkeypatch.setattr(storage, "BoundedFile", watched)
-    monkeypatch.setattr(write_behind, "BoundedFile", watched)
+    monkeypatch.setattr(write_behind, "WriteBehind", watched)
 
     def write() -> None:
-        with (behind if how == "behind" else store.appearing)(path) as file:
+        with store.appearing(path) as file:
             for number in range(pieces):
                 file.write(bytes([number]) * MIB)
             stopped.set()

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from ...base.local_path import OBJECT_STORES
+from ...base.local_path import OBJECT_STORES, OTHER_NAMES
 from ...errors import ColdTierRefusedError, InvalidArgumentError
 from ..store.storage import Storage
 from ..store.unity_catalog import UnityCatalog
@@ -16,9 +16,6 @@ from ..store.vended_credentials import TableKeys
 from .delta_actions import NotDirectError
 from .names import TableName
 from .table_log import Newest
-
-#: Schemes of Hadoop's for stores that have a plainer name.
-_SCHEMES = {"s3a": "s3", "s3n": "s3", "abfs": "abfss"}
 
 
 class Located(Struct, frozen=True):
@@ -142,7 +139,7 @@ class PlainLocation(Struct, frozen=True):
 def _storage(location: str, keys: TableKeys | None) -> Storage:
     # As `Storage` names places: without Hadoop's own scheme, nor a slash at its end.
     scheme, separator, rest = location.rstrip("/").partition(":/")
-    location = f"{_SCHEMES.get(scheme, scheme)}{separator}{rest}"
+    location = f"{OTHER_NAMES.get(scheme, scheme)}{separator}{rest}"
     remote = location.partition("://")[0] in OBJECT_STORES
     try:
         if keys is not None and remote:

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...base.failpoints import failpoint
-from ..store.in_place import can_be_changed
+from ..store.local_file import can_be_changed
 from ..store.storage import Storage
 from ..store.write_behind import WriteBehind
 from .bloom_filters import filter_options

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 from urllib.parse import urlsplit
@@ -21,7 +20,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 from msgspec import Struct
 
-from ...errors import ColdTierRefusedError, InvalidArgumentError
+from ...errors import ColdTierRefusedError
 
 if TYPE_CHECKING:
     import pyarrow.fs as pafs
@@ -209,31 +208,6 @@ class Gcs(Struct, frozen=True):
 
 
 ObjectStore: TypeAlias = Union[S3, Azure, Gcs]  # noqa: UP007 - an alias at run time, on Python 3.10
-
-
-def object_store(url: str) -> ObjectStore:
-    """The store of a URL.
-
-    Raises:
-        InvalidArgumentError: the URL is not a store's, has credentials in it, or characters that
-            the libraries write differently. The message does not repeat it.
-    """
-    scheme, _, rest = url.partition("://")
-    authority, _, path = rest.partition("/")
-    if scheme == "abfss":
-        found = re.fullmatch(r"([\w$-]+)@([a-z0-9]+)\.([\w.-]+)", authority)
-        wanted = "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER"
-    else:
-        found = re.fullmatch(r"([\w.-]+)", authority)
-        wanted = f"{scheme}://BUCKET/FOLDER, without credentials"
-    # delta-rs encodes a blank or a percent sign twice when it looks for checkpoints: tried.
-    if found is None or not re.fullmatch(r"[\w.~=+@,:/-]*", path, re.ASCII):
-        raise InvalidArgumentError(
-            f"a {scheme}:// cold root is written {wanted}, of letters, digits and -_.~=+@,: only"
-        )
-    if scheme == "abfss":
-        return Azure(*found.groups())
-    return S3(found[1]) if scheme == "s3" else Gcs(found[1])
 
 
 @functools.lru_cache(maxsize=32)

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import InitVar, dataclass, field
-from functools import lru_cache, partial
-from importlib import metadata
+from functools import partial
 from io import FileIO
 from pathlib import Path
 from stat import S_ISREG
@@ -24,22 +22,14 @@ from uuid import uuid4
 import pyarrow as pa
 
 from ...base.back_off import patiently
-from ...base.local_path import path_or_url
-from ...errors import (
-    ColdTierRefusedError,
-    ColdTierUnavailableError,
-    CorruptRecordError,
-    LakelogError,
-    MissingFileError,
-)
+from ...errors import ColdTierRefusedError, LakelogError, MissingFileError
 from ...values.topic import Topic
-from ..store_errors import COMMITS_NEED, cannot_commit, error_class, one_line
+from ..store_errors import DAMAGE, file_error
 from . import vended_credentials
-from .bounded_file import BoundedFile
-from .delta_runtime import check_not_forked
-from .hidden_file import hidden_file
-from .object_store import ObjectStore, arrow_filesystem, object_store
-from .placed_writer import PlacedWriter
+from .delta_runtime import check_deltalake, check_not_forked
+from .local_file import PlacedWriter, hidden_file
+from .object_store import ObjectStore, arrow_filesystem
+from .root import resolve_root
 from .store_options import StoreOptions
 from .vended_credentials import Keys, PathKeys, Vended
 
@@ -54,31 +44,6 @@ R = TypeVar("R")
 CALLS_AT_ONCE = 16
 
 _DIGEST_CHUNK_BYTES = 8 * 1024 * 1024
-
-#: 1.6.4 is the first deltalake whose commits carry removals and txn versions together: older ones
-#: silently drop the registers. 1.6.4 and 1.6.5 were withdrawn by their makers.
-DELTALAKE_FLOOR = (1, 6, 6)
-
-
-#: Arrow's errors on object stores have no number, whether the store failed or the file is damaged.
-#: In doubt it was the store: nobody should be sent for a backup without need.
-_STORE_SAYS = re.compile(r"AWS Error|Azure Error|google::cloud::Status")
-_PARQUET_SAYS = re.compile(
-    r"Parquet |[Tt]hrift|[Pp]age|ZSTD|[Dd]ecompress|CRC|[Cc]orrupt|Unexpected end of stream"
-)
-
-
-#: Arrow's errors for bytes that it cannot read; OSErrors are looked at more closely.
-_DAMAGE = (
-    pa.ArrowInvalid,
-    pa.ArrowNotImplementedError,
-    pa.ArrowTypeError,
-    pa.ArrowKeyError,
-    pa.ArrowIndexError,
-    pa.ArrowSerializationError,
-    UnicodeDecodeError,
-    OverflowError,
-)
 
 
 class Sink(Protocol):
@@ -115,18 +80,17 @@ class Storage:
 
     root: str
     options: InitVar[Mapping[str, str] | None] = None
-    keys: Keys | None = None
+    keys: InitVar[Keys | None] = None
     is_local: bool = field(init=False)
     store_options: StoreOptions = field(init=False)
     _store: ObjectStore | None = field(init=False)  # None: a folder
 
-    def __post_init__(self, options: Mapping[str, str] | None) -> None:
+    def __post_init__(self, options: Mapping[str, str] | None, keys: Keys | None) -> None:
         check_deltalake()
-        root = _resolve(self.root)
-        store = object_store(root) if "://" in root else None
-        given = StoreOptions.of("" if store is None else store.scheme, options)
+        root, store = resolve_root(self.root)
+        scheme = "" if store is None else store.scheme
+        given = StoreOptions.of(scheme, options, keys or PathKeys(root))
         object.__setattr__(self, "root", root)
-        object.__setattr__(self, "keys", self.keys or PathKeys(root))
         object.__setattr__(self, "is_local", store is None)
         object.__setattr__(self, "store_options", given)
         object.__setattr__(self, "_store", store)
@@ -153,7 +117,7 @@ class Storage:
             ForkedProcessError: delta-rs was used before this process was forked.
         """
         check_not_forked()
-        return {} if self._store is None else self._store.delta(self._values())
+        return {} if self._store is None else self._store.delta(self.store_options.resolved())
 
     @property
     def object_stores(self) -> tuple[str, ...]:
@@ -174,7 +138,7 @@ class Storage:
         own = self.store_options and not self.store_options.vended
         if self._store is None or (on_databricks and not own):
             return {}
-        return self._store.spark(self._values(vended_credentials.HAND_ON_BEFORE_MS))
+        return self._store.spark(self.store_options.resolved(vended_credentials.HAND_ON_BEFORE_MS))
 
     def filesystem(self) -> pafs.FileSystem:
         """Arrow's file system of the root. Ask again for each file: vended keys are renewed.
@@ -188,7 +152,7 @@ class Storage:
 
         if self._store is None:
             return pafs.LocalFileSystem()
-        return arrow_filesystem(self._store, frozenset(self._values().items()))
+        return arrow_filesystem(self._store, frozenset(self.store_options.resolved().items()))
 
     def to_hand_on(self) -> Vended | None:
         """Credentials that open the root in a process without a login; None if none are vended.
@@ -198,33 +162,25 @@ class Storage:
         Raises:
             MissingExtraError, ColdTierError: as for `delta_options`.
         """
-        if not self.store_options.vended:
+        keys = self.store_options.keys
+        if keys is None:
             return None
-        return vended_credentials.vended(self._keys, vended_credentials.HAND_ON_BEFORE_MS)
+        return vended_credentials.vended(keys, vended_credentials.HAND_ON_BEFORE_MS)
 
     def take(self, handed_on: Vended | None) -> None:
         """Open the root in this process with what another process handed on."""
-        if handed_on is not None:
-            vended_credentials.hold(self._keys, handed_on)
+        if handed_on is not None and self.store_options.keys is not None:
+            vended_credentials.hold(self.store_options.keys, handed_on)
 
     def renew(self) -> None:
         """Have new credentials asked for the next time, as the store refuses those held."""
-        vended_credentials.drop(self._keys)
-
-    def _values(self, lasting_ms: int = vended_credentials.RENEW_BEFORE_MS) -> dict[str, str]:
-        if not self.store_options.vended:
-            return self.store_options.resolved()
-        vended = vended_credentials.vended(self._keys, lasting_ms)
-        return self.store_options.resolved(dict(vended.values))
+        if self.store_options.keys is not None:
+            vended_credentials.drop(self.store_options.keys)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        held = vended_credentials.held_for(self._keys) if self.store_options.vended else None
-        return _unpickled, (self.root, dict(self.store_options), self.keys, held)
-
-    @property
-    def _keys(self) -> Keys:
-        assert self.keys is not None  # set when it was made
-        return self.keys
+        keys = self.store_options.keys
+        held = None if keys is None else vended_credentials.held_for(keys)
+        return _unpickled, (self.root, dict(self.store_options), keys, held)
 
     def __repr__(self) -> str:
         options = f", options={self.store_options!r}" if self.store_options else ""
@@ -243,16 +199,14 @@ class Storage:
         )
 
         def listed() -> list[pafs.FileInfo]:
-            with self.naming(path):
-                try:
-                    infos: list[pafs.FileInfo] = self.filesystem().get_file_info(selector)
-                except FileNotFoundError:
-                    # Arrow looks again whether there is a folder when it has found none, and fails
-                    # if it was made in between. So it is there now.
-                    infos = self.filesystem().get_file_info(selector)
-            return infos
+            try:
+                return list(self.filesystem().get_file_info(selector))
+            except FileNotFoundError:
+                # Arrow looks again whether there is a folder when it has found none, and fails if
+                # it was made in between. So it is there now.
+                return list(self.filesystem().get_file_info(selector))
 
-        return patiently(f"listing {path}", listed)
+        return self._patiently("listing", path, listed)
 
     def files_below(self, path: str) -> dict[str, Callable[[], FileStamp | None]]:
         """The files in a folder and in those below it, by path relative to it; none if there is no
@@ -281,21 +235,16 @@ class Storage:
         def listed() -> dict[str, Callable[[], FileStamp | None]]:
             found: dict[str, Callable[[], FileStamp | None]] = {}
             folders = [""]
-            with self.naming(path):
-                while folders:
-                    below = folders.pop()
-                    with (
-                        suppress(FileNotFoundError),  # others make and remove them
-                        os.scandir(f"{path}/{below}") as entries,
-                    ):
-                        for entry in entries:
-                            if entry.is_dir():
-                                folders.append(f"{below}{entry.name}/")
-                            else:
-                                found[below + entry.name] = partial(stamp, entry)
+            while folders:
+                below = folders.pop()
+                for entry in _scanned(f"{path}/{below}"):
+                    if entry.is_dir():
+                        folders.append(f"{below}{entry.name}/")
+                    else:
+                        found[below + entry.name] = partial(stamp, entry)
             return found
 
-        return patiently(f"listing {path}", listed)
+        return self._patiently("listing", path, listed)
 
     def file_names(self, path: str) -> list[str]:
         """The names of the files that lie in a folder itself; none if there is no folder."""
@@ -311,16 +260,10 @@ class Storage:
             infos = self.list_files(path, recursive=False)
             return [(info.base_name, info.is_file) for info in infos]
 
-        def listed() -> list[tuple[str, bool]]:
-            with (  # Arrow asks for the size and time of each file, too
-                self.naming(path),
-                suppress(FileNotFoundError),
-                os.scandir(path) as entries,
-            ):
-                return [(entry.name, entry.is_file()) for entry in entries]
-            return []
+        def listed() -> list[tuple[str, bool]]:  # Arrow asks for size and time of each, too
+            return [(entry.name, entry.is_file()) for entry in _scanned(path)]
 
-        return patiently(f"listing {path}", listed)
+        return self._patiently("listing", path, listed)
 
     @contextmanager
     def opened(self, path: str) -> Iterator[pa.NativeFile]:
@@ -346,9 +289,12 @@ class Storage:
         Raises: see `naming`.
         """
         if not self.is_local:  # a store shows no part of a file
-            target = self.arrow_path(path)
-            with self.naming(path), self.filesystem().open_output_stream(target) as out:
-                yield BoundedFile(out)
+            from .write_behind import WriteBehind
+
+            with self.naming(path):
+                stream = self.filesystem().open_output_stream(self.arrow_path(path))
+                with closing(WriteBehind(stream)) as out:
+                    yield out
             return
         naming = partial(self.naming, path)
         with hidden_file(path, naming) as file:
@@ -361,22 +307,16 @@ class Storage:
         """A small file's content; None if there is no such file."""
 
         def content() -> bytes | None:
-            if self.is_local:
-                try:
+            try:
+                if self.is_local:
                     with FileIO(path) as file:
                         return file.readall()
-                except FileNotFoundError:
-                    return None
-                except Exception:
-                    with self.naming(path):
-                        raise
-            with self.opened(path) as stream:
-                return bytes(stream.read())
+                with self.filesystem().open_input_stream(self.arrow_path(path)) as stream:
+                    return bytes(stream.read())
+            except FileNotFoundError:
+                return None
 
-        try:
-            return patiently(f"reading {path}", content)
-        except MissingFileError:
-            return None
+        return self._patiently("reading", path, content)
 
     def write_bytes(self, path: str, content: bytes) -> None:
         """Write a small file, in a folder that is there; whoever reads it finds all of it."""
@@ -388,30 +328,37 @@ class Storage:
         patiently(f"writing {path}", write)
 
     def is_file(self, path: str) -> bool:
-        import pyarrow.fs as pafs
-
         def is_there() -> bool:
             try:  # Arrow takes several times as long
                 return S_ISREG(Path(path).stat().st_mode)
             except (FileNotFoundError, NotADirectoryError):
                 return False
-            except Exception:
-                with self.naming(path):
-                    raise
 
         if self.is_local:
-            return patiently(f"looking for {path}", is_there)
-        (info,) = self._infos(path, [path])
-        return bool(info.type == pafs.FileType.File)
+            return self._patiently("looking for", path, is_there)
+        return self.stamps([path]) != [None]
 
     def stamps(self, paths: Sequence[str]) -> list[tuple[int, int | None] | None]:
         """Size and time of each file, which tell it from one put in its place; None: no file."""
         import pyarrow.fs as pafs
 
+        def infos() -> list[pafs.FileInfo]:
+            wanted = [self.arrow_path(path) for path in paths]
+            ask: Callable[[Any], Any] = self.filesystem().get_file_info
+            if self.is_local or len(wanted) == 1:
+                return list(ask(wanted))
+            return side_by_side(ask, wanted)  # Arrow asks for one after the other
+
+        about = paths[0] if len(paths) == 1 else self.root
         return [
             (int(info.size), info.mtime_ns) if info.type == pafs.FileType.File else None
-            for info in self._infos(self.root, paths)
+            for info in self._patiently("looking for", about, infos)
         ]
+
+    def missing(self, paths: Sequence[str]) -> list[str]:
+        """The paths that are not files."""
+        stamps = self.stamps(paths)
+        return [path for path, stamp in zip(paths, stamps, strict=True) if stamp is None]
 
     def size_bytes(self, path: str) -> int:
         """How large a file is.
@@ -419,13 +366,11 @@ class Storage:
         Raises:
             MissingFileError: there is none.
         """
-        import pyarrow.fs as pafs
-
-        (info,) = self._infos(path, [path])
-        with self.naming(path):
-            if info.type != pafs.FileType.File:
+        (stamp,) = self.stamps([path])
+        if stamp is None:
+            with self.naming(path):
                 raise FileNotFoundError(path)
-        return int(info.size)
+        return stamp[0]
 
     def sha256(self, path: str) -> str:
         """The digest of a file's bytes, in hex.
@@ -447,31 +392,10 @@ class Storage:
         """Remove a file, if it is there."""
 
         def delete() -> None:
-            with self.naming(path):
-                self.filesystem().delete_file(self.arrow_path(path))
+            self.filesystem().delete_file(self.arrow_path(path))
 
         with suppress(MissingFileError):
-            patiently(f"deleting {path}", delete)
-
-    def missing(self, paths: Sequence[str]) -> list[str]:
-        """The paths that are not files."""
-        import pyarrow.fs as pafs
-
-        infos = self._infos(self.root, paths)
-        return [
-            path for path, info in zip(paths, infos, strict=True) if info.type != pafs.FileType.File
-        ]
-
-    def _infos(self, about: str, paths: Sequence[str]) -> list[pafs.FileInfo]:
-        def infos() -> list[pafs.FileInfo]:
-            with self.naming(about):
-                wanted = [self.arrow_path(path) for path in paths]
-                ask: Callable[[Any], Any] = self.filesystem().get_file_info
-                if self.is_local or len(wanted) == 1:
-                    return list(ask(wanted))
-                return side_by_side(ask, wanted)  # Arrow asks for one after the other
-
-        return patiently(f"looking for files at {about}", infos)
+            self._patiently("deleting", path, delete)
 
     def delete_files(self, paths: Iterable[str]) -> None:
         """As `delete_file`, many at once: an object store takes a while for each."""
@@ -523,17 +447,17 @@ class Storage:
             while not folder.exists():
                 missing.append(folder)
                 folder = folder.parent
-        if missing:
-            with self.naming(path):
-                try:
-                    Path(path).mkdir(parents=True, exist_ok=True)
-                except FileNotFoundError as error:  # as /proc answers: no file of ours is missing
-                    raise ColdTierRefusedError(
-                        f"the folder {path} cannot be made: {error.strerror}. {self.advice()}",
-                        path=path,
-                    ) from error
-                for made in missing if synced else ():
-                    self.sync(str(made.parent))
+            if not missing:
+                return
+            try:
+                Path(path).mkdir(parents=True, exist_ok=True)
+            except FileNotFoundError as error:  # as /proc answers: no file of ours is missing
+                raise ColdTierRefusedError(
+                    f"the folder {path} cannot be made: {error.strerror}. {self.advice()}",
+                    path=path,
+                ) from error
+        for made in missing if synced else ():
+            self.sync(str(made.parent))
 
     def remove_folder(self, path: str) -> None:
         """Remove a folder with all in it, if it is there."""
@@ -566,30 +490,20 @@ class Storage:
             yield
         except LakelogError:
             raise
-        except FileNotFoundError as error:
-            raise MissingFileError(
-                f"{path} is missing: it was deleted behind the table's back. Put the file back "
-                "(from a backup, or the bucket's older versions), or give up the records up to the "
-                "end of the range in its name with `lakelog delete-records` (where "
-                f"cleanup.policy=compact, set compact,delete for that){_or_skip_it(path)}",
-                path=path,
-            ) from error
-        except _DAMAGE as error:
-            raise _corrupt(path, error) from error
-        except OSError as error:
-            said = one_line(error)
-            refused = error_class(error)
-            damaged = _PARQUET_SAYS.search(said) and not _STORE_SAYS.search(said)
-            unknown = refused is ColdTierRefusedError and error.errno is None
-            if unknown and (self.is_local or damaged):
-                raise _corrupt(path, error) from error
-            if refused is ColdTierUnavailableError:
-                advice = "The store is busy or away; try again"
-            elif self.is_local and cannot_commit(error):
-                advice = COMMITS_NEED
-            else:
-                advice = self.advice()
-            raise refused(f"{path} cannot be used: {said}. {advice}", path=path) from error
+        except (OSError, *DAMAGE) as error:
+            raise file_error(path, error, self.advice(), is_local=self.is_local) from error
+
+    def _patiently(self, doing: str, path: str, call: Callable[[], T]) -> T:
+        """What a call returns, whose errors are about a path; tried again if the store is busy."""
+
+        def named() -> T:
+            try:
+                return call()
+            except Exception:
+                with self.naming(path):
+                    raise
+
+        return patiently(f"{doing} {path}", named)
 
     def advice(self) -> str:
         """What to do when the root cannot be used, as a sentence without its full stop."""
@@ -609,76 +523,23 @@ def side_by_side(call: Callable[[T], R], values: Iterable[T]) -> list[R]:
         return list(threads.map(call, values))
 
 
+def _scanned(folder: str) -> list[os.DirEntry[str]]:
+    """What lies in a local folder; nothing if there is none: others make and remove it."""
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except FileNotFoundError:
+        return []
+
+
 def modified_ms(info: pafs.FileInfo) -> int | None:
     """When the store says that the file was written; None if it does not say."""
     return None if info.mtime_ns is None else info.mtime_ns // 1_000_000
 
 
-def check_deltalake(version: str | None = None) -> None:
-    """Refuse a deltalake that would lose registers.
-
-    Args:
-        version: default: that of the one which is installed.
-
-    Raises:
-        ColdTierError: it is older than `DELTALAKE_FLOOR`.
-    """
-    version = _deltalake_version() if version is None else version
-    numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:3])
-    if numbers < DELTALAKE_FLOOR:
-        floor = ".".join(map(str, DELTALAKE_FLOOR))
-        raise ColdTierRefusedError(
-            f"deltalake {version} is too old: its commits drop what lakelog needs in them. "
-            f"pip install 'deltalake>={floor}'",
-        )
-
-
-@lru_cache(maxsize=1)
-def _deltalake_version() -> str:
-    """As its wheel says, without importing it: what is hot alone does without delta-rs."""
-    return metadata.version("deltalake")
-
-
-def _unpickled(root: str, options: Mapping[str, str], keys: Keys, held: Vended | None) -> Storage:
+def _unpickled(
+    root: str, options: Mapping[str, str], keys: Keys | None, held: Vended | None
+) -> Storage:
     storage = Storage(root, options, keys)
     storage.take(held)
     return storage
-
-
-def _corrupt(path: str, error: Exception) -> CorruptRecordError:
-    return CorruptRecordError(
-        f"{path} is not the Parquet file that was written: {one_line(error)}. Put it back from a "
-        f"backup{_or_skip_it(path)}",
-        path=path,
-    )
-
-
-_OF_A_TABLE = re.compile(r"(?P<topic>[^/]+)/[0-9a-f-]{36}/(?P<file>partition=(?P<number>\d+)/.+)$")
-
-
-def _or_skip_it(path: str) -> str:
-    """How to go on without a file of a topic's table, as the end of a sentence."""
-    found = _OF_A_TABLE.search(path)
-    if found is None:
-        return ""
-    command = f"lakelog skip add {found['topic']} -p {found['number']} --file {found['file']}"
-    return f", or move it aside, so that all others go on: `{command}`"
-
-
-def _resolve(root: str) -> str:
-    path = path_or_url(root, "cold root")
-    if "://" in path:
-        return path
-    if path.startswith(("/Volumes/", "/dbfs/")) or path in ("/Volumes", "/dbfs"):
-        raise ColdTierRefusedError(
-            f"{root} is storage of a Databricks workspace (a volume, DBFS), where no Delta commit "
-            "can be made (it has no atomic rename). Use the URL of an external location (s3://, "
-            "abfss://, gs://)",
-            path=root,
-        )
-    if "%" in path or "\\" in path:  # delta-rs decodes the path twice and looks elsewhere: tried
-        raise ColdTierRefusedError(
-            f"delta-rs cannot open paths with '%' or a backslash, such as {path}; choose another",
-            path=path,
-        )
-    return path

@@ -34,6 +34,7 @@ from types import MappingProxyType
 
 from ...base.secret_reference import check_executors_can_resolve, resolve_secret
 from ...errors import InvalidArgumentError
+from .vended_credentials import RENEW_BEFORE_MS, Keys, vended
 
 CREDENTIALS = "CREDENTIALS"
 UNITY_CATALOG = "unity-catalog"
@@ -92,17 +93,25 @@ class StoreOptions(Mapping[str, str]):
     Args:
         store: ``s3``, ``abfss``, ``gs``; empty for a folder, which takes none.
         given: by the names of the table above.
-
-    Raises:
-        InvalidArgumentError: a name that the store does not take, or contradicting values.
+        keys: what Unity Catalog is asked for; None: the credentials are not its.
     """
 
     store: str = ""
     given: tuple[tuple[str, str], ...] = ()
+    keys: Keys | None = None
 
     @classmethod
-    def of(cls, store: str, options: Mapping[str, str] | None) -> StoreOptions:
-        """The options of a store, checked."""
+    def of(
+        cls, store: str, options: Mapping[str, str] | None, keys: Keys | None = None
+    ) -> StoreOptions:
+        """The options of a store, checked.
+
+        Args:
+            keys: used if the options ask for credentials of Unity Catalog.
+
+        Raises:
+            InvalidArgumentError: a name that the store does not take, or contradicting values.
+        """
         given = dict(options or {})
         for name, value in given.items():
             if name not in NAMES.get(store, ()):
@@ -118,23 +127,29 @@ class StoreOptions(Mapping[str, str]):
             raise InvalidArgumentError(
                 f"{CREDENTIALS}={UNITY_CATALOG} and {own[0]} contradict each other: give one"
             )
-        return cls(store, tuple(sorted(given.items())))
+        return cls(store, tuple(sorted(given.items())), keys if CREDENTIALS in given else None)
 
     @property
     def vended(self) -> bool:
         """Whether Unity Catalog gives the credentials."""
-        return CREDENTIALS in self
+        return self.keys is not None
 
-    def resolved(self, vended: Mapping[str, str] | None = None) -> dict[str, str]:
+    def resolved(self, lasting_ms: int = RENEW_BEFORE_MS) -> dict[str, str]:
         """What opens the store in this process: given, vended, or from the environment.
+
+        Args:
+            lasting_ms: how long vended credentials should last at least.
 
         Raises:
             InvalidArgumentError: a reference names nothing here, or the environment contradicts.
+            MissingExtraError: what it takes to follow a reference, or to log in, is not installed.
+            ColdTierError: Unity Catalog gives no credentials.
 
         Runs on: driver|executor.
         """
         values = {name: _value(name, text) for name, text in self.given if name != CREDENTIALS}
-        values |= vended or {}
+        if self.keys is not None:
+            values |= dict(vended(self.keys, lasting_ms).values)
         foreign = IDENTITY if IDENTITY & values.keys() else frozenset()
         for name in NAMES.get(self.store, ()):
             found = os.environ.get(name) or os.environ.get(_ALSO_IN_ENVIRONMENT.get(name, ""))

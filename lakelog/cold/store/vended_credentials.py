@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 from ...errors import ColdTierAccessError, ColdTierError, MissingExtraError
 from .unity_catalog import UnityCatalog
@@ -40,19 +40,6 @@ USELESS_BEFORE_MS = 60_000
 NEVER_MS = 2**63 - 1
 
 
-class Keys(Protocol):
-    """What credentials are for. A value: hashable, and it can be pickled."""
-
-    def ask(self) -> Vended:
-        """New ones.
-
-        Raises:
-            ColdTierError: the catalog gives none.
-            MissingExtraError: the login needs databricks-sdk.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class Vended:
     """Credentials; never shown."""
@@ -67,8 +54,44 @@ class Vended:
         return f"Vended(expires_ms={self.expires_ms})"
 
 
+class Keys:
+    """What credentials are for. A value: hashable, and it can be pickled. Its text is the place."""
+
+    __slots__ = ()
+
+    catalog: UnityCatalog
+    API: ClassVar[str]
+    ADVICE: ClassVar[str]  # if the catalog gives none; a sentence without its full stop
+
+    def request(self) -> dict[str, str]:
+        """What is asked of the API."""
+        raise NotImplementedError
+
+    def ask(self) -> Vended:
+        """New ones.
+
+        Raises:
+            ColdTierError: the catalog gives none.
+            MissingExtraError: the login needs databricks-sdk.
+        """
+        try:
+            answer = self.catalog.ask("POST", f"/{self.API}", self.request())
+            if answer is None:
+                raise ColdTierAccessError("it knows no such place")
+            return _vended(answer)
+        except MissingExtraError as missing:
+            raise MissingExtraError(f"CREDENTIALS=unity-catalog: {missing.message}") from missing
+        except (ColdTierError, ValueError, KeyError, TypeError, AttributeError) as error:
+            said = error.message if isinstance(error, ColdTierError) else str(error)
+            kind = type(error) if isinstance(error, ColdTierError) else ColdTierAccessError
+            raise kind(
+                f"Unity Catalog gives no credentials for {self}: {said}. {self.ADVICE}",
+                path=str(self),
+            ) from error
+
+
 @dataclass(frozen=True, slots=True)
-class PathKeys:
+class PathKeys(Keys):
     """Those that read and write a path.
 
     Args:
@@ -78,24 +101,22 @@ class PathKeys:
     url: str
     catalog: UnityCatalog = field(default=UnityCatalog(), compare=False)
 
-    def ask(self) -> Vended:
-        """See `Keys.ask`."""
-        return _asked(
-            self.catalog,
-            "temporary-path-credentials",
-            {"url": self.url, "operation": "PATH_READ_WRITE"},
-            self.url,
-            "Check that an external location covers it, that you have EXTERNAL USE LOCATION on it "
-            "(if a table is registered there already, EXTERNAL USE SCHEMA on its schema too), that "
-            "no table is registered below it, and that this process is logged in to the workspace",
-        )
+    API: ClassVar[str] = "temporary-path-credentials"
+    ADVICE: ClassVar[str] = (
+        "Check that an external location covers it, that you have EXTERNAL USE LOCATION on it "
+        "(if a table is registered there already, EXTERNAL USE SCHEMA on its schema too), that "
+        "no table is registered below it, and that this process is logged in to the workspace"
+    )
+
+    def request(self) -> dict[str, str]:
+        return {"url": self.url, "operation": "PATH_READ_WRITE"}
 
     def __str__(self) -> str:
         return self.url
 
 
 @dataclass(frozen=True, slots=True)
-class TableKeys:
+class TableKeys(Keys):
     """Those that read a catalog's table.
 
     Args:
@@ -107,16 +128,14 @@ class TableKeys:
     table_id: str
     name: str = field(compare=False)
 
-    def ask(self) -> Vended:
-        """See `Keys.ask`."""
-        return _asked(
-            self.catalog,
-            "temporary-table-credentials",
-            {"table_id": self.table_id, "operation": "READ"},
-            self.name,
-            "Check that you have SELECT on it and EXTERNAL USE SCHEMA on its schema, and that the "
-            "metastore allows external data access",
-        )
+    API: ClassVar[str] = "temporary-table-credentials"
+    ADVICE: ClassVar[str] = (
+        "Check that you have SELECT on it and EXTERNAL USE SCHEMA on its schema, and that the "
+        "metastore allows external data access"
+    )
+
+    def request(self) -> dict[str, str]:
+        return {"table_id": self.table_id, "operation": "READ"}
 
     def __str__(self) -> str:
         return self.name
@@ -169,24 +188,6 @@ def hold(keys: Keys, vended: Vended) -> None:
         mine = _HELD.get(keys)
         if mine is None or mine.expires_ms < vended.expires_ms:
             _HELD[keys] = vended
-
-
-def _asked(
-    catalog: UnityCatalog, what: str, body: Mapping[str, str], place: str, advice: str
-) -> Vended:
-    try:
-        answer = catalog.ask("POST", f"/{what}", body)
-        if answer is None:
-            raise ColdTierAccessError("it knows no such place")
-        return _vended(answer)
-    except MissingExtraError as missing:
-        raise MissingExtraError(f"CREDENTIALS=unity-catalog: {missing.message}") from missing
-    except (ColdTierError, ValueError, KeyError, TypeError, AttributeError) as error:
-        said = error.message if isinstance(error, ColdTierError) else str(error)
-        kind = type(error) if isinstance(error, ColdTierError) else ColdTierAccessError
-        raise kind(
-            f"Unity Catalog gives no credentials for {place}: {said}. {advice}", path=place
-        ) from error
 
 
 def _vended(answer: Mapping[str, Any]) -> Vended:

@@ -1,4 +1,4 @@
-"""Writing to a store while its answers are waited for elsewhere."""
+"""Writing to a store that is slow to answer: not waited for here, and in bounded memory."""
 
 from __future__ import annotations
 
@@ -11,24 +11,27 @@ import pyarrow as pa
 
 from ...engines.workers import Workers
 from ...values.config import MIB
-from .bounded_file import BoundedFile
 
 #: So much waits to be written; whoever gives more waits, too.
 HELD_BYTES = 8 * MIB
+
+#: After so much, what was sent is waited for: Arrow keeps each part (10 MiB) until the store has
+#: taken it, however many these are, but its threads send no more than eight at a time.
+SENT_BYTES = 80 * MIB
 
 
 class WriteBehind:
     """A file whose bytes go to an object store in a thread of its own, in their order.
 
     What that raises is raised by a later call, `close` at the latest. However slowly the store
-    answers, what waits and what is on its way is bounded.
+    answers, no more than `HELD_BYTES` wait here and `SENT_BYTES` for the store's answers.
 
     Args:
         out: `pa.NativeFile`, open for writing; it is closed with this one.
     """
 
     def __init__(self, out: Any) -> None:
-        self._out = BoundedFile(out)
+        self._out = out
         self._changed = threading.Condition()
         self._waiting: deque[bytes] = deque()
         self._held_bytes = 0
@@ -64,8 +67,13 @@ class WriteBehind:
 
     def _write(self) -> None:
         try:
+            sent_bytes = 0  # since the store was waited for
             while (content := self._following()) is not None:
                 self._out.write(content)
+                sent_bytes += len(content)
+                if sent_bytes >= SENT_BYTES:
+                    self._out.flush()
+                    sent_bytes = 0
             self._out.close()
         except BaseException:
             with self._changed:

@@ -24,9 +24,7 @@ from msgspec import Struct
 
 from ...base.back_off import patiently
 from ...base.failpoints import failpoint
-from ...cold.store.hidden_file import hidden_path
-from ...cold.store.in_place import can_be_changed
-from ...cold.store.placed_writer import PlacedWriter
+from ...cold.store.local_file import PlacedWriter, can_be_changed, hidden_path
 from ...cold.store.storage import Storage
 from ...errors import MissingFileError
 from .copying import Copied, Opened, Readable, Tell, ToCopy, at_once, check_size, pour, same

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelog.cold.store import storage as storage_module
-from lakelog.cold.store.placed_writer import BEGIN_BYTES, KEPT_BYTES, WRITE_BYTES, PlacedWriter
+from lakelog.cold.store.local_file import BEGIN_BYTES, KEPT_BYTES, WRITE_BYTES, PlacedWriter
 from lakelog.cold.store.storage import Storage
 from lakelog.errors import ColdTierFullError, ContradictionError, MissingFileError
 from lakelog.operate.transfer import copying

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from transfer_bench import rows, send
 
 from lakelog import Lakelog
-from lakelog.cold.store import placed_writer
+from lakelog.cold.store import local_file
 from lakelog.errors import (
     ColdTierRefusedError,
     ContradictionError,
@@ -183,7 +183,7 @@ def test_an_archive_is_written_in_one_pass_where_files_cannot_be_changed(
         assert position == os.fstat(descriptor).st_size
         return pwrite(descriptor, data, position)
 
-    monkeypatch.setattr(placed_writer.os, "pwrite", appended)
+    monkeypatch.setattr(local_file.os, "pwrite", appended)
     with pytest.raises(AssertionError):
         lake.export(tmp_path / "export.tar", "orders")
     (tmp_path / "export.tar.part").unlink()
