@@ -8,10 +8,9 @@ Source: Delta's protocol, "Delta Log Entries", "Checkpoints", "Catalog-managed t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,7 +19,7 @@ from msgspec import Struct, field
 from ...base.json_text import parse_json
 from ...errors import MissingFileError
 from ..log_names import LOG, commit_name, commit_versions, newest_checkpoint
-from ..store.storage import Storage
+from ..store.storage import Storage, side_by_side
 from .delta_actions import (
     CommitActions,
     LogFile,
@@ -30,8 +29,6 @@ from .delta_actions import (
     removed_key,
 )
 
-T = TypeVar("T")
-
 STAGED = f"{LOG}/_staged_commits"
 
 #: How far back removed files are known, in versions.
@@ -39,8 +36,6 @@ KEPT_VERSIONS = 1000
 
 #: Commits that are kept for those who ask for the history.
 KEPT_COMMITS = 128
-
-READS_AT_ONCE = 16
 
 
 class Newest(Struct, frozen=True):
@@ -140,7 +135,7 @@ class TableLog:
         """The newest commits above a version, newest first, as far as the log goes."""
         versions = range(self.version, max(after, self.version - most), -1)
         missing = [one for one in versions if one not in self._commits]
-        for found in _at_once(self._read_commit, missing):
+        for found in side_by_side(self._read_commit, missing):
             if found is not None:
                 self._commits[found.version] = found
         commits = []
@@ -159,7 +154,7 @@ class TableLog:
         if wanted is not None:
             if wanted < self.version:
                 return False
-            found = list(_at_once(self._read_commit, range(self.version + 1, wanted + 1)))
+            found = side_by_side(self._read_commit, range(self.version + 1, wanted + 1))
             if None in found:
                 return False
             for commit in found:
@@ -191,7 +186,7 @@ class TableLog:
         self.version = self._oldest = checkpoint
         if not parts:
             self._oldest = 0
-        for commit in _at_once(self._read_commit, range(checkpoint + 1, end + 1)):
+        for commit in side_by_side(self._read_commit, range(checkpoint + 1, end + 1)):
             if commit is None:
                 raise NotDirectError(
                     f"its log has no version {self.version + 1}, though it goes to {end}"
@@ -250,7 +245,7 @@ class TableLog:
         protocol = metadata = None
         adds: list[Mapping[str, Any]] = []
         sidecars: list[str] = []
-        for actions in _at_once(self._read_actions, [f"{LOG}/{name}" for name in names]):
+        for actions in side_by_side(self._read_actions, [f"{LOG}/{name}" for name in names]):
             for action in actions:
                 adds += [action["add"]] if action.get("add") else []
                 protocol = action.get("protocol") or protocol
@@ -262,7 +257,7 @@ class TableLog:
         check_protocol(protocol)
         self._metadata = Metadata.of(metadata)
         paths = [one if "/" in one else f"{LOG}/_sidecars/{one}" for one in sidecars]
-        for actions in _at_once(self._read_actions, paths):
+        for actions in side_by_side(self._read_actions, paths):
             adds += [action["add"] for action in actions if action.get("add")]
         for action in adds:
             self._add(action, version)
@@ -290,13 +285,3 @@ class TableLog:
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if value is not None}
-
-
-def _at_once(function: Any, items: Iterable[Any]) -> Iterator[Any]:
-    """``map``, many at once: each may be a request to a store."""
-    items = list(items)
-    if len(items) < 2:
-        yield from map(function, items)
-        return
-    with ThreadPoolExecutor(READS_AT_ONCE, thread_name_prefix="lakelog-log") as threads:
-        yield from threads.map(function, items)

@@ -17,14 +17,13 @@ import json
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from ...base.json_text import parse_json
 from ...errors import ColdTierError, ColdTierRefusedError
 from ...values.producer_calls import ProducerCall, newest
 from ..call_rows import calls_of_rows, rows_of_calls
-from ..store.storage import Storage
+from ..store.storage import Storage, side_by_side
 from ..table import ColdSnapshot
 
 logger = logging.getLogger(__name__)
@@ -35,7 +34,6 @@ FOLDER = "_producers"
 MOST_CALLS = 10_000
 
 _FORMAT = 1
-_AT_ONCE = 16  # an object store takes a while for each
 _NAME = re.compile(r"(\d{1,9})-(\d{1,16})\.json", re.ASCII)
 
 
@@ -67,10 +65,10 @@ class ProducerSnapshots:
             ColdTierError: one could not be written.
         """
         self._storage.make_folder(self._folder)
-        contents = {_Name(partition, ends[partition]): calls[partition] for partition in calls}
-        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="lakelog-producers") as threads:
-            for _ in threads.map(self._write, contents, contents.values()):
-                pass
+        side_by_side(
+            lambda partition: self._write(_Name(partition, ends[partition]), calls[partition]),
+            calls,
+        )
         self._storage.sync(self._folder)
 
     def read(self, ends: Mapping[int, int]) -> dict[int, tuple[ProducerCall, ...]]:
@@ -81,8 +79,7 @@ class ProducerSnapshots:
         """
         wanted = {_Name(partition, end) for partition, end in ends.items()}
         names = [name for name in self._names() if name in wanted]
-        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="lakelog-producers") as threads:
-            found = list(threads.map(self._read, names))
+        found = side_by_side(self._read, names)
         return {name.partition: calls for name, calls in zip(names, found, strict=True)}
 
     def drop_stale(self, snapshot: ColdSnapshot) -> None:

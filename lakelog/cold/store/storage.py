@@ -345,7 +345,7 @@ class Storage:
         def infos() -> list[pafs.FileInfo]:
             wanted = [self.arrow_path(path) for path in paths]
             ask: Callable[[Any], Any] = self.filesystem().get_file_info
-            if self.is_local or len(wanted) == 1:
+            if self.is_local:
                 return list(ask(wanted))
             return side_by_side(ask, wanted)  # Arrow asks for one after the other
 
@@ -517,9 +517,17 @@ class Storage:
         )
 
 
-def side_by_side(call: Callable[[T], R], values: Iterable[T]) -> list[R]:
-    """The answer to each call, in the order of the values; all of them are waited for at once."""
-    with ThreadPoolExecutor(CALLS_AT_ONCE, "lakelog-store") as threads:
+def side_by_side(
+    call: Callable[[T], R], values: Iterable[T], at_once: int = CALLS_AT_ONCE
+) -> list[R]:
+    """The answer to each call, in the order of the values; so many are waited for at a time.
+
+    After the first error, in that order, no more calls begin; it is raised when all have ended.
+    """
+    values = list(values)
+    if len(values) < 2:
+        return [call(value) for value in values]
+    with ThreadPoolExecutor(at_once, "lakelog-store") as threads:
         return list(threads.map(call, values))
 
 

@@ -25,9 +25,9 @@ from msgspec import Struct
 from ...base.back_off import patiently
 from ...base.failpoints import failpoint
 from ...cold.store.local_file import PlacedWriter, can_be_changed, hidden_path
-from ...cold.store.storage import Storage
+from ...cold.store.storage import Storage, side_by_side
 from ...errors import MissingFileError
-from .copying import Copied, Opened, Readable, Tell, ToCopy, at_once, check_size, pour, same
+from .copying import AT_ONCE, Copied, Opened, Readable, Tell, ToCopy, check_size, pour, same
 from .manifest import MANIFEST, MOST_MANIFEST_BYTES, refuse
 
 _BLOCK = tarfile.BLOCKSIZE
@@ -102,7 +102,7 @@ class ArchiveWriter:
             return kept
         self._cut()
         write = partial(self._write, tell=tell)
-        copied = at_once(write, members) if self._in_place else [*map(write, members)]
+        copied = side_by_side(write, members, AT_ONCE if self._in_place else 1)
         self._end = members[-1].end
         return kept + copied
 
@@ -164,7 +164,7 @@ class ArchiveWriter:
                 differs.set()
             return found
 
-        found = at_once(compare, [file for file, _ in alike])
+        found = side_by_side(compare, [file for file, _ in alike], AT_ONCE)
         kept = list(takewhile(lambda one: one is not None, found))
         if kept:
             start, size_bytes = self._held[nexts[len(kept) - 1]]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -15,13 +14,10 @@ from ...base.failpoints import failpoint
 from ...cold.store.storage import Sink, Storage
 from ...errors import ContradictionError
 
-T = TypeVar("T")
-R = TypeVar("R")
-
 #: So much is read at a time, into the same memory again: a store is asked once for each.
 CHUNK_BYTES = 4 * 1024 * 1024
 
-#: How many files are copied at once: while one waits for a disk or a store, another is hashed.
+#: So many files are copied at a time: while one waits for a disk or a store, another is hashed.
 AT_ONCE = 4
 
 #: Told of bytes as they are copied.
@@ -102,15 +98,6 @@ def same(held: Opened, file: ToCopy, tell: Tell) -> Copied | None:
             return _same(there, source, file.size_bytes, tell)
 
     return patiently(f"comparing {file.path}", compare)
-
-
-def at_once(call: Callable[[T], R], values: Iterable[T]) -> list[R]:
-    """The answer to each call, in the order of the values; `AT_ONCE` run at a time.
-
-    After the first error, in that order, no more calls begin; it is raised when all have ended.
-    """
-    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="lakelog-transfer") as threads:
-        return list(threads.map(call, values))
 
 
 def checksum(storage: Storage, path: str, size_bytes: int, tell: Tell = nothing_told) -> Copied:

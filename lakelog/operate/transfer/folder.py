@@ -12,14 +12,14 @@ from uuid import UUID, uuid4
 
 from ...base.failpoints import failpoint
 from ...base.json_text import parse_json
-from ...cold.store.storage import Storage
+from ...cold.store.storage import Storage, side_by_side
 from ...errors import InvalidArgumentError, MissingFileError
 from .copying import (
+    AT_ONCE,
     Copied,
     Opened,
     Tell,
     ToCopy,
-    at_once,
     check_size,
     checksum,
     copy_file,
@@ -82,7 +82,7 @@ class FolderWriter:
             ContradictionError: one has another size.
             ColdTierError: either place does not answer, or refuses.
         """
-        return at_once(partial(self._put, tell=tell), files)
+        return side_by_side(partial(self._put, tell=tell), files, AT_ONCE)
 
     def _put(self, file: ToCopy, *, tell: Tell) -> Copied:
         target = f"{self.where}/{file.path}"
@@ -101,7 +101,7 @@ class FolderWriter:
             target = f"{self.where}/{path}"
             return checksum(self._storage, target, self._storage.size_bytes(target), tell)
 
-        return at_once(held, paths)
+        return side_by_side(held, paths, AT_ONCE)
 
     def clear(self, folder: str, keep: Iterable[str]) -> None:
         """Removes what an earlier attempt, or an older export, left of a topic.

@@ -32,6 +32,7 @@ from ...cold.by_path.purging import is_marked
 from ...cold.by_path.segment_writer import WrittenFile
 from ...cold.registers import Register, ReservedEnd
 from ...cold.reserve import reserving
+from ...cold.store.storage import side_by_side
 from ...cold.table import ColdTable
 from ...errors import (
     CorruptExportError,
@@ -53,7 +54,7 @@ from ...values.topic import Topic, check_new_topic_name
 from ...values.topic_partition import OffsetRange, TopicPartition
 from ..restore import RestoredTopic, brought_back, table_ends
 from .checking import check_footers, check_sizes, checked_index
-from .copying import Copied, Opened, at_once, checksum, copy_file
+from .copying import AT_ONCE, Copied, Opened, checksum, copy_file
 from .exporting import Progress, Telling
 from .manifest import ExportedFile, ExportedTopic, Manifest, refuse
 
@@ -287,7 +288,9 @@ class Importer:
         wanted = [one.file for one in exported.files]
         index = checked_index(reader.where, exported)
         try:
-            at_once(lambda file: self._copy(file, exported, table, reader, telling), wanted)
+            side_by_side(
+                lambda file: self._copy(file, exported, table, reader, telling), wanted, AT_ONCE
+            )
             check_footers(reader.where, table.storage, table.path, index)
         except CorruptExportError:
             _remove(table)
