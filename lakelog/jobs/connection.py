@@ -12,7 +12,7 @@ from functools import partial
 
 from ..archive.first_answer import first_answer
 from ..base.local_path import OBJECT_STORES, local_path
-from ..cold.store.store_options import CREDENTIALS, IDENTITY, NAMES, UNITY_CATALOG
+from ..cold.store.store_options import workspace_options
 from ..cold_log import ColdLog
 from ..engines.choice import SPARK
 from ..errors import InvalidArgumentError
@@ -42,7 +42,7 @@ def connect(
     and there is none) is created, with `SAMPLE_READINGS` readings. Nothing is ever created in a log
     whose Redis is elsewhere. The environment variable LAKELOG_ENGINE (``auto``, ``spark`` or
     ``inline``) chooses what archiving runs on. On Databricks, a URL of tables lies in an external
-    location of Unity Catalog: see `storage_options`.
+    location of Unity Catalog: see `workspace_options`.
 
     Args:
         parameters: with ``directory``, or also with ``redis_url``, ``redis_password_ref``,
@@ -64,7 +64,7 @@ def connect(
     if parameters.get("redis_url"):
         _refuse(parameters, ["directory"], "redis_url names another log")
         location = parameters.location or None
-        options = storage_options(parameters.location or parameters.cold)
+        options = workspace_options(parameters.location or parameters.cold)
         opened = partial(
             Lakelog.connect,
             parameters.redis_url,
@@ -128,7 +128,7 @@ def connect_cold(parameters: Parameters) -> ColdLog:
     if parameters.cold:
         _refuse(parameters, ["directory"], "cold names another log")
         location = parameters.location
-        options = storage_options(location or parameters.cold)
+        options = workspace_options(location or parameters.cold)
         root = cold_root(parameters.cold, location or None, options)
     elif parameters.directory:
         _refuse(parameters, ["location"], "it goes with cold=catalog.schema")
@@ -147,28 +147,6 @@ def connect_cold(parameters: Parameters) -> ColdLog:
 
 def _tenant(parameters: Parameters) -> str | None:
     return parameters.get("tenant") or None
-
-
-def storage_options(root: str) -> dict[str, str] | None:
-    """The options for tables at a path, where the environment does not open it.
-
-    On Databricks the path lies in an external location, and Unity Catalog gives short-lived keys to
-    it. Keys in the environment take precedence, as they do everywhere.
-
-    Args:
-        root: a folder or URL, or ``catalog.schema``, which needs none.
-
-    Returns:
-        Options for `cold_root`; None where none are needed.
-    """
-    names = NAMES.get(root.partition("://")[0], ())
-    if (
-        CREDENTIALS not in names
-        or "DATABRICKS_RUNTIME_VERSION" not in os.environ
-        or IDENTITY & os.environ.keys()
-    ):
-        return None
-    return {CREDENTIALS: UNITY_CATALOG}
 
 
 def _directory(parameters: Parameters) -> str:

@@ -7,10 +7,10 @@ import re
 
 from ..base.text_table import text_table
 from ..cold.by_name.names import SCHEMA
+from ..cold.store.store_options import workspace_options
 from ..hot.keys import DEFAULT_KEYSPACE
 from ..operate.diagnosis import Finding, diagnose
 from ..operate.workspace import Deployment, diagnose_workspace, log_in
-from .connection import storage_options
 from .parameters import Parameters
 from .table_rows import table_html
 
@@ -50,7 +50,7 @@ def doctor(parameters: Parameters) -> Findings:
         location=location,
         keyspace=parameters.get("keyspace", DEFAULT_KEYSPACE),
         password_ref=parameters.redis_password_ref or None,
-        storage_options=storage_options(location or cold or ""),
+        storage_options=workspace_options(location or cold or ""),
         spark=spark,
     )
     if is_databricks:

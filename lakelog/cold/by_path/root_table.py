@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from ...errors import ForeignTableError
+from ...errors import ColdTierError, ForeignTableError
 from ..root_table import RootTableDefinition
 from ..store.storage import Storage
 from ..store_errors import error_class, one_line
@@ -47,11 +47,7 @@ class RootTable:
         except TableNotFoundError:
             return None
         except (DeltaError, OSError) as error:
-            raise error_class(one_line(error))(
-                f"the table at {self.path} cannot be opened: {one_line(error)}. "
-                f"{self.storage.advice()}",
-                path=self.path,
-            ) from error
+            raise self._refused(f"the table at {self.path} cannot be opened", error) from error
         self._check(table)
         return table
 
@@ -97,11 +93,8 @@ class RootTable:
             )
         except (DeltaError, OSError) as error:
             if self.open() is None:  # nobody else was faster
-                raise error_class(one_line(error))(
-                    f"no Delta table could be made at {self.path}: {one_line(error)}. "
-                    f"{self.storage.advice()}",
-                    path=self.path,
-                ) from error
+                made = f"no Delta table could be made at {self.path}"
+                raise self._refused(made, error) from error
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -110,11 +103,11 @@ class RootTable:
             try:
                 yield
             except DeltaError as error:
-                raise error_class(one_line(error))(
-                    f"the table at {self.path} cannot be read: {one_line(error)}. "
-                    f"{self.storage.advice()}",
-                    path=self.path,
-                ) from error
+                raise self._refused(f"the table at {self.path} cannot be read", error) from error
+
+    def _refused(self, what: str, error: Exception) -> ColdTierError:
+        said = one_line(error)
+        return error_class(said)(f"{what}: {said}. {self.storage.advice()}", path=self.path)
 
     def missing(self, table: DeltaTable) -> set[str]:
         """Columns that it should have."""

@@ -206,6 +206,28 @@ class StoreOptions(Mapping[str, str]):
         return repr(shown)
 
 
+def workspace_options(root: str) -> dict[str, str] | None:
+    """What a job on Databricks opens tables at a path with, where the environment does not.
+
+    On Databricks the path lies in an external location, and Unity Catalog gives short-lived keys to
+    it. Keys in the environment take precedence, as they do everywhere.
+
+    Args:
+        root: a folder or URL, or ``catalog.schema``, which needs none.
+
+    Returns:
+        Options for `cold_root`; None where none are needed.
+    """
+    names = NAMES.get(root.partition("://")[0], ())
+    if (
+        CREDENTIALS not in names
+        or "DATABRICKS_RUNTIME_VERSION" not in os.environ
+        or IDENTITY & os.environ.keys()
+    ):
+        return None
+    return {CREDENTIALS: UNITY_CATALOG}
+
+
 def parse_options(texts: Iterable[str]) -> dict[str, str]:
     """The options in ``NAME=VALUE`` texts of a command line.
 
