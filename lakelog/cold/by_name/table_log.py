@@ -172,8 +172,7 @@ class TableLog:
         """Begin with the newest checkpoint."""
         self._lives, self._died, self._commits = {}, [], {}
         self._metadata, self.version, self._stamp = None, -1, None
-        listed = self.storage.list_files(self._path(LOG), recursive=False)
-        names = [info.base_name for info in listed if info.is_file]
+        names = self.storage.file_names(self._path(LOG))
         numbers = commit_versions(names) | self._staged.keys()
         if newest.version is not None:
             numbers = {number for number in numbers if number <= newest.version}

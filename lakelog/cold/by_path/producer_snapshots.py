@@ -97,8 +97,8 @@ class ProducerSnapshots:
             logger.warning("old files in %s stay for now: %s", self._folder, error)
 
     def _names(self) -> Iterable[_Name]:
-        for info in self._storage.list_files(self._folder, recursive=False):
-            found = _NAME.fullmatch(info.base_name)
+        for name in self._storage.file_names(self._folder):
+            found = _NAME.fullmatch(name)
             if found is not None:
                 yield _Name(int(found[1]), int(found[2]))
 

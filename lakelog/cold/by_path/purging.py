@@ -10,19 +10,15 @@ the next purge or cleanup removes it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ...base.failpoints import failpoint
 from ...values.config import DAY_MS
 from ..purged import Purged
-from ..store.storage import Storage, modified_ms
-
-if TYPE_CHECKING:
-    import pyarrow.fs as pafs
-
+from ..store.storage import FileStamp, Storage
 
 logger = logging.getLogger(__name__)
 
@@ -53,59 +49,46 @@ def remove(storage: Storage, path: str, store_now_ms: Callable[[], int | None]) 
         storage.sync(_mark(path), path)
     failpoint("purge.after_mark")
     found = _files(storage, path)
-    log = [info for info in found if _relative(storage, path, info).startswith(f"{LOG_FOLDER}/")]
-    data = [info for info in found if info not in log]
-    _delete(storage, path, data)
+    stamps = [stamp for tell in found.values() if (stamp := tell()) is not None]
+    log = {name for name in found if name.startswith(f"{LOG_FOLDER}/")}
+    storage.delete_files(f"{path}/{name}" for name in found.keys() - log)
     failpoint("purge.after_data")
-    _delete(storage, path, log)
+    storage.delete_files(f"{path}/{name}" for name in log)
     failpoint("purge.after_log")
-    left = tuple(_relative(storage, path, info) for info in _files(storage, path))
+    left = tuple(_files(storage, path))
     if found:
         logger.info("removed %s for good: %d files", path, len(found))
     if not left and _is_old_mark(storage, path, store_now_ms):
         storage.delete_file(_mark(path))
     _remove_folders(storage, path)
-    return Purged(path, len(found), sum(info.size for info in found), left)
+    return Purged(path, len(found), sum(stamp.size_bytes for stamp in stamps), left)
 
 
 def _mark(path: str) -> str:
     return f"{path}/{MARK}"
 
 
-def _files(storage: Storage, path: str) -> list[pafs.FileInfo]:
-    """What lies there but for the mark."""
-    listed = storage.list_files(path, recursive=True)
-    return [info for info in listed if info.is_file and _relative(storage, path, info) != MARK]
-
-
-def _relative(storage: Storage, path: str, info: pafs.FileInfo) -> str:
-    top = storage.arrow_path(path).rstrip("/") + "/"
-    return str(info.path).removeprefix(top)
-
-
-def _delete(storage: Storage, path: str, infos: Sequence[pafs.FileInfo]) -> None:
-    storage.delete_files(f"{path}/{_relative(storage, path, info)}" for info in infos)
+def _files(storage: Storage, path: str) -> dict[str, Callable[[], FileStamp | None]]:
+    """What lies there but for the mark; see `Storage.files_below`."""
+    found = storage.files_below(path)
+    found.pop(MARK, None)
+    return found
 
 
 def _is_old_mark(storage: Storage, path: str, store_now_ms: Callable[[], int | None]) -> bool:
-    for info in storage.list_files(path, recursive=False):
-        if info.is_file and _relative(storage, path, info) == MARK:
-            written_ms, now_ms = modified_ms(info), store_now_ms()
-            return (
-                written_ms is not None
-                and now_ms is not None
-                and now_ms - written_ms >= MARK_LASTS_MS
-            )
-    return False
+    (stamp,) = storage.stamps([_mark(path)])
+    if stamp is None:
+        return False
+    (_, written_ns), now_ms = stamp, store_now_ms()
+    if written_ns is None or now_ms is None:
+        return False
+    return now_ms - written_ns // 1_000_000 >= MARK_LASTS_MS
 
 
 def _remove_folders(storage: Storage, path: str) -> None:
     """Remove the folders that are empty: on a disk they do not go with their files."""
     if not storage.is_local:
         return
-    listed = storage.list_files(path, recursive=True)
-    folders = [Path(info.path) for info in listed if not info.is_file]
-    folders.sort(key=lambda folder: len(folder.parts), reverse=True)
-    for folder in (*folders, Path(path)):
+    for folder, _, _ in os.walk(path, topdown=False):
         with suppress(OSError):  # not empty, or gone
-            folder.rmdir()
+            Path(folder).rmdir()

@@ -60,8 +60,8 @@ class RootTable:
         table = self.open()
         if table is not None:
             return table
-        there = self.storage.list_files(self.path, recursive=False)
-        if any(not info.base_name.startswith(("_", ".")) for info in there):
+        there = self.storage.names(self.path)
+        if any(not name.startswith(("_", ".")) for name in there):
             table = self.open()  # somebody else may have been faster
             if table is not None:
                 return table

@@ -51,10 +51,10 @@ class FolderWriter:
         mark = f"{self.where}/{UNFINISHED}"
         with suppress(ValueError, KeyError, TypeError, AttributeError):
             return UUID(parse_json(self._storage.read_bytes(mark) or b"")["export_id"])
-        there = self._storage.list_files(self.where, recursive=False)
+        there = self._storage.names(self.where)
         if there and not self._storage.is_file(f"{self.where}/{MANIFEST}"):
             raise InvalidArgumentError(
-                f"{self.where} is no export and not empty ({there[0].base_name}, …), so nothing is "
+                f"{self.where} is no export and not empty ({there[0]}, …), so nothing is "
                 "written there. Export to a new folder, or to one of an earlier export, which is "
                 "brought up to date",
                 path=self.where,
@@ -111,7 +111,7 @@ class FolderWriter:
             keep: paths below it.
         """
         kept = {f"{self.where}/{folder}/{path}" for path in keep}
-        self._storage.delete_files(sorted(self._listed(folder).keys() - kept))
+        self._storage.delete_files(sorted(self._listed(folder) - kept))
 
     def finish(self, manifest: bytes) -> None:
         """Makes it an export."""
@@ -128,8 +128,10 @@ class FolderWriter:
     def close(self) -> None:
         """Nothing is held."""
 
-    def _listed(self, folder: str) -> dict[str, int]:
-        return _listed(self._storage, f"{self.where}/{folder}".rstrip("/"))
+    def _listed(self, folder: str) -> set[str]:
+        """The files of a folder, by whole paths."""
+        top = f"{self.where}/{folder}".rstrip("/")
+        return {f"{top}/{name}" for name in self._storage.files_below(top)}
 
 
 class FolderReader:
@@ -156,7 +158,7 @@ class FolderReader:
             return content
         if self._storage.is_file(f"{self.where}/{UNFINISHED}"):
             refuse(self.where, "it was cut short. The same `lakelog export` again finishes it")
-        if not self._storage.list_files(self.where, recursive=False):
+        if not self._storage.names(self.where):
             raise MissingFileError(
                 f"there is no export at {self.where}: name the folder, or the .tar file, that "
                 "`lakelog export` wrote",
@@ -171,13 +173,11 @@ class FolderReader:
             CorruptExportError: one is a link, or lies behind one.
         """
         wanted = set(paths)
-        found = {
-            path.removeprefix(f"{self.where}/"): size_bytes
-            for path, size_bytes in _listed(self._storage, self.where).items()
-        }
+        found = self._storage.files_below(self.where)
         if self._storage.is_local:
             self._check_links(wanted)
-        return {path: size_bytes for path, size_bytes in found.items() if path in wanted}
+        stamps = {path: found[path]() for path in wanted & found.keys()}
+        return {path: stamp.size_bytes for path, stamp in stamps.items() if stamp is not None}
 
     def opened(self, path: str) -> Opened:
         """Opens a file of it."""
@@ -199,13 +199,3 @@ class FolderReader:
                     mode = Path(self.where, one).lstat().st_mode
                     if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
                         refuse(self.where, f"{one} is a link or a device, not a file")
-
-
-def _listed(storage: Storage, path: str) -> dict[str, int]:
-    """The files below a folder with their sizes, by whole paths."""
-    top = storage.arrow_path(path).rstrip("/")
-    return {
-        f"{path}{info.path.removeprefix(top)}": int(info.size)
-        for info in storage.list_files(path, recursive=True)
-        if info.is_file
-    }

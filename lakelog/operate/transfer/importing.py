@@ -445,17 +445,16 @@ def _of(topic: Topic, one: RecordedOffset) -> RecordedOffset:
 
 
 def _has_log(table: PathTable) -> bool:
-    return bool(table.storage.list_files(f"{table.path}/_delta_log", recursive=False))
+    return bool(table.storage.names(f"{table.path}/_delta_log"))
 
 
 def _remove(table: PathTable) -> None:
     """Removes what was copied for a table that is not made."""
     if _has_log(table):
         return
-    listed = table.storage.list_files(table.path, recursive=True)
-    top = table.storage.arrow_path(table.path).rstrip("/")
-    paths = [info.path.removeprefix(top) for info in listed if info.is_file]
-    table.storage.delete_files(f"{table.path}{path}" for path in paths)
+    table.storage.delete_files(
+        f"{table.path}/{path}" for path in table.storage.files_below(table.path)
+    )
 
 
 def _folders(table: PathTable, files: Iterable[ExportedFile]) -> list[str]:

@@ -90,8 +90,7 @@ class KnownExports:
         Raises:
             ColdTierError: the root cannot be read.
         """
-        infos = self._storage.list_files(self._folder, recursive=False)
-        names = [info.base_name for info in infos if info.is_file]
+        names = self._storage.file_names(self._folder)
         found = [self._read(f"{self._folder}/{name}") for name in names if name.endswith(".json")]
         return sorted((one for one in found if one is not None), key=lambda one: one.place)
 
