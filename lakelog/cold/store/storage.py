@@ -162,23 +162,23 @@ class Storage:
         Raises:
             MissingExtraError, ColdTierError: as for `delta_options`.
         """
-        keys = self.store_options.keys
+        keys = self.store_options.vended
         if keys is None:
             return None
         return vended_credentials.vended(keys, vended_credentials.HAND_ON_BEFORE_MS)
 
     def take(self, handed_on: Vended | None) -> None:
         """Open the root in this process with what another process handed on."""
-        if handed_on is not None and self.store_options.keys is not None:
-            vended_credentials.hold(self.store_options.keys, handed_on)
+        if handed_on is not None and self.store_options.vended is not None:
+            vended_credentials.hold(self.store_options.vended, handed_on)
 
     def renew(self) -> None:
         """Have new credentials asked for the next time, as the store refuses those held."""
-        if self.store_options.keys is not None:
-            vended_credentials.drop(self.store_options.keys)
+        if self.store_options.vended is not None:
+            vended_credentials.drop(self.store_options.vended)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        keys = self.store_options.keys
+        keys = self.store_options.vended
         held = None if keys is None else vended_credentials.held_for(keys)
         return _unpickled, (self.root, dict(self.store_options), keys, held)
 
@@ -221,7 +221,7 @@ class Storage:
         if not self.is_local:
             top = self.arrow_path(path).rstrip("/") + "/"
             return {
-                info.path.removeprefix(top): partial(FileStamp, info.size, modified_ms(info))
+                info.path.removeprefix(top): partial(FileStamp, info.size, _modified_ms(info))
                 for info in self.list_files(path, recursive=True)
                 if info.is_file
             }
@@ -418,7 +418,7 @@ class Storage:
         Raises:
             ColdTierError: no file can be written there.
         """
-        return modified_ms(self._probe(folder))
+        return _modified_ms(self._probe(folder))
 
     def _probe(self, folder: str) -> pafs.FileInfo:
         """What the store says of a file that is written there now and removed again."""
@@ -540,7 +540,7 @@ def _scanned(folder: str) -> list[os.DirEntry[str]]:
         return []
 
 
-def modified_ms(info: pafs.FileInfo) -> int | None:
+def _modified_ms(info: pafs.FileInfo) -> int | None:
     """When the store says that the file was written; None if it does not say."""
     return None if info.mtime_ns is None else info.mtime_ns // 1_000_000
 

@@ -34,7 +34,8 @@ from types import MappingProxyType
 
 from ...base.secret_reference import check_executors_can_resolve, resolve_secret
 from ...errors import InvalidArgumentError
-from .vended_credentials import RENEW_BEFORE_MS, Keys, vended
+from . import vended_credentials
+from .vended_credentials import RENEW_BEFORE_MS, Keys
 
 CREDENTIALS = "CREDENTIALS"
 UNITY_CATALOG = "unity-catalog"
@@ -93,12 +94,12 @@ class StoreOptions(Mapping[str, str]):
     Args:
         store: ``s3``, ``abfss``, ``gs``; empty for a folder, which takes none.
         given: by the names of the table above.
-        keys: what Unity Catalog is asked for; None: the credentials are not its.
+        vended: what Unity Catalog is asked for, if it gives the credentials.
     """
 
     store: str = ""
     given: tuple[tuple[str, str], ...] = ()
-    keys: Keys | None = None
+    vended: Keys | None = None
 
     @classmethod
     def of(
@@ -129,11 +130,6 @@ class StoreOptions(Mapping[str, str]):
             )
         return cls(store, tuple(sorted(given.items())), keys if CREDENTIALS in given else None)
 
-    @property
-    def vended(self) -> bool:
-        """Whether Unity Catalog gives the credentials."""
-        return self.keys is not None
-
     def resolved(self, lasting_ms: int = RENEW_BEFORE_MS) -> dict[str, str]:
         """What opens the store in this process: given, vended, or from the environment.
 
@@ -148,8 +144,8 @@ class StoreOptions(Mapping[str, str]):
         Runs on: driver|executor.
         """
         values = {name: _value(name, text) for name, text in self.given if name != CREDENTIALS}
-        if self.keys is not None:
-            values |= dict(vended(self.keys, lasting_ms).values)
+        if self.vended is not None:
+            values |= dict(vended_credentials.vended(self.vended, lasting_ms).values)
         foreign = IDENTITY if IDENTITY & values.keys() else frozenset()
         for name in NAMES.get(self.store, ()):
             found = os.environ.get(name) or os.environ.get(_ALSO_IN_ENVIRONMENT.get(name, ""))

@@ -288,8 +288,8 @@ def _finished(
     made.snapshot()  # registers and files agree, or nothing is exported
     folder = _folder(topic)
     held = dict(copied)
-    log = writer.stage.list_files(f"{made.path}/_delta_log", recursive=False)
-    fresh = [f"_delta_log/{info.base_name}" for info in log if info.is_file]
+    log = writer.stage.file_names(f"{made.path}/_delta_log")
+    fresh = [f"_delta_log/{name}" for name in log]
     made_paths = [*(one.file.path for one in seen.hot_files), *sorted(fresh)]
     taken = writer.took([f"{folder}/{path}" for path in made_paths], telling.tell)
     held |= _exported(made_paths, taken)
