@@ -114,7 +114,7 @@ class SealedFile:
 
     Arrow writes it without Python: to hand its pages through a `SealingSink` copies them once more,
     and takes Python's lock for each. Until `close` returns nobody may read the file. Only where
-    a file can be changed once it is written: see `in_place`.
+    a file can be changed once it is written: see `can_be_changed`.
 
     Args:
         out: `pa.NativeFile`, open for writing.
