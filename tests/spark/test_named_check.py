@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -142,11 +143,10 @@ def test_damage_that_no_commit_tells_of_is_found_and_named(
         ("doubled", "cold", 0, [(23, 24)]),
         ("missing-file", "cold", 2, [(20, 40)]),
         ("order", "cold", 0, [(12, 13)]),
-        ("statistics", "cold", 0, [(20, 40)]),
-    ]
+    ]  # but no statistics: the newest rows are measured when they are looked at
     said = [f"{one.where} {one.what}" for one in report.findings]
     assert changed.name in said[-2]
-    assert "CRC" in said[-2]
+    assert re.search("CRC|Checksum error", said[-2])  # pages have one, and Hadoop keeps its own
     assert gone.name in said[-1]
     assert [one.verdict for one in report.partitions] == ["faults", "faults", "faults", "ok"]
     assert {one.not_checked for one in report.partitions} == {beyond}
