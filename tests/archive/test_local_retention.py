@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from lakelog.archive.local_retention import trim_points
 from lakelog.cold.registers import ArchivedEnd, LogStart
 from lakelog.cold.table import ColdSnapshot
-from lakelog.errors import InvalidConfigError
 from lakelog.values.config import TopicConfig
 from lakelog.values.offsets import HotSegment, HotSegments
 from lakelog.values.topic import Topic
@@ -72,33 +71,6 @@ def test_nothing_that_only_redis_holds_is_trimmed(
         assert point <= offsets.log_end
 
 
-def test_expired_segments_go_oldest_first_until_one_is_young():
-    found = points(topic(local_retention_ms=150), hot(*THREE), archived_end=30)
-    assert found == {0: 20}
-
-
-def test_an_age_of_exactly_the_limit_is_not_expired():
-    assert points(topic(local_retention_ms=200), hot(*THREE), archived_end=30) == {0: 10}
-
-
-def test_an_expired_segment_behind_a_young_one_stays():
-    young_first = hot((0, 10, 50), (10, 20, 200))
-    assert points(topic(local_retention_ms=100), young_first, archived_end=20) == {}
-
-
-def test_the_open_segment_goes_when_all_of_it_is_archived_and_expired():
-    assert points(topic(local_retention_ms=50), hot(*THREE), archived_end=30) == {0: 30}
-
-
-def test_a_segment_that_is_not_archived_to_its_end_stays():
-    assert points(topic(local_retention_ms=50), hot(*THREE), archived_end=15) == {0: 10}
-
-
-def test_minus_one_keeps_everything():
-    config = topic(retention_ms=-1, local_retention_ms=-1, local_retention_bytes=-1)
-    assert points(config, hot(*THREE), archived_end=30) == {}
-
-
 def test_minus_two_follows_the_topics_own_retention():
     assert points(topic(retention_ms=150), hot(*THREE), archived_end=30) == {0: 20}
     assert points(topic(retention_ms=-1, retention_bytes=2000), hot(*THREE), archived_end=30) == {
@@ -111,28 +83,11 @@ def test_zero_milliseconds_frees_everything_archived_even_part_of_a_segment():
     assert points(topic(local_retention_ms=0), just_now, archived_end=17) == {0: 17}
 
 
-def test_a_partition_sheds_whole_segments_while_it_stays_at_least_as_large_as_the_limit():
-    for limit_bytes, point in (
-        (3000, {}),
-        (2001, {}),
-        (2000, {0: 10}),
-        (1000, {0: 20}),
-        (0, {0: 30}),
-    ):
-        config = topic(retention_ms=-1, local_retention_bytes=limit_bytes)
-        assert points(config, hot(*THREE), archived_end=30) == point, limit_bytes
-
-
 def test_records_without_timestamps_age_by_their_last_append():
     segment = HotSegment(0, 10, 1000, -1, -1, 0, NOW_MS - 300)
     offsets = HotSegments(0, 10, -1, 1000, segments=(segment,))
     assert points(topic(local_retention_ms=299), offsets, archived_end=10) == {0: 10}
     assert points(topic(local_retention_ms=300), offsets, archived_end=10) == {}
-
-
-def test_what_lies_below_the_log_start_goes_at_once():
-    config = topic(local_retention_ms=1_000_000)
-    assert points(config, hot(*THREE), archived_end=5, log_start=17) == {0: 17}
 
 
 def test_a_gap_after_the_last_archived_record_stays_until_it_is_covered():
@@ -147,14 +102,6 @@ def test_a_gap_after_the_last_archived_record_stays_until_it_is_covered():
 def test_what_is_trimmed_already_is_not_trimmed_again():
     offsets = hot(*THREE, local_log_start=20)
     assert points(topic(local_retention_ms=150), offsets, archived_end=30) == {}
-
-
-def test_a_young_segment_below_the_log_start_shields_none_behind_it():
-    young_first = hot((0, 10, -9_000), (10, 20, 200), (20, 30, 0))
-    config = topic(local_retention_ms=100)
-    assert points(config, young_first, archived_end=30) == {}
-    assert points(config, young_first, archived_end=30, log_start=9) == {0: 9}
-    assert points(config, young_first, archived_end=30, log_start=10) == {0: 20}
 
 
 @pytest.mark.parametrize("policy", ["delete", "compact", "compact,delete", ""])
@@ -201,50 +148,3 @@ def test_the_passes_are_kafkas(sizes, archived_end, log_start, limit_ms, limit_r
         kept.pop(0)
     start = kept[0][0] if kept else base
     assert found == max(start, min(log_start, base))
-
-
-# -- Kafka's own cases ---------------------------------------------------------------------------
-
-SIX = [(n, n + 1, 1001) for n in range(6)]  # one record each
-
-
-def test_kafka_retention_on_local_log_deletion_default_local_retention_bytes():
-    config = topic(retention_ms=-1, retention_bytes=1)
-    assert points(config, hot(*SIX), archived_end=2) == {0: 2}
-    assert points(config, hot(*SIX), archived_end=0) == {}
-
-
-def test_kafka_retention_on_local_log_deletion_default_local_retention_ms():
-    assert points(topic(retention_ms=1000), hot(*SIX), archived_end=2) == {0: 2}
-    assert points(topic(retention_ms=1001), hot(*SIX), archived_end=2) == {}
-
-
-def test_kafka_retention_of_local_bytes_below_the_topics_own():
-    config = topic(retention_ms=-1, retention_bytes=500, local_retention_bytes=1)
-    assert points(config, hot(*SIX), archived_end=0) == {}
-    assert points(config, hot(*SIX), archived_end=2) == {0: 2}
-    assert points(config, hot(*SIX), archived_end=2, log_start=2) == {0: 2}
-    assert points(config, hot(*SIX), archived_end=6) == {0: 5}  # one record is over one byte
-
-
-def test_kafka_active_segment_deletion_due_to_retention_time_breach_with_remote_storage():
-    """Kafka rolls it before it goes; here it goes without."""
-    config = topic(retention_ms=1000)
-    assert points(config, hot((0, 1, 1001)), archived_end=0) == {}
-    assert points(config, hot((0, 1, 1001)), archived_end=1) == {0: 1}
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"local.retention.ms": -3},
-        {"local.retention.bytes": -3},
-        {"retention.ms": 1000, "local.retention.ms": 2000},
-        {"retention.ms": 1000, "local.retention.ms": -1},
-        {"retention.bytes": 1000, "local.retention.bytes": -1},
-        {"retention.bytes": 100, "local.retention.bytes": 200},
-    ],
-)
-def test_kafka_log_config_local_retention_is_within_the_topics_own(settings):
-    with pytest.raises(InvalidConfigError):
-        TopicConfig.of(settings)

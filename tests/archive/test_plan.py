@@ -134,31 +134,9 @@ def test_a_partition_is_archived_when_either_flush_limit_is_reached(log, rows, i
 # -- examples ----------------------------------------------------------------------------------
 
 
-def test_a_slice_of_the_open_segment_starts_where_the_last_one_ended():
-    change = planned(hot(segment(0, 100), segment(100, 250)), cold(archived_end=130))
-    assert ranges(change) == [(100, 130, 250)]
-    assert change.registers == {ArchivedEnd(0): 250}
-
-
 def test_a_range_carries_the_topic_id_and_partition():
     change = plan(TOPIC, {2: hot(segment(0, 5))}, cold(), EVERYTHING, NOW_MS)
     assert change.adds == (HotRange(TopicPartition("orders", 2), TOPIC.topic_id, 0, 0, 5),)
-
-
-def test_a_range_after_a_gap_covers_the_gap():
-    offsets = hot(segment(0, 10), segment(50, 60), gaps=(OffsetRange(10, 50),))
-    assert ranges(planned(offsets, cold(archived_end=10))) == [(50, 10, 60)]
-
-
-def test_a_gap_at_the_log_end_waits_for_the_record_that_follows_it():
-    offsets = hot(segment(0, 10), segment(50, 50), gaps=(OffsetRange(10, 50),))
-    assert ranges(planned(offsets, cold())) == [(0, 0, 10)]
-    assert planned(offsets, cold(archived_end=10)).adds == ()
-
-
-def test_a_bound_inside_a_gap_ends_at_the_record_before_it():
-    offsets = hot(segment(0, 10), segment(50, 60), gaps=(OffsetRange(10, 50),))
-    assert ranges(planned(offsets, cold(), FlushLimit(ends={0: 30}))) == [(0, 0, 10)]
 
 
 def test_a_partition_without_a_bound_is_left_alone_when_others_have_one():
@@ -166,12 +144,6 @@ def test_a_partition_without_a_bound_is_left_alone_when_others_have_one():
     change = plan(TOPIC, offsets, cold(), FlushLimit(ends={1: 4}), NOW_MS)
     assert ranges(change) == []
     assert ranges(change, 1) == [(0, 0, 4)]
-
-
-def test_records_below_the_log_start_are_not_archived():
-    assert ranges(planned(hot(segment(0, 100)), cold(archived_end=10, log_start=40))) == [
-        (0, 40, 100)
-    ]
 
 
 def test_a_large_segment_becomes_equal_files_and_a_small_one_stays_whole():
@@ -209,24 +181,10 @@ def test_what_takes_a_worker_no_time_is_not_split():
     assert len(plan(TOPIC, offsets, cold(), EVERYTHING, NOW_MS).adds) == 4
 
 
-def test_the_gap_before_a_large_segment_goes_to_its_first_file():
-    offsets = hot(segment(50, 150, 128 * MIB), gaps=(OffsetRange(0, 50),))
-    assert ranges(planned(offsets, cold())) == [(50, 0, 100), (50, 100, 150)]
-
-
-def test_a_single_record_is_never_split():
-    assert ranges(planned(hot(segment(0, 1, 1024 * MIB)), cold())) == [(0, 0, 1)]
-
-
 def test_the_largest_tasks_come_first():
     offsets = {n: hot(segment(0, 10, size)) for n, size in enumerate([5, 90, 40])}
     change = plan(TOPIC, offsets, cold(), EVERYTHING, NOW_MS)
     assert [add.topic_partition.partition for add in change.adds] == [1, 2, 0]
-
-
-def test_nothing_unarchived_is_no_change():
-    change = planned(hot(segment(0, 10), since_ms=None), cold(archived_end=10))
-    assert (change.adds, dict(change.registers)) == ((), {})
 
 
 def test_records_of_unknown_age_are_due():

@@ -18,7 +18,7 @@ from lakelog.cleanup.dirty import cleanable
 from lakelog.cleanup.superseded import Search, TooManyKeys, find_superseded
 from lakelog.cold.change import Change, Rewrite
 from lakelog.cold.parquet.segment_reader import SegmentReader
-from lakelog.cold.registers import CleanedEnd, LogStart
+from lakelog.cold.registers import CleanedEnd
 from lakelog.values.config import DAY_MS, HOUR_MS
 
 COMPACT = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"}
@@ -149,15 +149,6 @@ def test_a_cleaned_end_past_the_archived_end_begins_again_at_the_log_start(
         assert [offset for offset, *_ in log.left()] == [0, 1, 2, 3, 4, 5]
 
 
-def test_a_cleaned_end_below_the_log_start_is_the_log_start(cold_log):
-    log = cold_log(**COMPACT)
-    for _ in range(4):
-        log.segment([(b"a", b"v"), (b"b", b"w")])
-    registers = {LogStart(0): 3, CleanedEnd(0): 2}
-    log.table.apply(Change(registers=registers), log.table.snapshot())
-    assert cleanable(log.topic, log.table.snapshot(), 0, log.clock.now_ms()).first_dirty == 3
-
-
 def test_a_small_buffer_cuts_the_search_by_keys_and_finds_the_same(cold_log):
     log = cold_log(**COMPACT)
     for start in range(0, 3000, 1000):
@@ -184,32 +175,6 @@ def test_a_small_buffer_cuts_the_search_by_keys_and_finds_the_same(cold_log):
 
 
 # -- the rules, one by one -----------------------------------------------------------------------
-
-
-def test_an_old_tombstone_survives_its_first_cleaning_and_goes_at_its_horizon(cold_log):
-    log = cold_log(**COMPACT)
-    log.times_ms.update(dict.fromkeys(range(10), 1000))  # 1970
-    log.segment([(b"a", b"1"), (b"a", None)])
-    log.segment([(b"x", b"1")])
-    clean(log)
-    assert (1, b"a", None) in log.left()
-    log.clock.advance(DAY_MS - 1)
-    log.segment([(b"y", b"1")])
-    clean(log)
-    assert (1, b"a", None) in log.left()
-    log.clock.advance(1)
-    log.segment([(b"z", b"1")])
-    clean(log)
-    assert [offset for offset, _, _ in log.left()] == [2, 3, 4]
-
-
-def test_the_open_segment_and_the_last_record_stay(cold_log):
-    log = cold_log(**COMPACT)
-    log.segment([(b"a", b"1"), (b"a", b"2")])
-    log.segment([(b"a", b"3"), (b"a", b"4"), (b"a", None)])
-    clean(log)
-    assert [offset for offset, _, _ in log.left()] == [1, 2, 3, 4]
-    assert log.table.snapshot().cleaned_end(0) == 2
 
 
 def test_only_segments_with_something_to_drop_are_rewritten(cold_log):
@@ -272,14 +237,6 @@ def test_keyless_records_are_dropped_and_told(cold_log):
     assert "dropped 3 records without a key" in warning
 
 
-def test_a_key_that_is_empty_is_a_key(cold_log):
-    log = cold_log(**COMPACT)
-    log.segment([(b"", b"1"), (b"", b"2")])
-    log.segment([(b"open", b"1")])
-    clean(log)
-    assert log.left() == [(1, b"", b"2"), (2, b"open", b"1")]
-
-
 def test_a_segment_that_loses_all_its_records_keeps_its_range(cold_log):
     log = cold_log(**COMPACT)
     log.segment([(b"a", b"1")])
@@ -299,18 +256,6 @@ def test_a_segment_that_loses_all_its_records_keeps_its_range(cold_log):
     clean(log)  # what holds nothing joins its neighbour
     files = log.table.snapshot().files.of_partition(0)
     assert [(f.segment, f.end_offset, f.records) for f in files][:2] == [(0, 2, 0), (2, 3, 1)]
-
-
-def test_min_compaction_lag_keeps_young_records_and_all_after_them(cold_log):
-    log = cold_log(**COMPACT, **{"min.compaction.lag.ms": str(HOUR_MS)})
-    now_ms = log.clock.now_ms()
-    log.times_ms.update({0: now_ms - 2 * HOUR_MS, 1: now_ms - HOUR_MS, 2: now_ms - HOUR_MS + 1})
-    for _ in range(4):
-        log.segment([(b"a", b"1")])
-    found = cleanable(log.topic, log.table.snapshot(), 0, now_ms)
-    assert (found.first_dirty, found.first_uncleanable) == (0, 2)
-    clean(log)
-    assert [offset for offset, _, _ in log.left()] == [1, 2, 3]
 
 
 def test_records_without_a_timestamp_are_as_young_as_their_file(cold_log):
@@ -358,19 +303,6 @@ def test_the_dirty_ratio_is_strict_and_leaves_out_what_cannot_be_cleaned(cold_lo
     assert not cleanable(log.topic, log.table.snapshot(), 0, 0).eligible
     log.alter(min_cleanable_dirty_ratio=str(found.dirty_ratio - 0.001))
     assert cleanable(log.topic, log.table.snapshot(), 0, 0).eligible
-
-
-def test_a_log_start_above_what_was_cleaned_is_where_the_dirty_part_begins(cold_log):
-    log = cold_log(**{**COMPACT, "cleanup.policy": "compact,delete"})
-    for _ in range(4):
-        log.segment([(b"a", b"1"), (b"b", b"1")])
-    cold = log.table.snapshot()
-    log.table.apply(Change(registers={LogStart(0): 3}), cold)
-    found = cleanable(log.topic, log.table.snapshot(), 0, 0)
-    assert found.first_dirty == 3
-    assert [s.base_offset for s in found.dirty] == [2, 4]
-    clean(log)
-    assert [offset for offset, _, _ in log.left()] == [0, 1, 4, 5, 6, 7]
 
 
 def test_without_compact_in_the_policy_nothing_is_eligible(cold_log):

@@ -270,42 +270,6 @@ def test_it_does_what_the_rules_say(log):
     assert not any(partition.dropped for partition in again)
 
 
-def test_of_two_passes_the_first_that_applies_is_the_reason():
-    cold = a_snapshot(*FIVE_EACH, Made(15, 20, 50), Made(20, 25, 0), log_start=5)
-    plan = planned(cold, retention_bytes=1500, retention_ms=99)
-    assert outcome(plan) == (
-        15,
-        [(0, "log start"), (5, "retention.bytes"), (10, "retention.ms")],
-    )
-
-
-def test_the_size_that_counts_is_what_the_log_start_left():
-    assert outcome(planned(a_snapshot(*FIVE_EACH, log_start=5), retention_bytes=1000)) == (
-        5,
-        [(0, "log start")],
-    )
-
-
-def test_an_age_of_exactly_the_limit_is_not_over_it():
-    assert outcome(planned(a_snapshot(*FIVE_EACH), retention_ms=200)) == (5, [(0, "retention.ms")])
-
-
-def test_a_young_segment_shields_the_old_ones_behind_it():
-    cold = a_snapshot(Made(0, 5, 0), Made(5, 10, 900), Made(10, 15, 0))
-    assert outcome(planned(cold, retention_ms=100)) == (0, [])
-
-
-def test_records_without_timestamps_age_from_when_they_were_archived():
-    cold = a_snapshot(
-        Made(0, 5, None, modified_ms=NOW_MS - 101), Made(5, 10, None, modified_ms=NOW_MS - 100)
-    )
-    assert outcome(planned(cold, 10, retention_ms=100)) == (5, [(0, "retention.ms")])
-
-
-def test_a_log_start_inside_a_segment_leaves_it_whole():
-    assert outcome(planned(a_snapshot(*FIVE_EACH, log_start=9), **OFF)) == (9, [(0, "log start")])
-
-
 def test_a_gap_belongs_to_the_segment_after_it():
     """A consumer that has read all of what goes stands at its end; it must not fall out."""
     cold = a_snapshot(Made(0, 5, 900), Made(5, 60, 900, base=50), Made(60, 70, 0))
@@ -322,14 +286,6 @@ def test_where_a_stranger_shortened_a_compacted_segment_no_hole_is_left():
     assert after(cold, plan).log_start(0) == 10
 
 
-def test_the_newest_segment_goes_by_age_once_everything_is_archived():
-    cold = a_snapshot(*FIVE_EACH)
-    assert outcome(planned(cold, 15, retention_ms=50))[0] == 15
-    assert outcome(planned(cold, 16, retention_ms=50))[0] == 10
-    assert outcome(planned(cold, None, retention_ms=50))[0] == 10
-    assert outcome(planned(cold, 15, retention_ms=100))[0] == 10
-
-
 def test_offsets_that_were_skipped_at_its_end_keep_the_newest_segment_no_longer():
     """After an unclean stop the log ends above all that was archived, until the next append."""
     cold = a_snapshot(*FIVE_EACH)
@@ -344,16 +300,6 @@ def test_the_newest_segment_goes_with_the_log_start_though_nobody_knows_the_hot_
     assert outcome(planned(cold, **OFF)) == (15, [(base, "log start") for base in (0, 5, 10)])
     beyond = a_snapshot(*FIVE_EACH, log_start=99)
     assert outcome(planned(beyond, **OFF))[0] == 99
-
-
-def test_no_bytes_at_all_make_the_newest_segment_go_too_once_everything_is_archived():
-    cold = a_snapshot(*FIVE_EACH)
-    for hot_end, start in [(15, 15), (16, 10), (None, 10)]:
-        plan = planned(cold, hot_end, retention_bytes=0, retention_ms=-1)
-        assert outcome(plan) == (
-            start,
-            [(base, "retention.bytes") for base in (0, 5, 10) if base < start],
-        )
 
 
 def test_partitions_are_planned_apart_and_changed_together():
@@ -388,17 +334,6 @@ def test_what_is_not_archived_counts_and_only_what_is_archived_goes():
     assert outcome(planned(cold, huge, retention_ms=-1, retention_bytes=0))[0] == 10
 
 
-def test_without_redis_the_parquet_files_count_alone():
-    plan = planned(a_snapshot(*FIVE_EACH), retention_ms=-1, retention_bytes=1500)
-    assert outcome(plan) == (0, [])
-    assert plan.hot_only_bytes is None
-
-
-def test_of_a_segment_that_is_archived_in_part_its_share_counts():
-    hot = hot_to(18, hot_segment(10, 18, 801))
-    assert planned(a_snapshot(*FIVE_EACH), hot).hot_only_bytes == 801 * 3 // 8
-
-
 def test_what_was_deleted_before_it_was_archived_does_not_count():
     hot = hot_to(20, hot_segment(15, 20, 500), local_log_start=18)
     assert planned(a_snapshot(*FIVE_EACH, log_start=18), hot).hot_only_bytes == 200
@@ -410,74 +345,6 @@ def test_the_plan_tells_what_was_counted_beside_the_files():
     (step,) = plan_cleanup(topic, a_snapshot(*FIVE_EACH), NOW_MS, hot).steps
     assert (step.segments, step.size_bytes) == (2, 1000)
     assert step.why == "retention.bytes=1000, counting 1,500 bytes that only Redis holds"
-
-
-# -- Kafka's own cases -----------------------------------------------------------------------------
-
-
-def test_kafka_should_delete_size_based_segments():
-    assert outcome(planned(a_snapshot(*FIVE_EACH), retention_ms=-1, retention_bytes=1000)) == (
-        5,
-        [(0, "retention.bytes")],
-    )
-
-
-@pytest.mark.parametrize(
-    ("limit", "remote_segments", "breach"), [(-1, 10, 0), (1000, 5, 0), (1000, 10, 500)]
-)
-def test_kafka_build_retention_size_data(limit, remote_segments, breach):
-    cold = a_snapshot(*(Made(at, at + 1, 0) for at in range(remote_segments)))
-    hot = hot_to(remote_segments + 1, hot_segment(remote_segments, remote_segments + 1, 500))
-    plan = planned(cold, hot, retention_ms=-1, retention_bytes=limit)
-    assert plan.size_bytes == breach
-
-
-OLD = tuple(dataclasses.replace(one, age_ms=NOW_MS - 10) for one in FIVE_EACH)  # timestamp 10
-
-
-@pytest.mark.parametrize("policy", ["delete", "compact,delete"])
-def test_kafka_should_delete_time_based_segments_ready_to_be_deleted(policy):
-    cold = a_snapshot(*OLD)
-    plan = planned(cold, 15, cleanup_policy=policy, retention_ms=10_000)
-    assert outcome(plan) == (15, [(base, "retention.ms") for base in (0, 5, 10)])
-    assert len(after(cold, plan).files) == 0
-
-
-@pytest.mark.parametrize("policy", ["compact", ""])
-def test_kafka_should_not_delete_segments_when_policy_does_not_include_delete(policy):
-    config = {"cleanup_policy": policy, "retention_ms": 10_000, "retention_bytes": 1}
-    assert outcome(planned(a_snapshot(*OLD), 15, **config)) == (0, [])
-
-
-@pytest.mark.parametrize("policy", ["compact", ""])
-def test_kafka_should_delete_start_offset_breached_segments_whatever_the_policy(policy):
-    plan = planned(a_snapshot(*OLD, log_start=5), 15, cleanup_policy=policy)
-    assert outcome(plan) == (5, [(0, "log start")])
-
-
-def test_kafka_delete_old_segments_waits_until_the_end_is_known():
-    """No high watermark there; here nobody says that all of the open segment is archived."""
-    cold = a_snapshot(Made(0, 100, 2 * DAY_MS))
-    assert outcome(planned(cold, None, retention_ms=DAY_MS)) == (0, [])
-    assert outcome(planned(cold, 100, retention_ms=DAY_MS)) == (100, [(0, "retention.ms")])
-
-
-@pytest.mark.parametrize("count", [0, 1, 23, 50])
-@pytest.mark.parametrize("by", ["size", "time"])
-def test_kafka_deletes_exactly_the_segments_in_breach(count, by):
-    segments = [
-        Made(100 * i, 100 * (i + 1), 2 * HOUR_MS if i < count and by == "time" else 0)
-        for i in range(50)
-    ]
-    segments.append(Made(5000, 5001, 0, size_bytes=0))  # the open one
-    config = (
-        {"retention_ms": HOUR_MS}
-        if by == "time"
-        else {"retention_ms": -1, "retention_bytes": 10_000 * (50 - count)}
-    )
-    plan = planned(a_snapshot(*segments), **config)
-    assert len(plan.dropped) == count
-    assert plan.log_start == 100 * count
 
 
 # -- warnings --------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from lakelog.errors import (
     InvalidConfigError,
     InvalidGroupIdError,
     TooManyRangesError,
-    UnknownTopicIdError,
 )
 from lakelog.groups.share.settings import ShareGroupSettings
 from lakelog.groups.share.share_partitions import SharePartitions
@@ -45,96 +44,6 @@ def bench(redis_url: str, make_shares: Callable[..., ShareBench]) -> ShareBench:
     return made
 
 
-def test_members_take_in_order_what_nobody_holds(bench: ShareBench) -> None:
-    assert bench.got("ada", 4) == [(0, 4, 1)]
-    assert bench.got("bob", 4) == [(4, 8, 1)]
-    assert bench.got("cid", 4) == [(8, 10, 1)]
-    assert bench.got("ada", 4) == []
-
-
-def test_what_is_accepted_is_forgotten(bench: ShareBench) -> None:
-    bench.got("ada", 4)
-    bench.got("bob", 4)
-    assert bench.say(Outcome.ACCEPT, 4, 8, epoch=2, member_id="bob")
-    assert bench.ranges() == [(0, 4, "ACQUIRED", 1), (4, 8, "ACKNOWLEDGED", 0)]
-    assert bench.say(Outcome.ACCEPT, 0, 4)
-    assert bench.ranges() == []
-
-
-def test_what_is_released_comes_first_and_counts(bench: ShareBench) -> None:
-    bench.got("ada", 4)
-    assert bench.say(Outcome.RELEASE, 1, 3)
-    assert bench.got("bob", 4) == [(1, 3, 2), (4, 6, 1)]
-
-
-def test_a_lock_that_is_over_is_nobodys(bench: ShareBench) -> None:
-    bench.got("ada", 4)
-    bench.clock.advance(LOCK_MS - 1)
-    assert bench.got("bob", 4) == [(4, 8, 1)]
-    bench.clock.advance(1)
-    assert not bench.say(Outcome.ACCEPT, 0, 4)
-    assert bench.got("cid", 4) == [(0, 4, 2)]
-
-
-def test_a_lock_that_is_renewed_lasts(bench: ShareBench) -> None:
-    bench.got("ada", 4)
-    bench.clock.advance(LOCK_MS - 1)
-    assert bench.say(Outcome.RENEW, 0, 2)
-    bench.clock.advance(1)
-    assert bench.got("bob", 2) == [(2, 4, 2)]
-    assert bench.say(Outcome.ACCEPT, 0, 2)
-
-
-def test_a_lock_is_not_the_one_before(bench: ShareBench) -> None:
-    """The same member holds it again, and what it said first came late."""
-    bench.got("ada", 4)
-    bench.clock.advance(LOCK_MS)
-    assert bench.got("ada", 4) == [(0, 4, 2)]
-    assert not bench.say(Outcome.ACCEPT, 0, 4, epoch=1)
-    assert bench.say(Outcome.ACCEPT, 0, 4, epoch=2)
-
-
-def test_a_range_is_taken_as_a_whole_or_not_at_all(bench: ShareBench) -> None:
-    bench.got("ada", 4)
-    assert not bench.say(Outcome.ACCEPT, 2, 6)
-    assert bench.ranges() == [(0, 4, "ACQUIRED", 1)]
-
-
-def test_the_last_delivery_ends_in_the_archive(bench: ShareBench) -> None:
-    for count in range(1, 6):
-        assert bench.got("ada", 1) == [(0, 1, count)]
-        assert bench.say(Outcome.RELEASE, 0, 1, epoch=count)
-    assert bench.got("ada", 1) == [(1, 2, 1)]
-
-
-def test_the_last_delivery_that_is_not_answered_ends_there_too(
-    redis_url: str, make_shares: Callable[..., ShareBench]
-) -> None:
-    bench = make_shares(redis_url, delivery_count_limit=1)
-    bench.append(3)
-    bench.got("ada", 2)
-    bench.clock.advance(LOCK_MS)
-    assert bench.got("bob") == [(2, 3, 1)]
-    assert bench.ranges() == [(2, 3, "ACQUIRED", 1)]
-
-
-def test_dead_letters_are_held_by_who_writes_them(
-    redis_url: str, make_shares: Callable[..., ShareBench]
-) -> None:
-    bench = make_shares(redis_url, dead_letter_topic="dead")
-    bench.append(3)
-    bench.got("ada", 2)
-    assert bench.say(Outcome.REJECT, 0, 1)
-    (dead,) = bench.acquire("bob", 1).dead
-    assert (dead.start, dead.end, dead.delivery_count) == (0, 1, 1)
-    assert bench.acquire("cid").dead == ()
-    bench.clock.advance(LOCK_MS)
-    assert not bench.say(Outcome.DEAD, 0, 1, epoch=dead.epoch, member_id="bob")
-    (again,) = bench.acquire("cid").dead
-    assert bench.say(Outcome.DEAD, 0, 1, epoch=again.epoch, member_id="cid")
-    assert bench.acquire("cid").dead == ()
-
-
 def test_dead_letters_without_a_topic_are_archived(
     redis_url: str, make_shares: Callable[..., ShareBench]
 ) -> None:
@@ -145,24 +54,6 @@ def test_dead_letters_without_a_topic_are_archived(
     bench.shares = group(bench.hot, bench.clock)
     assert bench.acquire("bob").dead == ()
     assert bench.ranges() == []
-
-
-def test_a_gap_is_done_with_also_where_nobody_was(bench: ShareBench) -> None:
-    bench.got("ada", 2)
-    bench.got("bob", 2)
-    assert bench.say(Outcome.GAP, 0, 8)
-    assert bench.ranges() == [(2, 4, "ACQUIRED", 1), (4, 8, "ACKNOWLEDGED", 0)]
-    assert bench.got("ada") == [(8, 10, 1)]
-
-
-def test_deleted_records_are_passed_over_unless_somebody_holds_them(bench: ShareBench) -> None:
-    bench.got("ada", 2)
-    bench.got("bob", 2)
-    assert bench.say(Outcome.RELEASE, 0, 2)
-    bench.hot.raise_log_start(bench.tp, 6, topic_id=bench.topic.topic_id)
-    assert bench.got("cid", 2) == [(6, 8, 1)]
-    assert bench.say(Outcome.ACCEPT, 2, 4, epoch=2, member_id="bob")
-    assert bench.ranges() == [(6, 8, "ACQUIRED", 1)]
 
 
 def test_a_group_begins_where_the_first_of_its_members_says(bench: ShareBench) -> None:
@@ -212,22 +103,6 @@ def test_acknowledgements_that_cut_it_to_pieces_are_refused(
         bench.shares.acknowledge(bench.tp, bench.topic.topic_id, "ada", said)
     assert caught.value.max_ranges == 20
     assert bench.ranges() == before
-
-
-def test_a_topic_made_again_begins_anew(bench: ShareBench) -> None:
-    bench.got("ada")
-    old = bench.topic
-    bench.hot.topics().delete("orders")
-    with pytest.raises(UnknownTopicIdError):
-        bench.acquire("ada")
-    bench.topic = bench.hot.topics().create("orders", 1, {"remote.storage.enable": "false"})
-    bench.append(2)
-    with pytest.raises(UnknownTopicIdError):
-        bench.shares.acknowledge(
-            bench.tp, old.topic_id, "ada", [Acknowledgement(0, 2, 1, Outcome.ACCEPT)]
-        )
-    assert bench.shares.describe(bench.tp, bench.topic.topic_id) is None
-    assert bench.got("ada") == [(0, 2, 1)]
 
 
 def test_a_topic_that_comes_back_has_its_groups(bench: ShareBench) -> None:

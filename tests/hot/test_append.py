@@ -176,25 +176,6 @@ def test_checksums_begin_anew_with_an_epoch(bench, make_batch):
         RepeatDiffersError)  # fmt: skip
 
 
-def test_the_same_range_of_another_producer_is_not_a_duplicate(bench, make_batch):
-    assert bench.send(make_batch([NOW_MS], producer_id=1)).base_offset == 0
-    assert bench.send(make_batch([NOW_MS], producer_id=2)).base_offset == 1
-
-
-@pytest.mark.parametrize("before_the_end", [0, 1, 3])
-def test_sequences_wrap_after_2_to_31(bench, make_batch, before_the_end):
-    last = 2**31 - 1 - before_the_end
-    bench.send(make_batch([NOW_MS]))
-    # as if it had sent so many
-    bench.client.hset(bench.keys()[4], "1", f"0 {NOW_MS}|{last} {last} 0 -1")
-    wrapping = make_batch([NOW_MS] * 4, first_sequence=(last + 1) % 2**31)
-    assert wrapping.last_sequence == (last + 4) % 2**31
-    answer = bench.send(wrapping)
-    assert bench.send(wrapping) == again(answer)
-    following = make_batch([NOW_MS], first_sequence=(wrapping.last_sequence + 1) % 2**31)
-    assert bench.send(following).base_offset == answer.base_offset + 4
-
-
 def test_a_batch_whose_sequences_do_not_count_its_records_cannot_be_made(make_batch):
     entries = make_batch([NOW_MS] * 3).entries
     for first, last in [(0, 1), (0, 3), (2**31 - 1, 2), (5, 0)]:

@@ -134,28 +134,6 @@ def test_illegal_keyspaces(redis_url, keyspace):
         HotLog.connect(redis_url, keyspace)
 
 
-@pytest.mark.parametrize(
-    ("config", "says"),
-    [
-        ({"retention.mss": 1}, "did you mean retention.ms"),
-        ({"segment.byte": 1}, "segment.bytes"),
-        ({"qqq": 1}, "legal: cleanup.policy"),
-        ({"segment.bytes": 10}, "1048576..2147483647"),
-        ({"retention.ms": -2}, "whole number ≥ -1"),
-        ({"retention.ms": "soon"}, "whole number"),
-        ({"cleanup.policy": "shred"}, "delete and compact"),
-        ({"compression.type": "brotli"}, "zstd"),
-        ({"message.timestamp.type": "logappendtime"}, "LogAppendTime"),
-        ({"local.retention.ms": 9, "retention.ms": 5}, "at most"),
-        ({"cleanup.policy": "compact", "remote.storage.enable": False}, "cold tier"),
-    ],
-)
-def test_illegal_settings(topics, redis_client, config, says):
-    with pytest.raises(InvalidConfigError, match=says.replace(".", r"\.")):
-        topics.create("orders", config=config)
-    assert redis_client.keys() == []
-
-
 # -- alter, add partitions ---------------------------------------------------------------------
 
 

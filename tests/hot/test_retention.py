@@ -27,78 +27,7 @@ def starts(bench):
     return offsets.log_start, offsets.local_log_start
 
 
-# -- size --------------------------------------------------------------------------------------
-
-
-def test_size_keeps_as_many_bytes_as_asked_for(make_bench):
-    """Source: Kafka's UnifiedLogTest.shouldDeleteSizeBasedSegments: 15 records, 5 a segment."""
-    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_bytes": 10 * RECORD})
-    fill(bench, 15)
-    assert bench.bases() == [5, 10]
-    assert starts(bench) == (5, 5)
-    assert bench.read_offsets(5) == list(range(5, 15))
-
-
-def test_size_never_leaves_less_than_the_limit(make_bench):
-    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_bytes": 10 * RECORD})
-    for _ in range(40):
-        fill(bench, 1)
-        offsets = bench.offsets()
-        assert offsets.size_bytes >= min(10, offsets.log_end) * RECORD
-        assert offsets.size_bytes < 15 * RECORD
-        assert offsets.size_bytes == RECORD * (offsets.log_end - offsets.log_start)
-
-
-def test_no_bytes_at_all_are_kept_when_none_are_asked_for(make_bench):
-    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_bytes": 0})
-    fill(bench, 3)
-    assert starts(bench) == (3, 3)
-    assert bench.offsets().size_bytes == 0
-    assert bench.append(NOW_MS).log_start == 4
-    assert bench.client.xlen(bench.keys()[0]) == 0
-
-
 # -- time --------------------------------------------------------------------------------------
-
-
-def test_time_drops_all_but_an_empty_segment(make_bench):
-    """Source: Kafka's shouldDeleteTimeBasedSegmentsReadyToBeDeleted: timestamps 10, 10 s."""
-    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 10_000})
-    fill(bench, 15, timestamp_ms=10)
-    assert bench.hot.retain(bench.tp()) == 15
-    assert bench.bases() == [15]
-    assert starts(bench) == (15, 15)
-    assert bench.offsets().size_bytes == 0
-
-
-def test_time_is_strict(make_bench):
-    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 1000})
-    fill(bench, 6)
-    bench.clock.advance(1000)
-    assert bench.hot.retain(bench.tp()) == 0
-    bench.clock.advance(1)
-    assert bench.hot.retain(bench.tp()) == 6
-
-
-def test_a_young_segment_shields_the_older_ones_behind_it(make_bench):
-    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 1000})
-    fill(bench, 5, NOW_MS + 500)
-    fill(bench, 5, NOW_MS)
-    fill(bench, 5, NOW_MS)
-    bench.clock.advance(1400)
-    assert bench.hot.retain(bench.tp()) == 0
-    bench.clock.advance(101)
-    assert bench.hot.retain(bench.tp()) == 15
-
-
-def test_a_segments_largest_timestamp_counts(make_bench):
-    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 1000})
-    for timestamp_ms in (NOW_MS, NOW_MS + 300, NOW_MS, NOW_MS, NOW_MS, NOW_MS):
-        fill(bench, 1, timestamp_ms)
-    bench.clock.advance(1300)
-    assert bench.hot.retain(bench.tp()) == 0
-    bench.clock.advance(1)
-    assert bench.hot.retain(bench.tp()) == 6
 
 
 def test_without_timestamps_the_last_change_counts(make_bench):
@@ -194,15 +123,6 @@ def test_a_tiered_topic_never_drops_by_itself(make_bench, settings):
         assert bench.hot.retain(bench.tp()) == 0
         fill(bench, 1)
     assert bench.read_offsets() == list(range(14))
-
-
-def test_no_policy_at_all_keeps_everything(make_bench):
-    """Source: Kafka's shouldNotDeleteSegmentsWhenPolicyDoesNotIncludeDelete."""
-    bench = make_bench(**{**FIVE_A_SEGMENT, "cleanup_policy": "", "retention_ms": 1})
-    fill(bench, 12)
-    bench.clock.advance(DAY_MS)
-    fill(bench, 1)
-    assert bench.bases() == [0, 5, 10]
 
 
 # -- when ----------------------------------------------------------------------------------

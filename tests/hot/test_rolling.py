@@ -28,92 +28,6 @@ def jitter_ms(topic_id, base_offset, max_jitter_ms):
 # -- Kafka's cases -----------------------------------------------------------------------------
 
 
-def test_time_based_roll_during_append(make_bench):
-    """Source: Kafka's UnifiedLogTest.testTimeBasedLogRollDuringAppend."""
-    bench = make_bench(segment_ms=HOUR_MS, **ANY_TIME)
-    counts = []
-
-    def append(timestamp_ms, step_ms=0):
-        bench.clock.advance(step_ms)
-        bench.append(timestamp_ms)
-        counts.append(len(bench.offsets().segments))
-
-    append(-1, HOUR_MS + 1)  # the first into an empty segment never rolls
-    for _ in range(3):
-        append(-1, HOUR_MS + 1)
-    later = bench.clock.now_ms() + HOUR_MS + 1
-    append(later)  # into a segment that began without a timestamp: the wall clock counts
-    append(later, HOUR_MS + 1)
-    append(later, HOUR_MS + 1)  # now the records' time counts, which has not moved
-    append(later + HOUR_MS + 1)
-    assert counts == [1, 2, 3, 4, 4, 5, 5, 6]
-
-
-def test_time_based_roll_with_jitter(make_bench):
-    """Source: Kafka's UnifiedLogTest.testTimeBasedLogRollJitter."""
-    most = 20 * 60
-    bench = make_bench(segment_ms=HOUR_MS, segment_jitter_ms=most)
-    drawn = jitter_ms(bench.topic.topic_id, 0, most)
-    assert 0 < drawn < most
-    bench.append(-1)
-    created = bench.clock.now_ms()
-    for waited, segments in [(HOUR_MS - most, 1), (HOUR_MS - drawn, 1), (HOUR_MS - drawn + 1, 2)]:
-        bench.clock.time_ms = created + waited
-        bench.append(-1)
-        assert len(bench.offsets().segments) == segments
-
-
-def test_jitter_depends_on_topic_and_base_alone(make_bench):
-    """The second segment's differs from the first's, and is not drawn anew at each append."""
-    most = HOUR_MS // 2
-    bench = make_bench(segment_ms=HOUR_MS, segment_jitter_ms=most, **ANY_TIME)
-    time_ms, base = NOW_MS, 0
-    drawn = set()
-    bench.append(time_ms)
-    for _ in range(5):
-        jitter = jitter_ms(bench.topic.topic_id, base, most)
-        drawn.add(jitter)
-        bench.append(time_ms + HOUR_MS - jitter)
-        assert bench.bases()[-1] == base
-        time_ms += HOUR_MS - jitter + 1
-        bench.append(time_ms)
-        base += 2
-        assert bench.bases()[-1] == base
-    assert len(drawn) == 5
-
-
-def test_jitter_is_below_segment_ms_however_large_its_setting(make_bench):
-    bench = make_bench(segment_ms=10, segment_jitter_ms=HOUR_MS)
-    bench.append(NOW_MS)
-    bench.append(NOW_MS)  # 0 ms later: no jitter makes that too long
-    assert len(bench.offsets().segments) == 1
-
-
-@pytest.mark.parametrize(
-    ("sizes", "bases"),
-    [
-        ([400, 600], [0]),  # full to the byte
-        ([400, 601], [0, 1]),
-        ([1000], [0]),  # as large as a segment
-        ([1000, 1], [0, 1]),
-        ([1, 1000], [0, 1]),
-        ([500, 400, 200, 300, 600], [0, 2, 4]),
-    ],
-)
-def test_size_based_roll(make_bench, sizes, bases):
-    bench = make_bench(internal_segment_bytes=1000)
-    for size in sizes:
-        bench.append_sized(size, NOW_MS)
-    assert bench.bases() == bases
-
-
-def test_an_empty_segment_never_rolls_by_time(make_bench):
-    bench = make_bench(segment_ms=1)
-    bench.clock.advance(DAY_MS)
-    bench.append(NOW_MS)
-    assert bench.bases() == [0]
-
-
 @pytest.mark.parametrize(
     ("first_ms", "then_ms", "step_ms", "segments"),
     [
@@ -145,13 +59,6 @@ def test_the_first_entry_sets_the_time_that_counts(make_bench):
     assert bench.bases() == [0]
     bench.append(NOW_MS + HOUR_MS + 1)
     assert bench.bases() == [0, 4]
-
-
-def test_a_call_may_roll_between_its_entries(make_bench):
-    bench = make_bench(internal_segment_bytes=1000)
-    bench.append_sized(400, NOW_MS, NOW_MS, NOW_MS, NOW_MS, NOW_MS)
-    assert bench.bases() == [0, 2, 4]
-    assert bench.offsets().size_bytes == 2000
 
 
 def test_log_append_time_rolls_by_the_wall_clock(make_bench):

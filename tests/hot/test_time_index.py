@@ -26,50 +26,6 @@ def index_of(bench):
     return [(int(offset), int(score)) for offset, score in pairs]
 
 
-@pytest.mark.parametrize(
-    ("target", "offset"),
-    [(420, 42), (421, 43), (430, 43), (431, 44), (401, 41), (399, 40), (491, None)],
-)
-def test_find_by_timestamp(make_bench, target, offset):
-    """Source: Kafka's LogSegmentTest, offsets 40..49 with a timestamp of ten times the offset."""
-    bench = make_bench(index_interval_bytes=0)
-    bench.append(*[0] * 40)
-    for number in range(40, 50):
-        bench.append(number * 10)
-    expected = None if offset is None else OffsetAndTimestamp(offset, offset * 10)
-    assert found(bench, target) == expected
-
-
-def test_the_index_grows_strictly_though_timestamps_do_not(make_bench):
-    """Source: Kafka's LogSegmentTest: timestamps 1, 0, 2 give entries for the first and third."""
-    bench = make_bench(index_interval_bytes=0)
-    for timestamp_ms in (1, 0, 2):
-        bench.append(timestamp_ms)
-    assert index_of(bench) == [(0, 1), (2, 2)]
-
-
-@pytest.mark.parametrize(
-    ("target", "offset"), [(5, 45), (10, 45), (11, 56), (20, 56), (25, 67), (30, 67), (31, None)]
-)
-def test_lookup_of_a_sparse_index(make_bench, target, offset):
-    """Source: Kafka's TimeIndexTest.testLookUp; here the answer is the record, not the floor."""
-    bench = make_bench(index_interval_bytes=0)
-    bench.append(*[0] * 45)
-    for timestamp_ms in (10, 20, 30):
-        bench.append(timestamp_ms, *[0] * 10)
-    assert getattr(found(bench, target), "offset", None) == offset
-
-
-def test_growing_timestamps_with_the_smallest_interval(make_bench):
-    """Kafka has 99 entries here (UnifiedLogTest.testBuildTimeIndexWhenNotAssigningOffsets): it
-    adds the last only when the segment closes. Here an entry names the records up to itself.
-    """
-    bench = make_bench(index_interval_bytes=1)
-    for number in range(100):
-        bench.append(NOW_MS + number)
-    assert index_of(bench) == [(n, NOW_MS + n) for n in range(100)]
-
-
 def test_at_most_one_entry_per_interval(make_bench):
     bench = make_bench(index_interval_bytes=1000)
     for number in range(100):
@@ -80,12 +36,6 @@ def test_at_most_one_entry_per_interval(make_bench):
 def test_an_empty_partition_has_no_answer(bench):
     assert found(bench, 0) is None
     assert bench.hot.max_timestamp(bench.tp()) is None
-
-
-def test_records_without_timestamps_are_never_found(bench):
-    bench.append(-1, -1)
-    assert found(bench, 0) is None
-    assert bench.hot.max_timestamp(bench.tp()) == OffsetAndTimestamp(0, -1)
 
 
 def test_an_unknown_partition_and_a_deleted_topic(bench):
@@ -115,17 +65,6 @@ def test_a_trim_between_the_look_and_the_read_is_no_error(make_bench, monkeypatc
     assert found(bench, NOW_MS + 1) == OffsetAndTimestamp(6, NOW_MS + 6)
     with pytest.raises(TrimmedError):
         bench.read(2)
-
-
-def test_max_timestamp_is_the_first_record_that_carries_it(bench):
-    bench.append(NOW_MS, NOW_MS + 5, NOW_MS + 5, NOW_MS + 1)
-    assert bench.hot.max_timestamp(bench.tp()) == OffsetAndTimestamp(1, NOW_MS + 5)
-    bench.hot.trim(bench.tp(), 2)
-    assert bench.hot.max_timestamp(bench.tp()) == OffsetAndTimestamp(2, NOW_MS + 5)
-    bench.hot.trim(bench.tp(), 3)  # the segment still says NOW + 5
-    assert bench.hot.max_timestamp(bench.tp()) == OffsetAndTimestamp(3, NOW_MS + 1)
-    bench.hot.trim(bench.tp(), 4)
-    assert bench.hot.max_timestamp(bench.tp()) is None
 
 
 TIMES = st.lists(

@@ -104,19 +104,6 @@ def counted(topic):
 # -- positions -----------------------------------------------------------------------------------
 
 
-def test_a_poll_crosses_the_tiers(bench, tp, reader):
-    assert reader.poll() == {tp: bench.appended[0]}
-    assert reader.poll() == {}
-
-
-def test_the_position_is_that_of_the_next_record(tp, reader):
-    assert reader.position(tp) == 0
-    assert offsets(reader.poll(max_records=4)) == {0: [0, 1, 2, 3]}
-    assert reader.position(tp) == 4
-    assert drain(reader) == {0: [4, 5, 6, 7, 8, 9]}
-    assert reader.position(tp) == 10
-
-
 def test_latest_is_where_a_consumer_begins_by_default(bench, tp):
     bench.append(range(5))
     consumer = bench.consumer()
@@ -440,19 +427,6 @@ def test_a_waiting_poll_sleeps_in_redis(bench, tp, reader):
     assert all(positions == {tp: 10} for positions, _ in waits)
 
 
-def test_what_is_archived_and_trimmed_between_polls_goes_unnoticed(bench, tp):
-    bench.append(range(30))
-    consumer = bench.consumer(auto_offset_reset="earliest")
-    consumer.assign([tp])
-    seen = []
-    for end in range(0, 31, 3):
-        seen += offsets(consumer.poll(max_records=2)).get(0, [])
-        bench.tier(end, end)
-    seen += drain(consumer).get(0, [])
-
-    assert seen == list(range(30))
-
-
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("poll"), st.integers(1, 9)),
@@ -579,15 +553,6 @@ def test_a_position_in_a_lost_tail_waits_for_recovery_and_goes_on_above_it(make_
 
 
 # -- iteration -----------------------------------------------------------------------------------
-
-
-def test_iterating_gives_records_of_all_partitions_until_none_comes(four):
-    consumer = four.consumer(auto_offset_reset="earliest", consumer_timeout_ms=1)
-    consumer.assign(four.topic.topic_partitions())
-
-    seen = sorted(consumer, key=lambda record: (record.partition, record.offset))
-
-    assert seen == [record for records in four.appended for record in records]
 
 
 def test_the_position_follows_each_record_of_an_iteration(bench, tp, reader):

@@ -16,7 +16,6 @@ from lakelog.errors import (
 )
 from lakelog.values.config import EntryFormat
 from lakelog.values.offsets import LogOffsets
-from lakelog.values.record import to_records
 from lakelog.values.topic_partition import OffsetRange
 
 
@@ -55,24 +54,6 @@ def robbed(make_bench, make_redis):
     return bench
 
 
-def test_one_fetch_goes_on_where_the_tiers_meet(bench):
-    bench.append(range(10))
-    bench.tier(6, 4)
-
-    assert walk(bench.log, 0) == (list(range(10)), [])
-    assert walk(bench.log, 5) == (list(range(5, 10)), [])
-
-
-def test_a_fetch_brings_one_record_however_small_its_limit(bench):
-    bench.append(range(10), entry_format=EntryFormat.ARROW)
-    bench.tier(6, 4)
-
-    for offset in range(10):
-        step = bench.log.fetch(0, offset, max_bytes=1)
-        assert to_records(bench.topic.partition(0), step.records) == [bench.appended[0][offset]]
-        assert (step.start_offset, step.next_offset) == (offset, offset + 1)
-
-
 def test_a_fetch_stays_within_its_limit(bench):
     bench.append(range(40), entry_format=EntryFormat.ARROW, value_bytes=100)
     bench.tier(20, 20)
@@ -82,15 +63,6 @@ def test_a_fetch_stays_within_its_limit(bench):
         assert 1 <= step.records.num_rows < 10
         assert step.records.nbytes <= 1000
     assert walk(bench.log, 0, max_bytes=1000) == (list(range(40)), [])
-
-
-def test_at_the_log_end_there_is_nothing_yet(bench):
-    bench.append(range(3))
-    bench.tier(3, 3)
-
-    step = bench.log.fetch(0, 3)
-
-    assert (step.records.num_rows, step.start_offset, step.next_offset) == (0, 3, 3)
 
 
 @pytest.mark.parametrize("tiered", [True, False], ids=["tiered", "untiered"])

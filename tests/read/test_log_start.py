@@ -10,44 +10,6 @@ from lakelog.errors import (
     OffsetOutOfRangeError,
     PolicyViolationError,
 )
-from lakelog.values.offsets import LogOffsets
-
-
-@pytest.mark.parametrize("tiered", [True, False], ids=["tiered", "untiered"])
-def test_records_below_the_new_log_start_are_gone_at_once(make_bench, tiered):
-    bench = make_bench(tiered=tiered)
-    bench.append(range(10))
-
-    assert bench.log.raise_log_start(0, 4) == 4
-
-    for log in (bench.log, bench.open()):
-        assert log.offsets()[0] == LogOffsets(4, 4, 0, 10)
-        assert [r.offset for r in log.read(0).records()] == list(range(4, 10))
-        with pytest.raises(OffsetOutOfRangeError):
-            log.fetch(0, 3)
-
-
-def test_it_may_lie_in_either_tier(bench):
-    bench.append(range(10))
-    bench.tier(6, 4)
-
-    assert bench.log.raise_log_start(0, 2) == 2
-    assert bench.log.offsets()[0] == LogOffsets(2, 4, 6, 10)
-    assert bench.log.raise_log_start(0, 5) == 5
-    assert bench.log.offsets()[0] == LogOffsets(5, 5, 6, 10)
-    assert bench.log.raise_log_start(0, 8) == 8
-    assert bench.log.offsets()[0] == LogOffsets(8, 8, 6, 10)
-
-    bench.archive()
-    assert [r.offset for r in bench.log.read(0).records()] == [8, 9]
-
-
-def test_it_only_grows(bench):
-    bench.append(range(10))
-    bench.log.raise_log_start(0, 6)
-
-    assert bench.log.raise_log_start(0, 3) == 6
-    assert bench.log.raise_log_start(0, 0) == 6
 
 
 def test_it_gives_up_what_is_damaged_too(bench, redis_client):
@@ -60,18 +22,6 @@ def test_it_gives_up_what_is_damaged_too(bench, redis_client):
 
     bench.archive()
     assert [r.offset for r in bench.log.read(0).records()] == [6, 7, 8, 9]
-
-
-@pytest.mark.parametrize("tiered", [True, False], ids=["tiered", "untiered"])
-def test_minus_one_deletes_all_there_is(make_bench, tiered):
-    bench = make_bench(tiered=tiered)
-    bench.append(range(10))
-
-    assert bench.log.raise_log_start(0, -1) == 10
-    assert bench.log.offsets()[0] == LogOffsets(10, 10, 0, 10)
-
-    bench.append([11])
-    assert [r.offset for r in bench.log.read(0).records()] == [10]
 
 
 @pytest.mark.parametrize("offset", [11, -2])
