@@ -5,12 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.groups.member_config import MemberConfig
 from lakelog.groups.membership import Membership
-from lakelog.values.record import OffsetAndMetadata
 from lakelog.values.topic_partition import TopicPartition
 
 #: How long one call of `attend` waits for the others.
@@ -27,13 +25,12 @@ class Seen:
 
 @dataclass(eq=False)
 class ReadingMember:
-    """Its owner, too: notes what it is told, and commits what it gives up if `commits` is set."""
+    """Its owner, too: notes what it is told."""
 
     group: str
     coordinator: GroupCoordinator
     topics: Callable[[], Mapping[str, int]]
     config: MemberConfig
-    commits: int | None = None
     told: list[tuple[str, frozenset[TopicPartition]]] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
     error: BaseException | None = None
@@ -100,9 +97,6 @@ class ReadingMember:
 
     def revoked(self, partitions: set[TopicPartition]) -> None:
         self.told.append(("revoked", frozenset(partitions)))
-        if self.commits is not None:
-            offsets = dict.fromkeys(partitions, OffsetAndMetadata(self.commits))
-            self.member.commit(offsets)
 
     def lost(self, partitions: set[TopicPartition]) -> None:
         self.told.append(("lost", frozenset(partitions)))
@@ -113,8 +107,3 @@ class ReadingMember:
 
 def of(topic: str, *numbers: int) -> frozenset[TopicPartition]:
     return frozenset(TopicPartition(topic, number) for number in numbers)
-
-
-def ends(members: list[ReadingMember]) -> dict[str, Any]:
-    """For the message of a test that waits in vain."""
-    return {str(n): (one.now, one.error) for n, one in enumerate(members)}

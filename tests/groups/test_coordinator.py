@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from threading import Barrier
 from typing import Any
 
@@ -359,66 +353,6 @@ def test_a_full_server_lets_members_live_and_commit(
     commit(bench, joined, 5)
     assert committed(bench) == 5
     assert take_part(bench.coordinator, replace(REQUEST, member_id=joined.member_id)).is_leader
-
-
-@pytest.fixture
-def member(redis_url: str) -> Iterator[Callable[[int], subprocess.Popen[str]]]:
-    processes: list[subprocess.Popen[str]] = []
-
-    def start(session_ms: int) -> subprocess.Popen[str]:
-        program = str(Path(__file__).with_name("group_process.py"))
-        process = subprocess.Popen(
-            [sys.executable, program, redis_url, GROUP, str(session_ms)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        processes.append(process)
-        return process
-
-    yield start
-    for process in processes:
-        process.kill()
-        process.wait()
-
-
-def heard(process: subprocess.Popen[str]) -> Any:
-    assert process.stdout is not None
-    return json.loads(process.stdout.readline())
-
-
-def told(process: subprocess.Popen[str], line: str) -> Any:
-    assert process.stdin is not None
-    process.stdin.write(f"{line}\n")
-    process.stdin.flush()
-    return heard(process)
-
-
-def test_a_member_that_is_stopped_for_longer_than_its_session_is_fenced(
-    member: Callable[[int], subprocess.Popen[str]], make_groups: Callable[..., GroupBench]
-) -> None:
-    bench = make_groups(clock=False)
-    stalled = member(2_000)
-    assert heard(stalled)["partitions"] == [str(tp) for tp in ORDERS]
-    assert told(stalled, "commit 5") == {"committed": True}
-    os.kill(stalled.pid, signal.SIGSTOP)
-    other = member(60_000)  # waits until the session of the stopped one has ended
-    assert heard(other)["partitions"] == [str(tp) for tp in ORDERS]
-    assert told(other, "commit 8") == {"committed": True}
-    os.kill(stalled.pid, signal.SIGCONT)
-    assert told(stalled, "commit 6") == {"error": "UnknownMemberIdError"}
-    assert committed(bench) == 8
-
-
-def test_a_member_that_was_killed_is_replaced(
-    member: Callable[[int], subprocess.Popen[str]], make_groups: Callable[..., GroupBench]
-) -> None:
-    bench = make_groups(clock=False)
-    killed = member(1_000)
-    assert heard(killed)["generation"] == 1
-    killed.kill()
-    assert heard(member(60_000))["partitions"] == [str(tp) for tp in ORDERS]
-    assert len(bench.admin.describe(GROUP).members) == 1
 
 
 # -- what Redis holds --------------------------------------------------------------------------

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-import redis
 from group_bench import GroupBench
 from msgspec.structs import replace
-from reading_member import ReadingMember, Seen, of
+from reading_member import ReadingMember, of
 
 from lakelog.errors import (
     CommitFailedError,
@@ -31,12 +30,11 @@ from lakelog.groups.assignors import (
     RebalanceProtocol,
     assignor_named,
 )
-from lakelog.groups.description import GroupState
 from lakelog.groups.member_config import MemberConfig, chosen_assignors
 from lakelog.groups.membership import Membership, MemberState
 from lakelog.groups.protocol import Assignment, Subscription
 from lakelog.testing.eventually import eventually
-from lakelog.testing.servers import RedisClusterServers, RedisServer
+from lakelog.testing.servers import RedisClusterServers
 from lakelog.values.record import OffsetAndMetadata
 
 GROUP = "readers"
@@ -55,7 +53,6 @@ class World:
         self.bench = bench
         self.topics = {"orders": 4}
         self.members: list[ReadingMember] = []
-        self.generations_only_grow = True  # unless all of Redis is lost
 
     def member(self, config: MemberConfig = EAGER, **more: Any) -> ReadingMember:
         made = ReadingMember(
@@ -115,8 +112,7 @@ def make_world(make_groups: Callable[..., GroupBench]) -> Iterator[Callable[...,
     for world in made:
         for member in world.members:
             member.stop()
-        if world.generations_only_grow:
-            world.check_owners()
+        world.check_owners()
 
 
 @pytest.fixture
@@ -125,29 +121,6 @@ def world(make_world: Callable[..., World]) -> World:
 
 
 # -- coming and going --------------------------------------------------------------------------
-
-
-@BOTH
-def test_one_member_reads_all(world: World, config: MemberConfig) -> None:
-    one = world.member(config).start()
-    world.shared(one)
-    assert one.seen == [Seen(1, ALL)]
-    assert one.told == [("assigned", ALL)]
-
-
-@BOTH
-def test_who_comes_gets_a_share_and_who_leaves_gives_it_back(
-    world: World, config: MemberConfig
-) -> None:
-    one = world.member(config).start()
-    world.shared(one)
-    other = world.member(config).start()
-    world.shared(one, other)
-    assert len(one.seen[-1].partitions) == len(other.seen[-1].partitions) == 2
-    one.stop()
-    world.shared(other)
-    assert one.told[-1] == ("revoked", one.seen[-1].partitions)
-    assert world.bench.admin.describe(GROUP).state is GroupState.STABLE
 
 
 @BOTH
@@ -160,50 +133,6 @@ def test_who_comes_is_heard_of_before_the_next_heartbeat_is_due(
     world.shared(one)
     other = world.member(calm).start()
     world.shared(one, other)
-
-
-def test_eager_members_give_all_up_before_each_round(world: World) -> None:
-    one = world.member(EAGER).start()
-    world.shared(one)
-    other = world.member(EAGER).start()
-    world.shared(one, other)
-    assert one.told == [
-        ("assigned", ALL),
-        ("revoked", ALL),
-        ("assigned", one.seen[-1].partitions),
-    ]
-
-
-def test_cooperative_members_give_up_only_what_moves(world: World) -> None:
-    one = world.member(COOPERATIVE).start()
-    world.shared(one)
-    other = world.member(COOPERATIVE).start()
-    world.shared(one, other)
-    kept = one.seen[-1].partitions
-    assert [told for told in one.told if told[1]] == [("assigned", ALL), ("revoked", ALL - kept)]
-    assert [told for told in other.told if told[1]] == [("assigned", ALL - kept)]
-    other.stop()
-    world.shared(one)
-    assert [told for told in one.told if told[1]][2:] == [("assigned", ALL - kept)]
-
-
-@BOTH
-def test_many_come_at_once(world: World, config: MemberConfig) -> None:
-    world.topics["orders"] = 40
-    members = [world.member(config).start() for _ in range(12)]
-    world.shared(*members)
-    assert {len(one.seen[-1].partitions) for one in members} <= {3, 4}
-
-
-@BOTH
-def test_the_partitions_of_a_member_that_died_go_to_the_others(
-    world: World, config: MemberConfig
-) -> None:
-    one, other = world.member(config).start(), world.member(config).start()
-    world.shared(one, other)
-    other.die()
-    world.shared(one)
-    assert len(world.bench.admin.describe(GROUP).members) == 1
 
 
 def test_a_membership_that_is_dropped_without_leaving_does_not_seem_alive(world: World) -> None:
@@ -233,55 +162,12 @@ def eventually_settled(*members: Membership) -> bool:
     return True
 
 
-@BOTH
-def test_a_member_that_is_away_for_longer_than_its_poll_interval_leaves(
-    world: World, config: MemberConfig
-) -> None:
-    short = replace(config, session_timeout_ms=60_000, max_poll_interval_ms=400)
-    one, other = world.member(short).start(), world.member(short).start()
-    world.shared(one, other)
-    one.pause()
-    had = one.seen[-1].partitions
-    world.shared(other)
-    assert len(world.bench.admin.describe(GROUP).members) == 1
-    told = len(one.told)
-    one.go_on()
-    world.shared(one, other)
-    assert one.told[told] == ("lost", had)
-
-
 def test_members_of_other_topics_do_not_meet(world: World) -> None:
     world.topics = {"orders": 2, "old": 1}
     one, other = world.member().start("orders"), world.member().start("old")
     world.shared(one, other)
     assert one.seen[-1].partitions == of("orders", 0, 1)
     assert other.seen[-1].partitions == of("old", 0)
-
-
-def test_a_member_that_wants_other_topics_joins_again(world: World) -> None:
-    world.topics = {"orders": 2, "old": 1}
-    member = world.quiet(COOPERATIVE, "orders")
-    assert eventually_settled(member)
-    member.subscribe(["old"])
-    assert eventually_settled(member)
-    assert member.partitions == of("old", 0)
-    assert world.members[0].told == [
-        ("assigned", of("orders", 0, 1)),
-        ("revoked", of("orders", 0, 1)),
-        ("assigned", of("old", 0)),
-    ]
-
-
-@BOTH
-def test_a_topic_grows_goes_and_comes(world: World, config: MemberConfig) -> None:
-    one, other = world.member(config).start(), world.member(config).start()
-    world.shared(one, other)
-    world.topics = {"orders": 6}
-    world.shared(one, other)
-    world.topics = {}
-    eventually(lambda: not (one.seen[-1].partitions or other.seen[-1].partitions))
-    world.topics = {"orders": 1}
-    world.shared(one, other)
 
 
 def test_a_round_can_be_asked_for(world: World) -> None:
@@ -346,34 +232,6 @@ def test_what_a_cooperative_member_keeps_while_it_waits_is_its_own(world: World)
 # -- commits -----------------------------------------------------------------------------------
 
 
-@BOTH
-def test_what_was_read_is_committed_before_it_goes(world: World, config: MemberConfig) -> None:
-    one = world.member(config, commits=5).start()
-    world.shared(one)
-    other = world.member(config).start()
-    world.shared(one, other)
-    gone = ALL if config is EAGER else ALL - one.seen[-1].partitions
-    assert world.committed == {str(tp): 5 for tp in gone}
-    one.commits = 6
-    one.stop()
-    assert {str(tp): world.committed[str(tp)] for tp in one.seen[-1].partitions} == {
-        str(tp): 6 for tp in one.seen[-1].partitions
-    }
-
-
-def test_a_member_that_was_thrown_out_commits_nothing(world: World) -> None:
-    member = world.quiet()
-    assert eventually_settled(member)
-    world.bench.coordinator.leave(GROUP, [Leaving(member.member_id)])
-    for _ in range(2):
-        with pytest.raises(CommitFailedError, match="max_poll_interval_ms") as caught:
-            member.commit({tp: OffsetAndMetadata(7) for tp in ALL})
-    assert (caught.value.group_id, caught.value.retriable) == (GROUP, False)
-    assert world.committed == {}
-    assert eventually_settled(member)
-    assert world.members[0].told[-2:] == [("lost", ALL), ("assigned", ALL)]
-
-
 def test_who_has_not_joined_commits_nothing(world: World) -> None:
     with pytest.raises(CommitFailedError, match="has not joined"):
         world.quiet().commit({tp: OffsetAndMetadata(7) for tp in ALL})
@@ -419,23 +277,6 @@ def static(config: MemberConfig, name: str) -> MemberConfig:
 
 
 @BOTH
-@pytest.mark.parametrize("end", ["die", "stop"])
-def test_a_static_member_that_comes_back_has_what_it_had(
-    world: World, config: MemberConfig, end: str
-) -> None:
-    one = world.member(static(config, "one")).start()
-    other = world.member(static(config, "other")).start()
-    world.shared(one, other)
-    before = [one.seen[-1], other.seen[-1]]
-    for which in (one, other):  # of which one leads
-        getattr(which, end)()
-        again = world.member(which.config).start()
-        eventually(lambda again=again: again.now)
-        assert again.now == before[[one, other].index(which)]
-    assert world.bench.admin.describe(GROUP).generation_id == before[0].generation_id
-
-
-@BOTH
 def test_what_grew_while_the_leader_was_away_is_read(world: World, config: MemberConfig) -> None:
     one = world.member(static(config, "one")).start()
     other = world.member(static(config, "other")).start()
@@ -447,22 +288,6 @@ def test_what_grew_while_the_leader_was_away_is_read(world: World, config: Membe
     led.die()
     world.topics = {"orders": 7}
     world.shared(world.member(led.config).start(), *both)
-
-
-@BOTH
-def test_of_two_with_one_instance_id_the_first_ends(world: World, config: MemberConfig) -> None:
-    one = world.member(static(config, "one")).start()
-    world.shared(one)
-    other = world.member(static(config, "one")).start()
-    eventually(lambda: isinstance(one.error, FencedInstanceIdError))
-    assert one.told[-1] == ("lost", ALL)
-    world.shared(other)
-    for _ in range(2):
-        with pytest.raises(FencedInstanceIdError):
-            one.member.attend()
-        with pytest.raises(FencedInstanceIdError):
-            one.member.commit({tp: OffsetAndMetadata(7) for tp in ALL})
-    assert other.error is None
 
 
 def test_a_fenced_member_that_left_may_begin_anew(world: World) -> None:
@@ -491,36 +316,6 @@ def test_a_static_member_that_was_away_too_long_does_not_fence_its_successor(wor
 
 
 # -- servers -----------------------------------------------------------------------------------
-
-
-@BOTH
-def test_after_a_restart_of_redis_members_share_again(
-    make_redis: Callable[..., RedisServer],
-    make_world: Callable[..., World],
-    config: MemberConfig,
-) -> None:
-    server = make_redis()
-    world = make_world(server.url)
-    one, other = world.quiet(config), world.quiet(config)
-    assert eventually_settled(one, other)
-    generation_id = one.generation_id
-    server.restart()
-    eventually(lambda: one.attend(10) + other.attend(10) and one.generation_id > generation_id)
-    assert eventually_settled(one, other)
-    assert one.generation_id == other.generation_id
-    assert one.partitions | other.partitions == ALL
-
-
-@BOTH
-def test_after_all_is_lost_members_begin_again(
-    world: World, redis_client: redis.Redis, config: MemberConfig
-) -> None:
-    one, other = world.member(config).start(), world.member(config).start()
-    world.shared(one, other)
-    world.generations_only_grow = False
-    redis_client.flushall()
-    eventually(lambda: {"lost"} <= {told[0] for one in world.members for told in one.told})
-    world.shared(one, other)
 
 
 def test_members_of_a_cluster(
