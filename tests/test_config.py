@@ -162,18 +162,6 @@ def test_what_fits_together_is_taken(settings: dict[str, object]) -> None:
     assert dict(TopicConfig.of(settings).overrides).keys() == settings.keys()
 
 
-def test_local_retention_is_derived_from_retention() -> None:
-    """Kafka: LogConfigTest testLocalLogRetention{DerivedProps,DerivedDefaultProps,Props}."""
-    derived = TopicConfig.of(retention_ms=1000, retention_bytes=1024)
-    assert (derived.local_retention_ms, derived.local_retention_bytes) == (1000, 1024)
-    default = TopicConfig()
-    assert (default.local_retention_ms, default.local_retention_bytes) == (7 * DAY_MS, -1)
-    given = TopicConfig.of(
-        retention_ms=1000, retention_bytes=2000, local_retention_ms=500, local_retention_bytes=1000
-    )
-    assert (given.local_retention_ms, given.local_retention_bytes) == (500, 1000)
-
-
 # -- layers --------------------------------------------------------------------------------------
 
 KEYSPACE = (("retention.ms", "9000"), ("segment.ms", "50"), ("cleanup.policy", ""))

@@ -27,14 +27,12 @@ from lakelog.errors import (
     ArchiveFailedError,
     ColdTierError,
     ColdTierFullError,
-    CorruptRecordError,
     EmbeddedRedisError,
     HotTierAccessError,
     HotTierUnavailableError,
     InvalidArgumentError,
     InvalidConfigError,
     InvalidTopicError,
-    UnknownTopicOrPartitionError,
 )
 from lakelog.testing.eventually import eventually
 
@@ -152,21 +150,6 @@ def test_an_engine_that_shares_out_its_tasks_itself_is_asked_for_one_topic_after
     assert Elsewhere.askers == 3 * [threading.current_thread()]
 
 
-def test_a_damaged_entry_keeps_only_its_own_partition_hot(log: Lakelog, redis_client: Any) -> None:
-    log.topics.create("t", 3)
-    with log.producer() as producer:
-        for partition in range(3):
-            producer.send("t", "value", partition=partition)
-    stream = "lakelog:stream:t:1"
-    ((entry_id, fields),) = redis_client.xrange(stream)
-    redis_client.delete(stream)
-    redis_client.xadd(stream, {**fields, b"value": b"other"}, id=entry_id)
-    with pytest.raises(CorruptRecordError, match="t-1"):
-        log.archive("t")
-    offsets = log.log("t").offsets()
-    assert [offsets[n].archived_end for n in range(3)] == [1, 0, 1]
-
-
 def test_every_damaged_partition_is_told_and_all_that_was_archived_beside_it(
     log: Lakelog, redis_client: Any
 ) -> None:
@@ -238,13 +221,6 @@ def test_a_cleanup_waits_for_no_check_of_retention(redis_url: str, tmp_path: Pat
         assert values(log, "t") == []
 
 
-def test_archiving_twice_does_nothing_the_second_time(log: Lakelog) -> None:
-    log.topics.create("t")
-    append(log, "t", 2)
-    assert [report.records for report in log.archive()] == [2]
-    assert [bool(report) for report in log.archive()] == [False]
-
-
 def test_a_continuous_run_ends_by_itself_and_leaves_nothing_behind(log: Lakelog) -> None:
     log.topics.create("t", 1, {"lakelog.flush.interval.ms": 3_600_000})
     append(log, "t", 5)
@@ -266,22 +242,6 @@ def test_a_continuous_run_finds_new_topics_and_drains_when_stopped(log: Lakelog)
             append(log, "first", 4)
             stop.set()
     assert archived == {"first": 5, "second": 2}
-
-
-def test_a_topic_dropped_meanwhile_ends_only_its_own_archiving(log: Lakelog) -> None:
-    for name in ("kept", "dropped"):
-        log.topics.create(name, 1, {"lakelog.flush.interval.ms": 0})
-        append(log, name, 1)
-    stop = threading.Event()
-    seen = set()
-    for report in log.archive_continuously(stop=stop):
-        seen.add(report.topic)
-        if report.topic == "dropped":
-            log.topics.delete("dropped")
-            append(log, "kept", 1)
-        if report.topic == "kept" and "dropped" in seen:
-            stop.set()
-    assert values(log, "kept") == [b"0", b"0"]
 
 
 def trickle(log: Lakelog, runs: int) -> int:
@@ -415,20 +375,6 @@ def test_a_lost_tail_is_told_by_status_while_producers_and_consumers_go_on(
         assert [one.start_offset for one in partition.skipped] == [3]
         assert values(log, "t") == [b"0", b"1", b"2", b"new"]
         producer.close()
-
-
-def test_a_deleted_topic_made_again_begins_anew(log: Lakelog) -> None:
-    log.topics.create("t")
-    append(log, "t", 3)
-    log.archive()
-    log.topics.delete("t")
-    with pytest.raises(UnknownTopicOrPartitionError):
-        log.log("t")
-    log.topics.create("t")
-    assert values(log, "t") == []
-    append(log, "t", 1)
-    assert [report.records for report in log.archive()] == [1]
-    assert values(log, "t") == [b"0"]
 
 
 def test_ten_minutes_ago_goes_by_the_clock_that_was_given(redis_url: str, tmp_path: Path) -> None:

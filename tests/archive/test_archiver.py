@@ -55,10 +55,6 @@ def test_running_it_again_does_nothing_and_says_so(make_tiers):
     assert tiers.version() == before
 
 
-def test_an_empty_topic_has_nothing_to_archive(make_tiers):
-    assert not make_tiers(partitions=3).archiver().run_once()
-
-
 def test_settings_changed_between_two_runs_are_told_by_the_table(make_tiers):
     tiers = make_tiers()
     tiers.append(10)
@@ -67,16 +63,6 @@ def test_settings_changed_between_two_runs_are_told_by_the_table(make_tiers):
     tiers.archiver().run_once()
     assert mirrored_topic(tiers.delta().metadata().configuration) == tiers.topic
     assert tiers.table().vacuum().retention_ms == 5
-
-
-def test_later_records_of_the_open_segment_go_on_where_the_last_run_ended(make_tiers):
-    tiers = make_tiers()
-    archiver = tiers.archiver()
-    for count in (30, 1, 250):
-        tiers.append(count)
-        archiver.run_once()
-    assert tiers.archived() == tiers.expected()
-    assert tiers.seen().local_log_start == 0  # local retention is unlimited, so Redis keeps all
 
 
 def test_each_segment_goes_to_its_own_files(make_tiers):
@@ -157,33 +143,6 @@ def test_an_untiered_topic_is_refused(make_tiers):
 
 
 # -- races and faults --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("local_retention_ms", [0, -1], ids=["trimmed", "kept"])
-@pytest.mark.parametrize(
-    "step",
-    ["archive.after_plan", "archive.after_copy", "cold.after_files", "cold.before_commit"],
-)
-def test_a_faster_archiver_leaves_nothing_twice_and_the_slower_one_goes_on(
-    make_tiers, local_retention_ms, step
-):
-    tiers = make_tiers(partitions=2, local_retention_ms=local_retention_ms)
-    tiers.append(100)
-    tiers.append(100, partition=1)
-    slower, faster = tiers.archiver(), tiers.archiver()
-    races = iter([True])
-
-    def race() -> None:
-        if next(races, False):
-            faster.run_once(until={0: 60})
-
-    with failpoints.armed(step, race):
-        report = slower.run_once()
-
-    assert tiers.archived(0) == tiers.expected(0)
-    assert tiers.archived(1) == tiers.expected(1)
-    assert report.records == 140
-    assert len(tiers.parquet_files()) == len(tiers.delta().file_uris())  # no orphan is left
 
 
 def test_a_commit_whose_reply_is_lost_is_neither_repeated_nor_trimmed_too_early(make_tiers):
@@ -267,63 +226,6 @@ def test_a_topic_created_again_under_a_running_archiver_is_left_alone(make_tiers
 
 
 # -- a server that lost its tail ---------------------------------------------------------------
-
-
-def test_a_gap_is_skipped_and_covered_by_the_file_that_follows_it(make_tiers, make_redis):
-    # Under everysec a write waits while a sync runs, and the kill would take the topic with it.
-    server = make_redis(appendfsync="no")
-    tiers = make_tiers(url=server.url, local_retention_ms=0)
-    tiers.append(100)
-    server.restart(clean=False)
-    recovered = tiers.hot.recover(TopicPartition("orders", 0), 100)
-    assert not_archivable(tiers) == [(offset, value) for offset, value in tiers.expected()]
-    first_after = recovered.log_end
-    tiers.sequences.clear()
-    tiers.producer_id += 1
-    tiers.append(50)
-
-    report = tiers.archiver().run_once()
-
-    after = [(first_after + n, value) for n, (_, value) in enumerate(tiers.expected(first=100))]
-    assert tiers.archived() == tiers.expected()[:100] + after
-    (partition,) = report.partitions
-    assert (partition.start_offset, partition.end_offset) == (100, first_after + 50)
-    assert partition.records == 50
-    assert tiers.seen().local_log_start == first_after + 50
-
-
-def not_archivable(tiers) -> list[tuple[int, bytes]]:
-    """Archive up to the gap, and see that the gap itself makes no commit."""
-    tiers.archiver().run_once()
-    before = tiers.version()
-    assert not tiers.archiver().run_once()
-    assert tiers.version() == before
-    return tiers.archived()
-
-
-def test_no_offset_is_used_twice_when_redis_lost_what_was_archived(make_tiers, make_redis):
-    server = make_redis(appendfsync="no")
-    tiers = make_tiers(url=server.url)
-    tiers.append(40)
-    size = server.append_only_size()
-    tiers.append(60)
-    tiers.archiver().run_once()
-    server.cut_append_only_file(to_size=size)
-    server.start()
-    assert tiers.seen().log_end == 40  # Redis has forgotten [40, 100), cold has not
-
-    tiers.archiver().run_once()
-
-    assert tiers.seen().log_end > 100
-    tiers.sequences.clear()
-    tiers.producer_id += 1
-    tiers.append(5)
-    report = tiers.archiver().run_once()
-    assert report.records == 5
-    archived = tiers.archived()
-    assert archived[:100] == tiers.expected()[:100]
-    assert [value for _, value in archived] == tiers.written[0]
-    assert len({offset for offset, _ in archived}) == 105
 
 
 def test_a_stale_archiver_does_not_recover_the_topics_next_creation(make_tiers):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from uuid import uuid4
@@ -34,31 +33,10 @@ def nothing() -> None:
     pass
 
 
-def test_so_many_rows_are_archived_and_fewer_are_not(make_tiers):
-    tiers = make_tiers(**POLICY)
-    tiers.append(99)
-    assert look(tiers, nothing, nothing) == []
-    tiers.append(1)
-    (report,) = look(tiers, nothing, nothing)
-    assert report.records == 100
-    assert tiers.archived() == tiers.expected()
-
-
 def test_rows_are_counted_while_it_runs(make_tiers):
     tiers = make_tiers(**POLICY)
     sizes = [report.records for report in look(tiers, *[lambda: tiers.append(40)] * 6)]
     assert sizes == [120, 120]
-
-
-def test_the_oldest_unarchived_record_is_never_older_than_the_interval(make_tiers):
-    tiers = make_tiers(**POLICY)
-    tiers.append(1)
-    tiers.clock.advance(59_999)
-    tiers.append(1)
-    assert look(tiers, nothing) == []
-    tiers.clock.advance(1)
-    (report,) = look(tiers, nothing)
-    assert report.records == 2
 
 
 def test_the_age_of_an_idle_topics_records_outlives_the_archiver_and_the_server(
@@ -84,14 +62,6 @@ def test_records_that_came_after_a_commit_start_a_new_interval(make_tiers):
     assert look(tiers, nothing) == []
     tiers.clock.advance(1)
     assert [report.records for report in look(tiers, nothing)] == [1]
-
-
-def test_partitions_are_due_one_by_one(make_tiers):
-    tiers = make_tiers(partitions=2, **POLICY)
-    tiers.append(100)
-    tiers.append(99, partition=1)
-    (report,) = look(tiers, nothing)
-    assert [p.topic_partition.partition for p in report.partitions] == [0]
 
 
 class CountingEngine(InlineEngine):
@@ -192,18 +162,6 @@ def test_a_topic_dropped_and_created_again_is_another(make_tiers):
     again = replace(tiers.topic, topic_id=uuid4())
     with pytest.raises(UnknownTopicIdError, match="dropped and created again"):
         tiers.archiver(current_topic=lambda: again).flush()
-
-
-def test_sigterm_drains_the_process(make_tiers, processes):
-    tiers = make_tiers()  # the default policy: a minute or a million records
-    process = processes.start(tiers, "continuously")
-    assert process.stdout.readline() == "ready\n"
-    tiers.append(70)
-    process.send_signal(signal.SIGTERM)
-    output, errors = process.communicate(timeout=60)
-    assert process.returncode == 0, errors
-    assert output.splitlines()[-1] == "drained"
-    assert tiers.archived() == tiers.expected()
 
 
 def test_what_redis_notes_survives_a_new_client(make_tiers):

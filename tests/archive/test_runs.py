@@ -99,28 +99,6 @@ def test_one_topic_deleted_and_another_failing_do_not_hold_up_the_end(log, open_
     assert archived(log, "well") == 2
 
 
-def test_a_defect_in_one_topic_is_tried_again(log, monkeypatch):
-    for name in ("defect", "well"):
-        log.topics.create(name, 1, AT_ONCE)
-    real, failures = log.archiver, iter([ZeroDivisionError("a bug"), SystemExit(1)])
-
-    def archiver(topic: Any) -> Any:
-        if topic.name == "defect":
-            for error in failures:
-                raise error
-        return real(topic)
-
-    monkeypatch.setattr(log, "archiver", archiver)
-    for name in ("defect", "well"):
-        append(log, name)
-    stop, seen = threading.Event(), set()
-    for report in log.archive_continuously(stop=stop):
-        seen.add(report.topic)
-        if seen == {"defect", "well"}:
-            stop.set()
-    assert (archived(log, "defect"), archived(log, "well")) == (1, 1)
-
-
 def test_a_call_that_hangs_is_left_behind_with_a_sentence(log, monkeypatch):
     for name in ("hangs", "well"):
         log.topics.create(name, 1, LATER)

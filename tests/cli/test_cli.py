@@ -8,7 +8,6 @@ import logging
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -409,19 +408,6 @@ def test_help_of_defaults_has_examples(capsys: pytest.CaptureFixture[str]) -> No
     assert "log.cleaner.enable=false" in shown
 
 
-def test_status_shows_lag_and_servers(run: Run) -> None:
-    run("topics", "create", "t")
-    run("produce", "t", stdin="x\n")
-    seen = run_json(run, "status")
-    (partition,) = seen["partitions"]
-    assert (partition["state"], partition["unarchived"], partition["log_end"]) == ("ok", 1, 1)
-    assert partition["lag_ms"] >= 0
-    run("archive")
-    (partition,) = run_json(run, "status")["partitions"]
-    assert (partition["unarchived"], partition["lag_ms"]) == (0, None)
-    assert seen["servers"][0]["eviction"] == "noeviction"
-
-
 def test_a_paused_hot_tier_refuses_appends_until_resumed(run: Run) -> None:
     run("topics", "create", "t")
     assert "paused" in run("hot", "pause")
@@ -616,33 +602,6 @@ def _doctor(run: Run) -> str:
         return run("doctor", "--output", "json")
     except AssertionError:
         pytest.fail("doctor should find the test server sound")
-
-
-def test_a_continuous_archive_drains_on_sigterm(run: Run, where: list[str]) -> None:
-    run("topics", "create", "t", "--config", "lakelog.flush.interval.ms=3600000")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lakelog.cli.main", *where, "archive", "--continuous"],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    run("produce", "t", stdin="a\nb\n")
-    # It is up once it holds its first look at the table; the flush policy keeps it from archiving.
-    while process.poll() is None and run("offsets", "t") != "t:0:2\n":
-        pass
-    _wait_for_handlers(process.pid)
-    process.send_signal(signal.SIGTERM)
-    shown, _ = process.communicate(timeout=60)
-    assert process.returncode == 0
-    assert "[0, 2) 2 records" in shown
-    assert run("offsets", "t", "--time", "latest-tiered") == "t:0:1\n"
-
-
-def _wait_for_handlers(pid: int) -> None:
-    """Until the process catches SIGTERM (Linux tells in /proc)."""
-    caught = 0
-    while not caught & (1 << (signal.SIGTERM - 1)):
-        status = Path(f"/proc/{pid}/status").read_text()
-        caught = int(status.split("SigCgt:")[1].split()[0], 16)
 
 
 def test_where_nothing_is_to_be_archived_it_says_why(run: Run) -> None:

@@ -90,16 +90,6 @@ def test_kafkas_file_and_kafkas_answer(run, log, make_topic, tmp_path, tiered):
     assert left(log) == list(range(1, 10))
 
 
-def test_confluents_case_three_messages_delete_to_two(run, log, make_topic, tmp_path):
-    log.topics.create("three", 1)
-    log.producer().send_batch("three", [{"value": b"v"}] * 3, partition=0)
-    shown = run("delete-records", "three", "-p", "0", "--before", "2", "--output", "json")
-    assert json.loads(shown) == {
-        "partitions": [{"topic": "three", "partition": 0, "low_watermark": 2}]
-    }
-    assert left(log, "three") == [2]
-
-
 @pytest.mark.parametrize(("before", "low"), [("4", 4), ("8", 8), ("-1", 10), ("latest", 10)])
 def test_it_may_end_in_either_tier(run, log, make_topic, before, low):
     make_topic()
@@ -107,13 +97,6 @@ def test_it_may_end_in_either_tier(run, log, make_topic, before, low):
         f"partition: t-0\tlow_watermark: {low}\n"
     )
     assert left(log) == list(range(low, 10))
-
-
-def test_a_lower_offset_changes_nothing_and_answers_the_log_start(run, log, make_topic):
-    make_topic()
-    run("delete-records", "t", "--before", "7")
-    assert run("delete-records", "t", "--before", "3") == "partition: t-0\tlow_watermark: 7\n"
-    assert left(log) == [7, 8, 9]
 
 
 @pytest.mark.parametrize(

@@ -314,12 +314,6 @@ def test_a_commit_is_a_conditional_put_whatever_the_environment_says(
     assert [headers.get("if-none-match") for headers in commits] == ["*"] * 3
 
 
-def test_a_commit_that_is_slow_to_come_is_waited_for(table, topic, archived, s3_front):
-    s3_front.inject(Fault("PUT", COMMIT, delay_s=0.5))
-    applied = table.apply(archive(topic, archived, 1500), archived)
-    assert offsets(table, applied.snapshot) == list(range(1500))
-
-
 def test_an_archive_asks_for_the_log_as_seldom_as_it_can(table, topic, archived, s3_front):
     s3_front.requests.clear()
     table.apply(archive(topic, archived, 1500), archived)
@@ -331,18 +325,6 @@ def test_an_archive_asks_for_the_log_as_seldom_as_it_can(table, topic, archived,
     asked = [path for _, path, _ in s3_front.requests[:before_commit] if re.search(COMMIT, path)]
     # Who plans has looked; the commit is refused if that is not the newest version any more.
     assert {path[-10:] for path in asked} == {"00001.json"}
-
-
-def test_what_others_committed_since_the_plan_is_seen_at_the_commit(
-    table, topic, archived, open_table, storage
-):
-    other = open_table(storage)
-    mine, theirs = archive(topic, archived, 1500), archive(topic, archived, 1300)
-    version = other.apply(theirs, archived).snapshot.version
-    lost = table.apply(mine, archived)
-    assert lost.superseded == {0}
-    assert lost.snapshot.version == version
-    assert offsets(table, table.snapshot()) == list(range(1300))
 
 
 def test_files_that_were_deleted_as_superseded_are_no_error(
@@ -381,17 +363,6 @@ def test_nothing_is_committed_to_a_log_that_is_gone(table, topic, archived, stor
         mine.apply(archive(topic, planned_on, 1500), planned_on)
     assert not isinstance(refused.value, MissingFileError)
     assert storage.file_names(f"{table.path}/_delta_log") == []
-
-
-def test_a_look_reads_several_commits_of_others(table, topic, archived, open_table, storage):
-    other = open_table(storage)
-    seen = archived
-    for end in (1100, 1200, 1300, 1400, 1500):
-        seen = other.apply(archive(topic, seen, end), seen).snapshot
-        if end == 1100:
-            assert table.snapshot().version == seen.version
-    assert table.snapshot().version == seen.version
-    assert offsets(table, seen) == list(range(1500))
 
 
 def test_archivers_at_the_same_table_archive_each_record_once(

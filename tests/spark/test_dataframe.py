@@ -179,16 +179,6 @@ def test_an_hour_of_a_month_touches_only_its_files(make_log, spark) -> None:
     assert (files_read(by_time), by_time.count()) == (2, 2)
 
 
-def test_files_of_one_segment_are_told_apart(make_log, spark) -> None:
-    log = make_log()
-    for _ in range(5):
-        log.append(20)
-        log.archive()
-    frame = log.lakelog.dataframe("orders", 30, 35)
-    assert rows_of(frame) == log.expected(30, 35)
-    assert files_read(frame) == 1
-
-
 def test_ranges_that_end_where_files_do_have_no_row_of_their_neighbours(make_log, spark) -> None:
     log = make_log(name="mini")
     for _ in range(3):
@@ -201,17 +191,6 @@ def test_ranges_that_end_where_files_do_have_no_row_of_their_neighbours(make_log
     assert [files_read(frame) for frame in frames] == [1, 1, 2, 2, 3]
     archived = [read(spark, None, str(log.cold), "mini", *one) for one in ranges]
     assert [frame.count() for frame in archived] == [100, 100, 200, 200, 300]
-
-
-def test_deleted_records_do_not_come_back(make_log, spark) -> None:
-    log = make_log()
-    for _ in range(2):
-        log.append(50)
-        log.archive()
-    log.lakelog.log("orders").raise_log_start(0, 50)
-    log.append(5)
-    assert rows_of(log.lakelog.dataframe("orders")) == log.expected(50)
-    assert rows_of(read(spark, None, str(log.cold), "orders")) == log.expected(50, 100)
 
 
 def test_a_count_of_whole_segments_reads_no_column_and_one_of_all_no_file(make_log, spark) -> None:
@@ -319,26 +298,6 @@ def test_an_untiered_topic_and_an_empty_one(make_log, spark) -> None:
     assert rows_of(log.lakelog.dataframe("orders", 3)) == log.expected(3)
     other = make_log(name="empty")
     assert other.lakelog.dataframe("empty").dtypes == log.lakelog.dataframe("orders").dtypes
-
-
-def test_offsets_lost_with_a_tail_are_no_rows(make_redis, tmp_path, spark) -> None:
-    server = make_redis(appendonly="yes", appendfsync="always")
-    log = SparkLog(server.url, tmp_path / "cold").create(local_retention_ms=-1)
-    log.append(30)
-    log.archive()
-    kept = server.append_only_size()
-    log.append(10)
-    server.cut_append_only_file(to_size=kept)
-    server.start()
-    lakelog = SparkLog(server.url, tmp_path / "cold").lakelog
-    with lakelog.producer() as producer:
-        offset = producer.send("orders", b"after", key=b"k", partition=0).result().offset
-    assert offset > 1000
-    assert rows_of(lakelog.dataframe("orders")) == [
-        *log.expected(0, 30),
-        (0, offset, b"k", b"after"),
-    ]
-    assert rows_of(lakelog.dataframe("orders", 40, "latest")) == [(0, offset, b"k", b"after")]
 
 
 def test_what_is_archived_is_read_without_redis(make_redis, tmp_path, spark) -> None:

@@ -294,25 +294,6 @@ def test_a_micro_batch_is_cut_as_before_when_its_records_moved(make_log) -> None
 # -- over a gap --------------------------------------------------------------------------------
 
 
-def tasks(log: SparkLog, **options: Any) -> list[tuple[int, int, int]]:
-    one = reader(log, startingOffsets="earliest", **options)
-    start = one.initialOffset()
-    return ranges(one.partitions(start, logged(one.latestOffset(start, None))))
-
-
-@pytest.mark.parametrize("least", [1, 5])
-def test_an_hour_long_gap_makes_no_task_more(make_log, least) -> None:
-    plain, gapped = make_log(name="plain"), make_log(name="gapped")
-    for log in (plain, gapped):
-        log.append(20)
-    gapped.skip()
-    for log in (plain, gapped):
-        log.append(21)
-    found = tasks(gapped, minPartitions=least)
-    assert len(found) == len(tasks(plain, minPartitions=least)) == least
-    assert (found[0][1], found[-1][2]) == (0, gapped.rows[-1][1] + 1)  # the gap, too, is covered
-
-
 def test_a_micro_batch_over_a_gap_is_cut_as_before_whatever_is_known_of_the_gap_by_then(
     make_log, redis_client
 ) -> None:

@@ -21,7 +21,6 @@ from lakelog.operate.metrics import cold_looks
 from lakelog.operate.metrics.log_look import LogLook
 from lakelog.operate.metrics.table import METRICS_SCHEMA, metrics_table
 from lakelog.testing.eventually import eventually
-from lakelog.values.record import OffsetAndMetadata
 from lakelog.values.topic import Topic
 from lakelog.values.topic_partition import TopicPartition
 
@@ -99,32 +98,6 @@ def test_a_group_s_lag_is_what_it_has_not_read(log, append, value_of):
     assert value_of("lakelog_group_lag_records", group="g", topic="t") == 6
     assert value_of("lakelog_group_committed_offset", group="g", topic="t") == 4
     assert value_of("lakelog_group_members", group="g") == 0
-
-
-def test_offsets_that_no_record_was_given_are_no_lag(log, append, value_of, redis_client):
-    topic = log.topics.create("t", 1)
-    append("t", 3)
-    tp = topic.partition(0)
-    log._coordinator().commit("g", {tp: OffsetAndMetadata(1)})
-    redis_client.hset("{lakelog:stream:t:0}:state", "run_id", "another")  # as after a restart
-    assert value_of("lakelog_log_recovery_needed", topic="t") == 1
-    append("t", 2)  # the producer has it recovered: a gap, then two records
-    assert log.log("t").offsets()[0].gaps
-    assert value_of("lakelog_group_lag_records", group="g", topic="t") == 4
-    assert value_of("lakelog_log_recovery_needed", topic="t") == 0
-    assert value_of("lakelog_log_records_in_total", topic="t") == 5
-
-
-def test_what_was_committed_of_an_earlier_topic_of_the_name_is_no_lag(log, append, value_of):
-    topic = log.topics.create("t", 1)
-    append("t", 3)
-    log._coordinator().commit(
-        "g", {topic.partition(0): OffsetAndMetadata(1)}, topic_ids={"t": topic.topic_id}
-    )
-    assert value_of("lakelog_group_lag_records", group="g") == 2
-    log.topics.delete("t")
-    log.topics.create("t", 1)
-    assert value_of("lakelog_group_lag_records", group="g") is None
 
 
 def test_a_share_group_has_a_lag_too(log, append, value_of):
