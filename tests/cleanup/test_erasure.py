@@ -34,16 +34,6 @@ def crash() -> None:
     raise Crash
 
 
-STEPS = [
-    "erase.after_plan",
-    "cold.after_files",
-    "cold.after_commit",
-    "erase.after_commit",
-    "erase.after_files",
-    "erase.after_checkpoint",
-]
-
-
 class Keys:
     """Matches records by key."""
 
@@ -220,21 +210,6 @@ def test_what_a_commit_under_way_may_name_is_told_and_left(cold_log):
 
     assert "archive-00000000000000000001" in beyond
     assert "under way" in beyond
-
-
-@pytest.mark.parametrize("step", STEPS)
-def test_a_crash_anywhere_is_finished_by_the_next_run(cold_log, step):
-    log = cold_log(**{"lakelog.value.columns": "name string"})
-    value = b'{"name":"%s"}' % SECRET
-    log.segment([(SECRET, value), (b"a", b'{"name":"x"}')])
-    log.segment([(b"b", b'{"name":"y"}')])
-
-    with armed(step, crash), pytest.raises(Crash):
-        erasure(log, Keys(SECRET)).run()
-    erasure(log, Keys(SECRET)).run()
-
-    assert log.left() == [(1, b"a", b'{"name":"x"}'), (2, b"b", b'{"name":"y"}')]
-    assert not holds_secret(folder(log))
 
 
 def test_statistics_of_value_columns_go_from_the_tables_log(cold_log):

@@ -599,32 +599,6 @@ def test_a_producer_is_closed_though_a_recovery_hangs(make_redis, make_tier, mak
     assert result.exception().not_written == 1
 
 
-def test_partitions_of_a_topic_are_recovered_one_after_the_other(
-    make_redis, make_tier, make_producer
-):
-    """Each takes the server's lock, and looks at the same table."""
-    server = make_redis()
-    tier = make_tier(server.url)
-    tier.topics.create("t", 8)
-    recovering, at_once, recovered = [], [], []
-
-    def recover(topic_partition, at_least):
-        recovering.append(topic_partition)
-        at_once.append(len(recovering))
-        tier.hot.recover(topic_partition, at_least)
-        recovering.remove(topic_partition)
-        recovered.append(topic_partition.partition)
-
-    producer = make_producer(tier, recover=recover)
-    for values in ([b"before"], [b"after"]):
-        sent = [producer.send("t", v, partition=p) for v in values for p in range(8)]
-        assert {one.result().partition for one in sent} == set(range(8))
-        if values == [b"before"]:
-            _restart(server)
-    assert sorted(set(recovered)) == list(range(8))
-    assert max(at_once) == 1
-
-
 def test_a_recovery_that_cannot_succeed_fails_the_records_with_its_error(
     make_redis, make_tier, make_producer
 ):

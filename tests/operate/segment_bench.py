@@ -150,6 +150,32 @@ class Bench:
             )
         self.forge(file, size=path.stat().st_size)
 
+    def flip_a_bit(self) -> None:
+        """In a record of the stream's third message."""
+
+        def change(entries: list[Any]) -> list[Any]:
+            message = bytearray(entries[2][1][b"a"])
+            message[-20] ^= 1
+            entries[2][1][b"a"] = bytes(message)
+            return entries
+
+        self.rewrite_stream(change)
+
+    def swap_rows(self, file: SegmentFile) -> None:
+        """The first two."""
+        self.rewrite_file(file, lambda table: table.take([1, 0, *range(2, table.num_rows)]))
+
+    def change_value(self, file: SegmentFile) -> None:
+        """The first record's."""
+
+        def change(table: pa.Table) -> pa.Table:
+            values = table["value"].to_pylist()
+            values[0] = b"other"
+            at = table.column_names.index("value")
+            return table.set_column(at, "value", pa.array(values, pa.binary()))
+
+        self.rewrite_file(file, change)
+
     def forge(self, file: SegmentFile, size: int | None = None, **stats: Any) -> None:
         """Another add action, which replaces the file's: other statistics, or another size."""
         table = DeltaTable(self.table.path)

@@ -68,13 +68,7 @@ Damage = Callable[[World], Offsets]
 
 
 def corrupt(world: World) -> Offsets:
-    def change(entries: list[Any]) -> list[Any]:
-        message = bytearray(entries[2][1][b"a"])
-        message[-20] ^= 1
-        entries[2][1][b"a"] = bytes(message)
-        return entries
-
-    world.bench.rewrite_stream(change)
+    world.bench.flip_a_bit()
     return [(240, 260)]
 
 
@@ -91,11 +85,7 @@ def missing_file(world: World) -> Offsets:
 
 def order(world: World) -> Offsets:
     file = world.bench.files()[1]
-
-    def swap(table: pa.Table) -> pa.Table:
-        return table.take([1, 0, *range(2, table.num_rows)])
-
-    world.bench.rewrite_file(file, swap)
+    world.bench.swap_rows(file)
     return [(file.start_offset, file.end_offset)]
 
 
@@ -112,14 +102,7 @@ def hole(world: World) -> Offsets:
 
 def differs(world: World) -> Offsets:
     file = world.bench.files()[-1]
-
-    def change(table: pa.Table) -> pa.Table:
-        values = table["value"].to_pylist()
-        values[0] = b"other"
-        at = table.column_names.index("value")
-        return table.set_column(at, "value", pa.array(values, pa.binary()))
-
-    world.bench.rewrite_file(file, change)
+    world.bench.change_value(file)
     return [(file.start_offset, file.start_offset + 1)]
 
 
