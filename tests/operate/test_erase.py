@@ -294,6 +294,7 @@ STEPS = [
     "erase.after_plan",
     "cold.after_commit",
     "erase.after_commit",
+    "erase.after_checkpoint",
     "erase.after_files",
     "erase.before_persistence",
     "erase.before_last_look",
