@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from lakelog import Lakelog
+from lakelog.cold.store.store_options import workspace_options
 from lakelog.errors import InvalidArgumentError
 from lakelog.jobs import add_readings, connect_cold, parameters
-from lakelog.jobs.connection import storage_options
 from lakelog.place import PathRoot, cold_root
 
 AZURE = "abfss://logs@account.dfs.core.windows.net/lakelog"
@@ -23,7 +23,7 @@ def on_databricks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("location", [AZURE, "s3://bucket/lakelog"])
 def test_the_keys_are_unity_catalogs(location: str, on_databricks: None) -> None:
-    options = storage_options(location)
+    options = workspace_options(location)
     place = cold_root("main.lakelog", location, options)
     assert isinstance(place, PathRoot)
     assert place.storage.store_options.vended
@@ -33,7 +33,7 @@ def test_the_environments_keys_go_over_them(
     on_databricks: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AZURE_CLIENT_SECRET", "a secret word")
-    assert storage_options(AZURE) is None
+    assert workspace_options(AZURE) is None
 
 
 def test_tables_that_have_no_names_are_opened_alike(
@@ -49,11 +49,11 @@ def test_tables_that_have_no_names_are_opened_alike(
 def test_what_unity_catalog_gives_no_keys_to_is_opened_without(
     location: str, on_databricks: None
 ) -> None:
-    assert storage_options(location) is None
+    assert workspace_options(location) is None
 
 
 def test_elsewhere_a_location_is_opened_as_ever() -> None:
-    assert storage_options(AZURE) is None
+    assert workspace_options(AZURE) is None
 
 
 @pytest.mark.parametrize("cold", ["lakelog", "a.b.c", "logs/lakelog", "./lakelog"])
