@@ -12,11 +12,10 @@ from typing import Any
 import pyarrow as pa
 
 from ...base.failpoints import failpoint
-from ..store.local_file import can_be_changed
 from ..store.storage import Storage
 from ..store.write_behind import WriteBehind
 from .bloom_filters import filter_options
-from .footer_seal import SEALED, SealedFile, SealingSink
+from .footer_seal import SEALED, SealingSink
 
 
 def write_file(
@@ -44,17 +43,12 @@ def write_file(
     """
     import pyarrow.parquet as pq
 
-    def opened(first: pa.Table | None) -> tuple[SealedFile | SealingSink, Any]:
+    def opened(first: pa.Table | None) -> tuple[SealingSink, Any]:
         chosen = options if first is None else key_options(first, options, filtered=filtered)
         failpoint("cold.before_file")
         with storage.naming(path):
-            in_place = storage.is_local and can_be_changed(path)
             out = storage.filesystem().open_output_stream(storage.arrow_path(path))
-            sink: SealedFile | SealingSink
-            if in_place:
-                sink = SealedFile(out, path)
-            else:
-                sink = SealingSink(out if storage.is_local else WriteBehind(out))
+            sink = SealingSink(out if storage.is_local else WriteBehind(out))
             return sink, pq.ParquetWriter(sink.target, schema, **chosen)
 
     sink = writer = None

@@ -21,7 +21,6 @@ Source: Apache Parquet, "File format".
 from __future__ import annotations
 
 import struct
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -109,42 +108,6 @@ def as_file(footer: bytes) -> bytes:
     return MAGIC + footer + _END.pack(len(footer), MAGIC)
 
 
-class SealedFile:
-    """A file of this machine that a Parquet writer writes, sealed where it lies.
-
-    Arrow writes it without Python: to hand its pages through a `SealingSink` copies them once more,
-    and takes Python's lock for each. Until `close` returns nobody may read the file. Only where
-    a file can be changed once it is written: see `can_be_changed`.
-
-    Args:
-        out: `pa.NativeFile`, open for writing.
-        path: where it is.
-    """
-
-    def __init__(self, out: Any, path: str) -> None:
-        self.target = out  # for the writer
-        self.size_bytes = 0  # of the file, once it is closed
-        self._path = path
-        self._end_at: int | None = None
-
-    def hold(self) -> None:
-        """What comes from now on is the file's end."""
-        self._end_at = int(self.target.tell())
-
-    def close(self) -> None:
-        """Close the file, and put the seal in front of its footer."""
-        self.target.close()
-        if self._end_at is None:
-            return
-        with Path(self._path).open("r+b") as file:
-            file.seek(self._end_at)
-            end = sealed_end(file.read(), self._end_at)
-            file.seek(self._end_at)
-            file.write(end)
-        self.size_bytes = self._end_at + len(end)
-        self._end_at = None
-
-
 class SealingSink:
     """What a Parquet writer writes to: puts the seal in front of the footer.
 
@@ -155,9 +118,8 @@ class SealingSink:
     def __init__(self, out: Any) -> None:
         self._out = out
         self._end: list[bytes] | None = None
-        self._end_at = 0
         self.closed = False
-        self.size_bytes = 0  # of the file, once it is closed
+        self.size_bytes = 0  # given up to now; of the file, once it is closed
 
     @property
     def target(self) -> pa.PythonFile:
@@ -169,16 +131,17 @@ class SealingSink:
             self._out.write(data)
         else:
             self._end.append(bytes(data))
+        self.size_bytes += len(data)
         return len(data)
 
     def tell(self) -> int:
-        return int(self._out.tell())
+        return self.size_bytes
 
     def flush(self) -> None: ...
 
     def hold(self) -> None:
         """Hold back what comes from now on: it is the file's end."""
-        self._end, self._end_at = [], self.tell()
+        self._end = []
 
     def close(self) -> None:
         """Write the end, and close the file."""
@@ -186,8 +149,10 @@ class SealingSink:
             return
         self.closed = True
         if self._end is not None:
-            self._out.write(sealed_end(b"".join(self._end), self._end_at))
-        self.size_bytes = self.tell()
+            held = b"".join(self._end)
+            end = sealed_end(held, self.size_bytes - len(held))
+            self._out.write(end)
+            self.size_bytes += len(end) - len(held)
         self._out.close()
 
 
