@@ -1042,7 +1042,7 @@ class Lakelog(ColdLog):
         from .operate.recorded_groups.recorder import GroupRecorder
 
         def table() -> GroupsTable:
-            from .operate.recorded_groups.open_groups_table import open_groups_table
+            from .operate.recorded_groups.groups_table import open_groups_table
 
             return open_groups_table(root, self._place.naming_status)
 

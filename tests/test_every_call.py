@@ -94,7 +94,7 @@ from lakelog.jobs import (
     status_history,
     warnings,
 )
-from lakelog.jobs.open_status_table import open_status_table
+from lakelog.jobs.status_table import open_status_table
 from lakelog.jobs.trouble_rows import TroubleRows, recent_troubles
 from lakelog.operate.check.time_index import index_mends
 from lakelog.operate.check.verification import verify
@@ -631,7 +631,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "state.failures": lambda w: failures(w.lake),
     "state.servers": lambda w: servers(w.lake),
     "state.warnings": lambda w: warnings(w.lake),
-    "open_status_table.open_status_table": lambda w: open_status_table(w.lake.place.cold).read(),
+    "status_table.open_status_table": lambda w: open_status_table(w.lake.place.cold).read(),
     "trouble_rows.recent_troubles": lambda w: recent_troubles(w.lake.place.cold),  # type: ignore[arg-type]
     "TroubleRows.__call__": lambda w: TroubleRows(w.lake.place.cold)([]),  # type: ignore[arg-type]
     "lakelog archive": lambda w: w.cli("archive", "local"),

@@ -211,7 +211,7 @@ def _reference(text: str) -> str:
 
 def _table(place: LogPlace) -> StatusTable | None:
     """The table; None where only a Spark could write it, and there is none: none is started."""
-    from ..jobs.open_status_table import open_status_table
+    from ..jobs.status_table import open_status_table
     from ..spark.open_session import session_there
 
     assert place.cold is not None  # see `begin`

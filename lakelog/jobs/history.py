@@ -11,9 +11,9 @@ from ..base import compute as pc
 from ..cold_log import ColdLog
 from ..values.arguments import checked_duration
 from ..values.topic import topic_names
-from .open_status_table import open_status_table
 from .runs import Run, runs_of
 from .status_rows import of_groups, of_partitions
+from .status_table import open_status_table
 
 
 def status_history(

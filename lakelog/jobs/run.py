@@ -32,7 +32,6 @@ from ..operate.who import who
 from .effects import Report, effects_of, troubles_of
 from .group_rows import GroupRows
 from .in_time import in_time
-from .open_status_table import open_status_table
 from .result import JobResult
 from .run_record import ROWS_INTERVAL_S, STOP_TIMEOUT_S, RunRecord
 from .status_rows import (
@@ -45,7 +44,7 @@ from .status_rows import (
     of_partitions,
     status_rows,
 )
-from .status_table import StatusTable
+from .status_table import StatusTable, open_status_table
 
 logger = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from ..archive.trouble import NOT_ARCHIVED, NOT_RECORDED, NOT_SHOWN, Trouble
 from ..base import compute as pc
 from ..operate.log_figures import LogFigures
 from ..place import ColdRoot
-from .open_status_table import open_status_table
 from .status_rows import RunKey, RunOf, status_rows
+from .status_table import open_status_table
 
 #: The job under which the command line writes rows.
 JOB = "archive --continuous"

@@ -52,6 +52,8 @@ from .table_location import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from ..cold.root_table import RootTable, RootTableDefinition
+
 logger = logging.getLogger(__name__)
 
 
@@ -254,6 +256,14 @@ class NamedRoot:
             except (ColdTierAccessError, MissingExtraError) as error:
                 logger.info("Spark lists the tables of %s, not its catalog: %s", self, error)
         return delta_tables(self.spark(), catalog, schema, prefix)
+
+    def root_table(
+        self, definition: RootTableDefinition, making: Callable[[], AbstractContextManager[None]]
+    ) -> RootTable:
+        """See `PathRoot.root_table`."""
+        from ..cold.by_name.root_table import NamedRootTable
+
+        return NamedRootTable(self.schema, definition, self.spark, making)
 
     def _of_topics(self, unity: UnityCatalog, named: str = "") -> set[str]:
         """The tables of topics, as the catalog says.

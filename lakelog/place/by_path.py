@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from ..cold.by_path.as_archived import PathAsArchived
     from ..cold.catalogue import Catalogue
+    from ..cold.root_table import RootTable, RootTableDefinition
     from ..cold.store.abilities import Ability
 
 
@@ -283,6 +284,29 @@ class PathRoot(Struct, frozen=True):
         if self.storage.store_options:
             found["storageOptions"] = json.dumps(self.storage.store_options.portable())
         return found
+
+    def root_table(
+        self, definition: RootTableDefinition, making: Callable[[], AbstractContextManager[None]]
+    ) -> RootTable:
+        """A table of lakelog's own beside those of topics.
+
+        Args:
+            making: held while it is made.
+        """
+        from ..cold.by_path.root_table import PathRootTable
+
+        schema = self.schema
+        if schema is None or not definition.has_name:
+            return PathRootTable(self.storage, definition, making)
+
+        def register(path: str) -> None:
+            from ..cold.by_name.root_table import register_root_table
+            from ..spark.session import session
+
+            with making():
+                register_root_table(session(), schema, definition, path)
+
+        return PathRootTable(self.storage, definition, making, register)
 
     def _registered(self, schema: str) -> list[str]:
         """Where the tables and views of the schema lie, as the workspace's catalog says."""

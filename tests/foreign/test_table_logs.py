@@ -21,8 +21,8 @@ from lakelog import Lakelog
 from lakelog.archive.trouble import Trouble
 from lakelog.cold.by_path.path_table import PathTable
 from lakelog.errors import LakelogError
-from lakelog.jobs.open_status_table import open_status_table
 from lakelog.jobs.status_rows import RunKey, status_rows
+from lakelog.jobs.status_table import open_status_table
 from lakelog.jobs.trouble_rows import TroubleRows, recent_troubles
 from lakelog.operate.check.verification import verify
 from lakelog.operate.log_figures import LogFigures

@@ -10,11 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
+from lakelog.cold.by_path.root_table import PathRootTable
+from lakelog.cold.store.storage import Storage
 from lakelog.groups.description import GroupState
 from lakelog.groups.recorded_offset import GroupType
 from lakelog.jobs.effects import Effect
 from lakelog.jobs.status_rows import STATUS, RunKey, status_rows
-from lakelog.jobs.status_table import StatusTable
+from lakelog.jobs.status_table import DEFINITION, StatusTable
 from lakelog.operate.group_lag import GroupLag
 from lakelog.operate.log_figures import LogFigures, PartitionFigures, RedisMemory
 from lakelog.values.topic_partition import TopicPartition
@@ -72,6 +74,10 @@ def lag(group_id: str, topic: str = "orders", *, records: int = 20, partition: i
 
 
 Make = Callable[[], StatusTable]
+
+
+def at_path(storage: Storage) -> StatusTable:
+    return StatusTable(PathRootTable(storage, DEFINITION))
 
 
 def an_older_table_is_read_and_goes_on(make: Make, older: pa.Table) -> None:

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from status_contract import NOW_MS, rows_of
+from status_contract import NOW_MS, at_path, rows_of
 
 from lakelog import Lakelog
 from lakelog.errors import InvalidArgumentError
 from lakelog.explore import charts
 from lakelog.jobs import JobRun, add_readings, group_history, run_history, status_history
-from lakelog.jobs.path_status_table import PathStatusTable
 from lakelog.jobs.status_rows import RunKey
 from lakelog.place import PathRoot
 
@@ -29,7 +28,7 @@ def log(redis_url: str, tmp_path: Path) -> Iterator[Lakelog]:
 
 def test_it_is_of_the_past_days_and_topics_that_are_asked_for(log: Lakelog) -> None:
     assert isinstance(log.place.cold, PathRoot)
-    table = PathStatusTable(log.place.cold.storage)
+    table = at_path(log.place.cold.storage)
     for days in (9, 3, 0):
         key = RunKey("archive", str(days))
         table.append(rows_of(key, "orders", "clicks", now_ms=NOW_MS - days * DAY_MS), key)

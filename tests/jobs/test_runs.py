@@ -22,7 +22,6 @@ from lakelog.cli import main as cli
 from lakelog.cli.recorded import said
 from lakelog.errors import MissingFileError
 from lakelog.jobs import JobRun, add_readings, run_history, status_history
-from lakelog.jobs.open_status_table import open_status_table
 from lakelog.jobs.runs import SILENT, Run, runs_of
 from lakelog.jobs.status_rows import (
     DONE,
@@ -34,6 +33,7 @@ from lakelog.jobs.status_rows import (
     RunOf,
     status_rows,
 )
+from lakelog.jobs.status_table import open_status_table
 from lakelog.operate.log_figures import LogFigures
 from lakelog.testing.eventually import eventually
 

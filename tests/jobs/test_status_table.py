@@ -18,11 +18,14 @@ from status_contract import (
     OLDER,
     Make,
     an_older_table_is_read_and_goes_on,
+    at_path,
     rows_of,
 )
 
 from lakelog.base import failpoints
 from lakelog.base.back_off import BackOff
+from lakelog.cold import root_table
+from lakelog.cold.by_path import root_table as by_path
 from lakelog.cold.by_path.listing import tables
 from lakelog.cold.store.storage import Storage
 from lakelog.errors import (
@@ -31,10 +34,9 @@ from lakelog.errors import (
     CorruptRecordError,
     ForeignTableError,
 )
-from lakelog.jobs import path_status_table as module
-from lakelog.jobs.path_status_table import PathStatusTable
+from lakelog.jobs import status_table as module
 from lakelog.jobs.status_rows import STATUS, RunKey, check_rows
-from lakelog.jobs.status_table import KEPT_DAYS, app_id
+from lakelog.jobs.status_table import KEPT_DAYS, StatusTable, app_id
 from lakelog.operate.recorded_groups.rows import GROUPS, recording_of
 from lakelog.testing.object_store import Fault, FaultyFront, s3_options
 
@@ -42,13 +44,13 @@ DAY_MS = 86_400_000
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> PathStatusTable:
-    return PathStatusTable(Storage(str(tmp_path)))
+def table(tmp_path: Path) -> StatusTable:
+    return at_path(Storage(str(tmp_path)))
 
 
 @pytest.mark.parametrize("rule", CONTRACT, ids=lambda rule: rule.__name__)
 def test_a_table_at_a_path_keeps_the_contract(rule: Callable[[Make], None], tmp_path: Path) -> None:
-    rule(lambda: PathStatusTable(Storage(str(tmp_path))))
+    rule(lambda: at_path(Storage(str(tmp_path))))
 
 
 @pytest.mark.parametrize("older", OLDER, ids=lambda older: older.__name__)
@@ -56,21 +58,21 @@ def test_a_table_that_an_older_lakelog_made_is_read_and_goes_on(
     older: Callable[[pa.Table], pa.Table], tmp_path: Path
 ) -> None:
     rows = rows_of(RunKey("archive", "old"), "orders")
-    table = PathStatusTable(Storage(str(tmp_path)))
+    table = at_path(Storage(str(tmp_path)))
     write_deltalake(
-        table.path,
+        table.where,
         older(rows),
         commit_properties=CommitProperties(
             app_transactions=[Transaction(app_id(RunKey("archive", "old")), 1)]
         ),
     )
-    an_older_table_is_read_and_goes_on(lambda: PathStatusTable(Storage(str(tmp_path))), rows)
+    an_older_table_is_read_and_goes_on(lambda: at_path(Storage(str(tmp_path))), rows)
 
 
 def test_a_table_in_an_object_store_keeps_the_contract(s3_storage: Storage) -> None:
     for number, rule in enumerate(CONTRACT[:2]):
         storage = Storage(f"{s3_storage.root}/{number}", dict(s3_storage.store_options))
-        rule(lambda storage=storage: PathStatusTable(storage))
+        rule(lambda storage=storage: at_path(storage))
 
 
 def test_of_many_that_end_one_run_at_once_one_writes_and_all_give_its_rows(
@@ -80,14 +82,14 @@ def test_of_many_that_end_one_run_at_once_one_writes_and_all_give_its_rows(
     together = Barrier(4)
 
     def end(number: int) -> pa.Table:
-        own = PathStatusTable(Storage(str(tmp_path)))
+        own = at_path(Storage(str(tmp_path)))
         rows = rows_of(key, "orders", log_end=120 + number)
         together.wait()
         return own.append(rows, key)
 
     with ThreadPoolExecutor(4) as threads:
         given = list(threads.map(end, range(4)))
-    there = PathStatusTable(Storage(str(tmp_path))).read()
+    there = at_path(Storage(str(tmp_path))).read()
     assert there.num_rows == 1
     assert all(one == there for one in given)
 
@@ -97,8 +99,8 @@ def test_a_store_that_refuses_the_commit_is_said_to_have_refused_it(
     s3_front: FaultyFront,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "COMMITS", BackOff(0.01, 0.01, tries=2))
-    own = PathStatusTable(Storage(s3_storage.root, s3_options(s3_front.url)))
+    monkeypatch.setattr(root_table, "COMMITS", BackOff(0.01, 0.01, tries=2))
+    own = at_path(Storage(s3_storage.root, s3_options(s3_front.url)))
     first, second = RunKey("archive", "1"), RunKey("archive", "2")
     own.append(rows_of(first, "orders", log_end=1), first)
     s3_front.inject(Fault("PUT", "_lakelog_status/_delta_log", 403, times=None))
@@ -112,18 +114,18 @@ def test_different_runs_at_once_all_write(tmp_path: Path) -> None:
     together = Barrier(4)
 
     def run(number: int) -> None:
-        own = PathStatusTable(Storage(str(tmp_path)))
+        own = at_path(Storage(str(tmp_path)))
         key = RunKey("archive", str(number))
         together.wait()
         own.append(rows_of(key, "orders"), key)
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(run, range(4)))
-    there = PathStatusTable(Storage(str(tmp_path))).read()
+    there = at_path(Storage(str(tmp_path))).read()
     assert sorted(there["run_id"].to_pylist()) == ["0", "1", "2", "3"]
 
 
-def test_who_dies_after_the_commit_has_written(table: PathStatusTable) -> None:
+def test_who_dies_after_the_commit_has_written(table: StatusTable) -> None:
     key = RunKey("archive", "4711")
 
     def die() -> None:
@@ -134,7 +136,7 @@ def test_who_dies_after_the_commit_has_written(table: PathStatusTable) -> None:
     assert table.append(rows_of(key, "orders", log_end=130), key)["log_end"].to_pylist() == [120]
 
 
-def test_old_rows_go_and_young_ones_stay(table: PathStatusTable) -> None:
+def test_old_rows_go_and_young_ones_stay(table: StatusTable) -> None:
     days = [KEPT_DAYS + 2, KEPT_DAYS + 1.5, KEPT_DAYS - 1, 0]
     for number, ago in enumerate(days):
         key = RunKey("archive", str(number))
@@ -142,7 +144,7 @@ def test_old_rows_go_and_young_ones_stay(table: PathStatusTable) -> None:
     assert table.read()["run_id"].to_pylist() == ["2", "3"]
 
 
-def test_rows_are_not_rewritten_within_a_day_of_their_time(table: PathStatusTable) -> None:
+def test_rows_are_not_rewritten_within_a_day_of_their_time(table: StatusTable) -> None:
     for number, ago in enumerate([KEPT_DAYS + 0.5, 0]):
         key = RunKey("archive", str(number))
         table.append(rows_of(key, "orders", now_ms=NOW_MS - int(ago * DAY_MS)), key)
@@ -150,55 +152,55 @@ def test_rows_are_not_rewritten_within_a_day_of_their_time(table: PathStatusTabl
 
 
 def test_files_of_many_runs_are_merged_and_no_row_is_lost(
-    table: PathStatusTable, monkeypatch: pytest.MonkeyPatch
+    table: StatusTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MERGED_FILES", 8)
     for minute in range(20):
         table.append(rows_of(RunKey("archive", "1"), "orders", done=False, now_ms=NOW_MS + minute))
-        assert len(DeltaTable(table.path).file_uris()) <= 8
+        assert len(DeltaTable(table.where).file_uris()) <= 8
     assert table.read().num_rows == 20
 
 
 def test_what_only_keeps_it_tidy_fails_without_harm(
-    table: PathStatusTable, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    table: StatusTable, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refused(*_: object) -> None:
         raise OSError("no room")
 
-    monkeypatch.setattr(module, "rows_are_due", refused)
+    monkeypatch.setattr(by_path, "rows_are_due", refused)
     table.append(rows_of(RunKey("archive", "1"), "orders"), RunKey("archive", "1"))
     assert table.read().num_rows == 1
     assert "no room" in caplog.text
 
 
-def test_the_log_of_the_table_is_kept_for_a_while_only(table: PathStatusTable) -> None:
+def test_the_log_of_the_table_is_kept_for_a_while_only(table: StatusTable) -> None:
     table.append(rows_of(RunKey("archive", "1"), "orders"))
-    properties = DeltaTable(table.path).metadata().configuration
+    properties = DeltaTable(table.where).metadata().configuration
     assert properties["delta.logRetentionDuration"] == "interval 7 days"
     assert properties["delta.setTransactionRetentionDuration"] == f"interval {KEPT_DAYS} days"
 
 
-def test_it_is_no_topics_table(table: PathStatusTable, tmp_path: Path) -> None:
+def test_it_is_no_topics_table(table: StatusTable, tmp_path: Path) -> None:
     table.append(rows_of(RunKey("archive", "1"), "orders"))
     found = tables(Storage(str(tmp_path)))
     assert (found.topics, found.broken) == ((), ())
 
 
-def test_a_table_of_somebody_else_is_not_written_to(table: PathStatusTable) -> None:
-    write_deltalake(table.path, pa.table({"a": [1]}))
+def test_a_table_of_somebody_else_is_not_written_to(table: StatusTable) -> None:
+    write_deltalake(table.where, pa.table({"a": [1]}))
     with pytest.raises(ForeignTableError, match="has no column"):
         table.append(rows_of(RunKey("archive", "1"), "orders"))
-    assert DeltaTable(table.path).version() == 0
+    assert DeltaTable(table.where).version() == 0
 
 
 def test_a_place_that_takes_nothing_says_so(tmp_path: Path) -> None:
     (tmp_path / "a file").write_text("")
-    table = PathStatusTable(Storage(str(tmp_path / "a file")))
+    table = at_path(Storage(str(tmp_path / "a file")))
     with pytest.raises(ColdTierError, match="a file"):
         table.append(rows_of(RunKey("archive", "1"), "orders"))
 
 
-def test_rows_recorded_by_another_clock_are_told_by_that(table: PathStatusTable) -> None:
+def test_rows_recorded_by_another_clock_are_told_by_that(table: StatusTable) -> None:
     key = RunKey("archive", "1")
     table.append(rows_of(key, "orders", now_ms=NOW_MS + DAY_MS), key)
     since = datetime.fromtimestamp(NOW_MS / 1000, timezone.utc) + timedelta(hours=1)
@@ -207,14 +209,14 @@ def test_rows_recorded_by_another_clock_are_told_by_that(table: PathStatusTable)
 
 @pytest.mark.parametrize("at_us", [2**62, -(2**62)])
 def test_a_row_whose_time_is_damaged_is_named_and_stops_no_run(
-    table: PathStatusTable, at_us: int, monkeypatch: pytest.MonkeyPatch
+    table: StatusTable, at_us: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = rows_of(RunKey("archive", "1"), "orders")
     at = pa.array([at_us] * rows.num_rows).cast(pa.timestamp("us", "UTC"))
     table.append(rows.set_column(rows.column_names.index("recorded_at"), "recorded_at", at))
     with pytest.raises(CorruptRecordError, match="recorded_at") as caught:
         table.read()
-    assert caught.value.path == table.path
+    assert caught.value.path == table.where
     monkeypatch.setattr(module, "MERGED_FILES", 2)  # the next one looks after the table, too
     for _ in range(2):
         table.append(rows_of(RunKey("archive", "2"), "orders"))
@@ -222,17 +224,17 @@ def test_a_row_whose_time_is_damaged_is_named_and_stops_no_run(
 
 
 def test_files_go_whose_removal_a_checkpoint_has_forgotten(
-    table: PathStatusTable, monkeypatch: pytest.MonkeyPatch
+    table: StatusTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MERGED_FILES", 4)
     for n in range(4):
         table.append(rows_of(RunKey("archive", str(n)), "orders"))  # the last one merges files
     at_once = {"delta.deletedFileRetentionDuration": "interval 0 hours"}
-    DeltaTable(table.path).alter.set_table_properties(at_once)
-    DeltaTable(table.path).create_checkpoint()  # as if their time were over by now
+    DeltaTable(table.where).alter.set_table_properties(at_once)
+    DeltaTable(table.where).create_checkpoint()  # as if their time were over by now
     for n in range(4, 8):
         table.append(rows_of(RunKey("archive", str(n)), "orders"))
-    files = [f for f in Path(table.path).rglob("*.parquet") if "_delta_log" not in f.parts]
+    files = [f for f in Path(table.where).rglob("*.parquet") if "_delta_log" not in f.parts]
     assert len(files) <= 4
 
 

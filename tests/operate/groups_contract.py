@@ -9,13 +9,20 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
+from lakelog.cold.by_path.root_table import PathRootTable
+from lakelog.cold.store.storage import Storage
 from lakelog.groups.recorded_offset import GroupType, RecordedOffset
-from lakelog.operate.recorded_groups.groups_table import GroupsTable
+from lakelog.operate.recorded_groups.groups_table import DEFINITION, GroupsTable
 from lakelog.operate.recorded_groups.rows import Recording
 from lakelog.values.record import OffsetAndMetadata
 from lakelog.values.topic_partition import TopicPartition
 
 Make = Callable[[], GroupsTable]
+
+
+def at_path(storage: Storage) -> GroupsTable:
+    return GroupsTable(PathRootTable(storage, DEFINITION))
+
 
 KEYSPACE, OTHER = UUID(int=1), UUID(int=2)
 NOW_MS = 1_700_000_000_123

@@ -10,13 +10,18 @@ import redis
 from groups_contract import CONTRACT, KEYSPACE, Make
 
 from lakelog import Lakelog, TopicPartition
+from lakelog.cold.by_name.root_table import NamedRootTable
 from lakelog.errors import ForeignTableError
 from lakelog.groups.coordinator import GroupCoordinator
-from lakelog.operate.recorded_groups.named_table import NamedGroupsTable
+from lakelog.operate.recorded_groups.groups_table import DEFINITION, GroupsTable
 from lakelog.values.record import OffsetAndMetadata
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def by_name(spark: SparkSession, schema: str) -> GroupsTable:
+    return GroupsTable(NamedRootTable(schema, DEFINITION, lambda: spark))
 
 
 @pytest.mark.parametrize(
@@ -27,13 +32,13 @@ if TYPE_CHECKING:
 def test_a_table_by_name_keeps_the_contract(
     rule: Callable[[Make], None], spark: SparkSession, schema: str
 ) -> None:
-    rule(lambda: NamedGroupsTable(schema, lambda: spark))
+    rule(lambda: by_name(spark, schema))
 
 
 def test_what_is_no_table_of_groups_is_refused(spark: SparkSession, schema: str) -> None:
     spark.sql(f"CREATE TABLE {schema}._lakelog_groups (a INT) USING delta")
     with pytest.raises(ForeignTableError, match="Move it away"):
-        NamedGroupsTable(schema, lambda: spark).read(KEYSPACE)
+        by_name(spark, schema).read(KEYSPACE)
 
 
 def test_groups_come_back_by_name(

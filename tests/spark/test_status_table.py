@@ -19,13 +19,13 @@ from status_contract import (
 )
 
 from lakelog import Lakelog
+from lakelog.cold.by_name.root_table import NamedRootTable
+from lakelog.cold.root_table import Txn
 from lakelog.errors import CorruptRecordError, ForeignTableError
-from lakelog.jobs import JobRun, add_readings, named_status_table, status_history
-from lakelog.jobs.named_status_table import NamedStatusTable
-from lakelog.jobs.open_status_table import open_status_table
-from lakelog.jobs.path_status_table import PathStatusTable
+from lakelog.jobs import JobRun, add_readings, status_history
+from lakelog.jobs import status_table as module
 from lakelog.jobs.status_rows import STATUS, RunKey
-from lakelog.jobs.status_table import KEPT_DAYS
+from lakelog.jobs.status_table import DEFINITION, KEPT_DAYS, StatusTable, app_id, open_status_table
 from lakelog.place import cold_root
 
 if TYPE_CHECKING:
@@ -34,15 +34,19 @@ if TYPE_CHECKING:
 DAY_MS = 86_400_000
 
 
+def by_name(spark: SparkSession, schema: str) -> StatusTable:
+    return StatusTable(NamedRootTable(schema, DEFINITION, lambda: spark))
+
+
 @pytest.fixture
-def table(spark: SparkSession, schema: str) -> NamedStatusTable:
-    return NamedStatusTable(schema, lambda: spark)
+def table(spark: SparkSession, schema: str) -> StatusTable:
+    return by_name(spark, schema)
 
 
 # The others say of reading and of runs that go on what the tests below say too.
 @pytest.mark.parametrize("rule", CONTRACT[:2], ids=lambda rule: rule.__name__)
 def test_a_table_by_name_keeps_the_contract(rule, spark: SparkSession, schema: str) -> None:
-    rule(lambda: NamedStatusTable(schema, lambda: spark))
+    rule(lambda: by_name(spark, schema))
 
 
 @pytest.mark.slow
@@ -51,24 +55,24 @@ def test_a_table_that_an_older_lakelog_made_is_read_and_goes_on(
     older, spark: SparkSession, schema: str
 ) -> None:
     rows = rows_of(RunKey("archive", "old"), "orders")
-    name = NamedStatusTable(schema, lambda: spark).name
+    name = by_name(spark, schema).where
     spark.createDataFrame(older(rows)).write.format("delta").saveAsTable(str(name))
-    an_older_table_is_read_and_goes_on(lambda: NamedStatusTable(schema, lambda: spark), rows)
+    an_older_table_is_read_and_goes_on(lambda: by_name(spark, schema), rows)
 
 
-def test_a_second_end_of_a_run_is_passed_over_also_without_a_look(table: NamedStatusTable) -> None:
+def test_a_second_end_of_a_run_is_passed_over_also_without_a_look(table: StatusTable) -> None:
     key = RunKey("archive", "4711")
     for log_end in (120, 130):  # as two that both looked before either wrote
-        table._create()
-        table._write(rows_of(key, "orders", log_end=log_end), key)
+        rows = rows_of(key, "orders", log_end=log_end)
+        table._table.append(rows, lambda _: False, Txn(app_id(key), 1))
     assert table.done_rows(key)["log_end"].to_pylist() == [120]
     assert table.rows_of(key).equals(table.done_rows(key))
 
 
-def test_a_row_whose_time_is_damaged_is_named(table: NamedStatusTable, spark: SparkSession) -> None:
+def test_a_row_whose_time_is_damaged_is_named(table: StatusTable, spark: SparkSession) -> None:
     table.append(rows_of(RunKey("archive", "1"), "orders"))
     spark.sql(
-        f"INSERT INTO {table.name} (run_id, recorded_at) VALUES ('2', timestamp_micros({2**62}))"
+        f"INSERT INTO {table.where} (run_id, recorded_at) VALUES ('2', timestamp_micros({2**62}))"
     )
     with pytest.raises(CorruptRecordError, match=f"{2**62} µs"):
         table.read()
@@ -79,8 +83,8 @@ def test_a_row_whose_time_is_damaged_is_named(table: NamedStatusTable, spark: Sp
 def test_old_rows_go_and_files_are_merged(
     spark: SparkSession, schema: str, catalog: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = NamedStatusTable(schema, lambda: spark)
-    monkeypatch.setattr(named_status_table, "MERGED_FILES", 3)
+    table = by_name(spark, schema)
+    monkeypatch.setattr(module, "MERGED_FILES", 3)
 
     def append(number: int, days_ago: int) -> None:
         key = RunKey("archive", str(number))
@@ -88,13 +92,13 @@ def test_old_rows_go_and_files_are_merged(
 
     append(0, KEPT_DAYS + 2)
     assert table.read().num_rows == 0  # though there are few files
-    table = NamedStatusTable(schema, lambda: spark)  # as another run's
+    table = by_name(spark, schema)  # as another run's
     for number, days_ago in enumerate([KEPT_DAYS - 1, 1, 0], start=1):
         append(number, days_ago)
     assert table.read()["run_id"].to_pylist() == ["1", "2", "3"]
     today = datetime.fromtimestamp(NOW_MS / 1000, timezone.utc) - timedelta(hours=1)
     assert table.read(today)["run_id"].to_pylist() == ["3"]
-    (details,) = spark.sql(f"DESCRIBE DETAIL {table.name}").collect()
+    (details,) = spark.sql(f"DESCRIBE DETAIL {table.where}").collect()
     # Where the catalog keeps OPTIMIZE to itself, those of the last hour stay as they are.
     assert details["numFiles"] == (1 if catalog == SPARKS_OWN else 2)
 
@@ -121,10 +125,10 @@ def test_two_jobs_that_begin_at_one_moment_make_one_table(
     redis_url: str, spark: SparkSession, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     together = threading.Barrier(2)
-    is_there = NamedStatusTable._is_there
+    is_there = NamedRootTable._is_there
     waited: set[int] = set()
 
-    def both_find_none(self: NamedStatusTable) -> bool:
+    def both_find_none(self: NamedRootTable) -> bool:
         found = is_there(self)
         if id(self) not in waited:
             waited.add(id(self))
@@ -135,7 +139,7 @@ def test_two_jobs_that_begin_at_one_moment_make_one_table(
         with Lakelog.connect(redis_url, schema) as log:
             JobRun(log, job, "1").once(lambda: log.archive())
 
-    monkeypatch.setattr(NamedStatusTable, "_is_there", both_find_none)
+    monkeypatch.setattr(NamedRootTable, "_is_there", both_find_none)
     with Lakelog.connect(redis_url, schema) as log:
         add_readings(log, "readings", 80)
         log.archive()
@@ -154,7 +158,7 @@ def test_a_table_at_a_path_is_known_by_name_before_its_first_row(
     key = RunKey("archive", "4711")
     for _ in range(2):
         table = open_status_table(place)
-        assert isinstance(table, PathStatusTable)
+        assert table.where == f"{tmp_path}/_lakelog_status"
         table.append(rows_of(key, "orders"), key)
     (row,) = spark.table(f"{schema}._lakelog_status").collect()
     assert (row["run_id"], row["log_end"], row["done"]) == ("4711", 120, True)
