@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
+from typing import Any
 
 import pyarrow as pa
 
@@ -95,15 +96,8 @@ class StatusTable:
         """All rows of a run, also of one that goes on or failed, oldest first, as `STATUS`."""
         return self._read(_is_run(key))
 
-    def _read(
-        self,
-        of: Mapping[str, object] = ALL,
-        *,
-        since: datetime | None = None,
-        txn: str | None = None,
-    ) -> pa.Table:
-        rows = self._table.read(of, since=since, txn=txn)
-        return check_rows(rows, self.where).sort_by(TIME)
+    def _read(self, of: Mapping[str, object] = ALL, **how: Any) -> pa.Table:
+        return check_rows(self._table.read(of, **how), self.where).sort_by(TIME)
 
 
 def open_status_table(

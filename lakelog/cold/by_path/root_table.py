@@ -179,7 +179,7 @@ class PathRootTable(RootTable):
                 table,
                 rows,
                 mode="overwrite",
-                predicate=" AND ".join(f"{name} = '{value}'" for name, value in of.items()),
+                predicate=_sql_condition(of),
                 commit_properties=_carrying(txn),
             )
         return True
@@ -242,6 +242,11 @@ def _condition(of: Mapping[str, object], since: datetime | None) -> Any:
         equal = pc.field(name) == pa.scalar(value)
         found = equal if found is None else found & equal
     return found
+
+
+def _sql_condition(of: Mapping[str, object]) -> str:
+    values = {name: str(value).replace("'", "''") for name, value in of.items()}
+    return " AND ".join(f"{name} = '{value}'" for name, value in values.items())
 
 
 def _statistics(rows: pa.Table) -> str:
