@@ -120,7 +120,7 @@ class RootTable(ABC):
         """The rows that have these values, in the definition's schema; none without a table.
 
         Args:
-            of: values by column.
+            of: values by column: of those that rows are chosen by, or parted by, or True.
             since: only rows recorded at or after that time.
             txn: the app id of the commit that wrote them. If there was none, and the table tells
                 that, no row is read.

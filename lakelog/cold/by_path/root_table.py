@@ -239,7 +239,9 @@ def _carrying(txn: Txn | None) -> CommitProperties:
 def _condition(of: Mapping[str, object], since: datetime | None) -> Any:
     found = None if since is None else pc.field(TIME) >= pa.scalar(since)
     for name, value in of.items():
-        equal = pc.field(name) == pa.scalar(value)
+        # Where a file has no statistics of a column, delta-rs (1.6) has Arrow believe that nothing
+        # in it equals anything. A column that is true is no comparison.
+        equal = pc.field(name) if value is True else pc.field(name) == pa.scalar(value)
         found = equal if found is None else found & equal
     return found
 
