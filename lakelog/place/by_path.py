@@ -301,10 +301,10 @@ class PathRoot(Struct, frozen=True):
 
         def register(path: str) -> None:
             from ..cold.by_name.root_table import register_root_table
-            from ..spark.session import session
+            from ..spark.open_session import open_session
 
             with making():
-                register_root_table(session(), schema, definition, path)
+                register_root_table(open_session(), schema, definition, path)
 
         return PathRootTable(self.storage, definition, making, register)
 
