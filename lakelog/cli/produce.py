@@ -224,7 +224,6 @@ def json_record(line: bytes) -> dict[str, Any]:
     """
     from ..errors import InvalidArgumentError
     from ..ingest.given_values import as_timestamp_ms
-    from .json_source import members_with_source
 
     try:
         sourced = members_with_source(line)
@@ -246,6 +245,23 @@ def json_record(line: bytes) -> dict[str, Any]:
     elif fields.get("timestamp_ms") is not None:
         record["timestamp_ms"] = fields["timestamp_ms"]
     return record
+
+
+def members_with_source(line: bytes) -> dict[str, tuple[Any, str]]:
+    """The members of the object in a line: as Python reads each, and as it is written.
+
+    Raises:
+        ValueError: it is not a JSON object, or names a member twice.
+        RecursionError: it is nested too deep.
+    """
+    from ..base.json_text import sourced_members
+
+    found: dict[str, tuple[Any, str]] = {}
+    for name, member, source in sourced_members(line.decode("utf-8-sig")):
+        if name in found:
+            raise ValueError(f"field {name!r} is there twice")
+        found[name] = member, source
+    return found
 
 
 def _bytes(sourced: dict[str, tuple[Any, str]], name: str) -> bytes | str | None:

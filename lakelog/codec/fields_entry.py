@@ -20,11 +20,12 @@ these; otherwise it is stored as ``value``.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from json.encoder import encode_basestring
+from typing import Any
 
+from ..base.json_text import sourced_members
 from ..values.record import NO_TIMESTAMP_MS
 from .crc import crc32c_of_parts
 from .entry import MAX_TIMESTAMP_MS, Entry, EntryId, append_time_ms, corrupt, newer_entry
@@ -148,7 +149,6 @@ SPACED = (", ", ": ")  # Python's json.dumps by default
 
 Members = list[tuple[str, str]]  # name, text; names may repeat
 
-_DECODER = json.JSONDecoder()
 # Reading back must not depend on a JSON parser (its limits differ between Python versions), so a
 # bare text is understood by its form alone.
 _JSON_LOOK = re.compile(
@@ -158,15 +158,22 @@ _JSON_LOOK = re.compile(
 
 def split_object(value: bytes) -> tuple[Members, tuple[str, str]] | None:
     """The members of a JSON object and its separators; None if they would not give it back."""
+    if not value.startswith(b'{"'):
+        return None
     try:
         text = value.decode()
-        if not text.startswith('{"'):
-            return None
-        separators = SPACED if text[_DECODER.raw_decode(text, 1)[1] :][:2] == ": " else COMPACT
-        members = list(_scan(text, separators))
-    except (ValueError, IndexError, RecursionError):
+        members = [(name, _shown(member, raw)) for name, member, raw in sourced_members(text)]
+    except (ValueError, RecursionError):
         return None
+    after_name = len("{" + encode_basestring(members[0][0]))
+    separators = SPACED if text.startswith(": ", after_name) else COMPACT
     return (members, separators) if join_object(members, separators) == text else None
+
+
+def _shown(member: Any, raw: str) -> str:
+    """A text without its quotes, if that is how `join_object` would write it again."""
+    is_bare = isinstance(member, str) and encode_basestring(member) == raw
+    return member if is_bare and not _JSON_LOOK.fullmatch(member) else raw
 
 
 def join_object(members: Sequence[tuple[str, str]], separators: tuple[str, str]) -> str:
@@ -182,21 +189,3 @@ def join_object(members: Sequence[tuple[str, str]], separators: tuple[str, str])
         )
         + "}"
     )
-
-
-def _scan(text: str, separators: tuple[str, str]) -> Members:
-    between, colon = separators
-    members: Members = []
-    position = 1
-    while True:
-        name, position = _DECODER.raw_decode(text, position)
-        if not isinstance(name, str):
-            raise ValueError("a member has no name")
-        start = position + len(colon)
-        member, position = _DECODER.raw_decode(text, start)
-        raw = text[start:position]
-        bare = isinstance(member, str) and encode_basestring(member) == raw
-        members.append((name, member if bare and not _JSON_LOOK.fullmatch(member) else raw))
-        if text[position:] == "}":
-            return members
-        position += len(between)

@@ -74,6 +74,23 @@ def members(value: bytes) -> dict[str, Any]:
     return found
 
 
+#: A text, or a bracket.
+_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+
+
+def depth(value: bytes) -> int:
+    """How many levels deep it is nested."""
+    levels = deepest = 0
+    for found in _BRACKETS.finditer(value):
+        bracket = found[0]
+        if bracket in b"[{":
+            levels += 1
+            deepest = max(deepest, levels)
+        elif bracket in b"]}":
+            levels -= 1
+    return deepest
+
+
 def _refuse_constant(name: str) -> None:
     raise Unfit(NOT_JSON)
 

@@ -45,6 +45,7 @@ from .json_object import (
     TIMESTAMP,
     Unfit,
     converter,
+    depth,
     members,
 )
 
@@ -64,7 +65,6 @@ MAX_DEPTH = 200
 TOO_DEEP = f"nested deeper than {MAX_DEPTH}"
 
 _BLANKS = np.frombuffer(b" \t\r\n", np.uint8)
-_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _ROW = re.compile(r"in row ([0-9]+)")
 _OBJECT = r"(?s)^[ \t\r\n]*\{.*\}[ \t\r\n]*$"
 _LINE_ENDS_TO_TABS = bytes.maketrans(b"\r\n", b"\t\t")
@@ -260,20 +260,8 @@ def _too_deep(values: pa.Array) -> np.ndarray:
         taken = values.take(pa.array(long))
         opening = pc.add(pc.count_substring(taken, "{"), pc.count_substring(taken, "["))
         for at in np.flatnonzero(opening.to_numpy() > MAX_DEPTH):
-            refused[long[at]] = _depth(taken[int(at)].as_py()) > MAX_DEPTH
+            refused[long[at]] = depth(taken[int(at)].as_py()) > MAX_DEPTH
     return refused
-
-
-def _depth(value: bytes) -> int:
-    depth = deepest = 0
-    for found in _BRACKETS.finditer(value):
-        bracket = found[0]
-        if bracket in b"[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif bracket in b"]}":
-            depth -= 1
-    return deepest
 
 
 def _blocks(values: pa.Array) -> Iterator[tuple[int, int]]:

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.cli.json_source import members_with_source
-from lakelog.cli.produce import json_record
+from lakelog.cli.produce import json_record, members_with_source
 from lakelog.errors import InvalidArgumentError
 
 SOURCES = [

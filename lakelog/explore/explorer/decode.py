@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 
 from msgspec import Struct
 
+from ...base.json_text import indented, parse_json
 from ...errors import InvalidArgumentError
 
 AUTO, JSON, UTF_8, HEX = "auto", "json", "utf-8", "hex"
@@ -24,15 +24,8 @@ _DUMP_BYTES = 16
 #: like another one, so they are spelt out.
 _SPELT_OUT = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
 
-#: A text, a sign, or a word (number, true, null) of JSON; space between them is left out.
-_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
-_INDENT = "  "
-
 #: What text has not, but for tabs and ends of lines.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
-
-#: Deeper levels are not indented further: a short value could fill the page.
-_DEEPEST = 20
 
 
 class Decoded(Struct, frozen=True):
@@ -122,42 +115,10 @@ def _json(value: bytes, limit: int | None, pretty: bool) -> str | None:
     if limit is not None and len(value) > limit:
         return None
     try:
-        json.loads(value)
-    except (ValueError, RecursionError):
+        parse_json(value)
+    except ValueError:
         return None
     return indented(value.decode()) if pretty else value.decode()
-
-
-def indented(text: str) -> str:
-    """JSON over several lines. Numbers, texts and repeated members stay as they are spelt, which
-    parsing and writing would change.
-    """
-    pieces: list[str] = []
-    depth = 0
-    line = "\n"  # with the indent of what follows
-    lines = ["\n" + _INDENT * level for level in range(_DEEPEST + 1)]
-    after_opening = False
-    for token in _TOKEN.findall(text):
-        if token in "}]":
-            depth -= 1
-            line = lines[min(depth, _DEEPEST)]
-            pieces.append(token if after_opening else line + token)
-            after_opening = False
-            continue
-        if after_opening:
-            pieces.append(line)
-            after_opening = False
-        if token == ",":
-            pieces.append("," + line)
-        elif token == ":":
-            pieces.append(": ")
-        else:
-            pieces.append(token)
-            if token in "{[":
-                depth += 1
-                line = lines[min(depth, _DEEPEST)]
-                after_opening = True
-    return "".join(pieces)
 
 
 def _lines(text: str) -> str:

@@ -12,10 +12,10 @@ import shlex
 from collections.abc import Sequence
 from datetime import timezone
 
+from ...base.json_text import ANY
 from ...errors import InvalidArgumentError
 from ...read.where import Always, Where, is_all, write
 from ...read.where.expression import (
-    ANY,
     All,
     Bytes,
     Compare,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import cached_property
 from typing import Any, Protocol
@@ -19,6 +19,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from ...base import compute as pc
+from ...base.json_text import parse_json, reached
 
 #: The longest text that is handed to RE2 as a pattern.
 _PATTERN_BYTES = 1_000
@@ -209,14 +210,12 @@ class Header(Struct, frozen=True):
 
 
 class Member(Struct, frozen=True):
-    """What a path leads to in a value that is JSON; several things, where a step is `ANY`."""
+    """What a path leads to in a value that is JSON; see `json_text.reached`."""
 
     steps: tuple[str | int | None, ...]
 
     cost = _BY_DOCUMENT
 
-
-ANY = None  # the step to each member or element
 
 Field = Number | Time | Bytes | Header | Member
 
@@ -503,45 +502,15 @@ def _of_documents(
         may &= spelt | _contains(values, b"\\")
     mask = np.zeros(len(rows), np.bool_)
     at = np.flatnonzero(may)
-    is_plain = all(isinstance(step, str) for step in field.steps)  # leads to one thing at most
     for row, value in zip(at.tolist(), values.take(pa.array(at)).to_pylist(), strict=True):
         try:
-            document = json.loads(value.decode())
-        except (ValueError, RecursionError):  # not JSON, not UTF-8, or nested too deep
+            document = parse_json(value.decode())
+        except ValueError:
             continue
-        if is_plain:
-            for step in field.steps:
-                if not isinstance(document, dict) or step not in document:
-                    break
-                document = document[step]
-            else:
-                mask[row] = holds(document)
-        else:
-            mask[row] = any(holds(found) for found in reached(document, field.steps))
+        mask[row] = any(map(holds, reached(document, field.steps)))
     return mask
 
 
 def _is_plain(text: str) -> bool:
     """Whether JSON holds a text as it is if it escapes nothing."""
     return json.dumps(text, ensure_ascii=False) == f'"{text}"'
-
-
-def reached(document: Any, steps: tuple[str | int | None, ...]) -> Iterator[Any]:
-    """What a path leads to."""
-    if not steps:
-        yield document
-        return
-    step, rest = steps[0], steps[1:]
-    inner: Iterable[Any] = ()
-    if isinstance(document, dict):
-        if step is ANY:
-            inner = document.values()
-        elif isinstance(step, str) and step in document:
-            inner = (document[step],)
-    elif isinstance(document, list):
-        if step is ANY:
-            inner = document
-        elif isinstance(step, int) and -len(document) <= step < len(document):
-            inner = (document[step],)
-    for one in inner:
-        yield from reached(one, rest)

@@ -28,10 +28,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ...base.json_text import ANY
 from ...errors import InvalidArgumentError
 from ...values.typed_time import clock_text, read_time
 from .expression import (
-    ANY,
     EQ,
     All,
     Always,

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakelog.base.json_text import reached
 from lakelog.errors import InvalidArgumentError
 from lakelog.read.where import Bounds, parse
 from lakelog.read.where.expression import (
@@ -31,7 +32,6 @@ from lakelog.read.where.expression import (
     Time,
     compares,
     matching,
-    reached,
 )
 from lakelog.read.where.grammar import MAX_DEPTH, write
 from lakelog.values.record import RECORDS, Record, to_records
