@@ -1,67 +1,20 @@
-"""The data source's options: the names of Kafka's source and sink, and where the log is.
+"""The data source's options, for reading and writing: `OPTIONS` has them all, the README explains.
 
-| option                              | read   | value                                             |
-|-------------------------------------|--------|---------------------------------------------------|
-| redis                               | both   | the hot tier's URL, without a password            |
-| passwordRef                         | both   | ``env:NAME``, in the driver's and executors' env; |
-|                                     |        | see `secret_reference`                            |
-| keyspace                            | both   | default ``lakelog``                               |
-| tenant                              | both   | whose topics are meant, of its own keyspace and   |
-|                                     |        | folder or schema below or beside these            |
-| cold                                | both   | folder or URL of the cold root, or catalog.schema |
-| storageOptions                      | both   | JSON: what opens an object store; no secrets but  |
-|                                     |        | references                                        |
-| tablesAt                            | both   | beside ``cold=catalog.schema``: the URL of the    |
-|                                     |        | Unity Catalog, or the schema's folder             |
-| subscribe, subscribePattern, assign | both   | one of: names, a regular expression, JSON         |
-| startingOffsets                     | both   | a position, or JSON with -2 and -1; default       |
-|                                     |        | ``earliest`` (batch), ``latest`` (stream)         |
-| startingTimestamp                   | both   | epoch ms or a time with its zone; over the others |
-| startingOffsetsByTimestamp          | both   | JSON in epoch ms; over startingOffsets            |
-| startingOffsetsByTimestampStrategy  | both   | ``error`` or ``latest``: if no record is as young |
-| endingOffsets, endingTimestamp,     | batch  | likewise; if no record is as young, the log end   |
-| endingOffsetsByTimestamp            |        |                                                   |
-| maxOffsetsPerTrigger                | stream | records; this and the next three are of Spark 4.2 |
-|                                     |        | and later                                         |
-| maxBytesPerTrigger                  | stream | stored bytes, about: 1000, ``64m``, ``1g``        |
-| minOffsetsPerTrigger                | stream | records; fewer wait                               |
-| maxTriggerDelay                     | stream | so long at most: ms, ``30s``, ``15m`` (default)   |
-| minPartitions                       | both   | tasks at least; large ranges are split anyway     |
-| failOnDataLoss                      | both   | default ``true``                                  |
-| kafkaConsumer.pollTimeoutMs         | both   | how long tasks and streams that run ask again a   |
-|                                     |        | tier that does not answer; default 120000         |
-| groupId                             | stream | a consumer group that is told of its progress     |
-| includeHeaders                      | both   | default ``false``                                 |
-| valueColumns                        | both   | columns to make of JSON values, as in             |
-|                                     |        | ``lakelog.value.columns``; after all others       |
-| storedValues                        | both   | default ``false``; ``true``: encrypted values as  |
-|                                     |        | they are stored, which takes no key               |
-| readAsOfVersion                     | batch  | set by frames over both tiers: what the archive   |
-|                                     |        | took since that table version is read as it was   |
-
-| option                              | write  | value                                             |
-|-------------------------------------|--------|---------------------------------------------------|
-| redis, passwordRef, keyspace,       | both   | as above                                          |
-| tenant                              |        |                                                   |
-| cold, storageOptions, tablesAt      | both   | as above; needed only when a server lost its tail |
-| topic                               | both   | of all rows, over the column                      |
-| acks                                | both   | ``memory`` (default), ``replicas=N`` or ``fsync`` |
-| idempotent                          | both   | default ``true``; ``false``: what is repeated is  |
-|                                     |        | appended again                                    |
-
-Positions are lakelog's (``earliest``, ``-10m``, ``2013-12-30T12:00:00Z``, an offset for all, …).
+Their names are those of Kafka's source and sink. Positions are lakelog's (``earliest``, ``-10m``,
+``2013-12-30T12:00:00Z``, an offset for all, …).
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
-from typing import NoReturn
+from collections.abc import Callable, Mapping
+from enum import Flag, auto
+from functools import partial
+from typing import Any, NoReturn
 from uuid import UUID
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from ..base.back_off import ASK_AGAIN, BackOff
 from ..base.json_text import parse_json
@@ -83,66 +36,19 @@ from ..values.offsets import (
     position,
     timestamp_ms,
 )
-from ..values.record import MAX_OFFSET
 from ..values.topic import Topic, check_topic_name
 from ..values.topic_partition import TopicPartition
 from ..values.value_ddl import ddl_of, parse_columns
 from .offsets_json import EARLIEST, LATEST, StreamOffset, parse_offsets
 from .trigger_limits import TriggerLimits
 
-#: How much each micro-batch of a stream takes.
-OF_TRIGGERS = (
-    "maxOffsetsPerTrigger",
-    "maxBytesPerTrigger",
-    "minOffsetsPerTrigger",
-    "maxTriggerDelay",
-)
-
-WHERE = ("redis", "passwordRef", "keyspace", "tenant", "cold", "storageOptions", "tablesAt")
-READ = (
-    *WHERE,
-    "subscribe",
-    "subscribePattern",
-    "assign",
-    "startingOffsets",
-    "startingTimestamp",
-    "startingOffsetsByTimestamp",
-    "startingOffsetsByTimestampStrategy",
-    "endingOffsets",
-    "endingTimestamp",
-    "endingOffsetsByTimestamp",
-    *OF_TRIGGERS,
-    "minPartitions",
-    "failOnDataLoss",
-    "kafkaConsumer.pollTimeoutMs",
-    "groupId",
-    "includeHeaders",
-    "valueColumns",
-    "storedValues",
-)
-#: What a frame over both tiers tells the reader of its tail; nobody else sets it.
-READ_INTERNAL = ("readAsOfVersion",)
-WRITE = (*WHERE, "topic", "acks", "idempotent", "includeHeaders")
-
-#: What Spark adds to the options of a table or view of its catalog.
-OF_SPARK = frozenset(
-    {"provider", "path", "location", "owner", "comment", "external", "is_managed_location"}
-)
-
-#: Options of Spark's Kafka source and sink that have no meaning here, and why.
-LEFT_OUT = {
-    "groupIdPrefix": "a stream goes by its checkpoint; groupId names a group that is told of it",
-    "kafka.group.id": "a stream goes by its checkpoint; groupId names a group that is told of it",
-    "fetchOffset.numRetries": "lakelog asks again by itself; see kafkaConsumer.pollTimeoutMs",
-    "fetchOffset.retryIntervalMs": "lakelog asks again by itself; see kafkaConsumer.pollTimeoutMs",
-    "maxRecordsPerPartition": "large ranges are split anyway; see minPartitions",
-}
-
-
 #: How tasks, and streams that run, ask a tier again that does not answer: somebody has to start a
 #: query again that fails. Source: the Kafka source's ``kafkaConsumer.pollTimeoutMs``, by default
 #: ``spark.network.timeout``.
 UNDER_WAY = ASK_AGAIN.within(120.0)
+
+
+# -- what is asked --------------------------------------------------------------------------------
 
 
 class Subscription(Struct, frozen=True):
@@ -243,6 +149,165 @@ class WriteOptions(Struct, frozen=True):
     include_headers: bool = True
 
 
+# -- what the text of an option says -----------------------------------------------------------
+
+
+class _NotLegalError(Exception):
+    """What the text of an option is not."""
+
+
+def _count(text: str, least: int = 1) -> int:
+    if not re.fullmatch(r"\s*-?\d{1,18}\s*", text) or int(text) < least:
+        raise _NotLegalError(f"a whole number from {least} on")
+    return int(text)
+
+
+def _version(text: str) -> int:
+    return _count(text, -1)
+
+
+def _flag(text: str) -> bool:
+    if text.strip().lower() not in {"true", "false"}:
+        raise _NotLegalError("true or false")
+    return text.strip().lower() == "true"
+
+
+def _strategy(text: str) -> bool:
+    if text.lower() not in {"error", "latest"}:
+        raise _NotLegalError("'error' or 'latest'")
+    return text.lower() == "latest"
+
+
+def _back_off(text: str) -> BackOff:
+    return UNDER_WAY.within(_count(text) / 1000)
+
+
+def _columns(text: str) -> str:
+    return ddl_of(parse_columns(text))
+
+
+#: As Spark reads sizes and times in options.
+_BYTES = {
+    "": 1,
+    "b": 1,
+    **{unit: 1024**n for n, letter in enumerate("kmgtp", 1) for unit in (letter, f"{letter}b")},
+}
+_DURATIONS_MS = {
+    "": 1,
+    "ms": 1,
+    "s": SECOND_MS,
+    "m": MINUTE_MS,
+    "min": MINUTE_MS,
+    "h": HOUR_MS,
+    "d": DAY_MS,
+}
+
+
+def _measure(text: str, units: Mapping[str, int], wanted: str) -> int:
+    found = re.fullmatch(r"\s*(\d{1,12})\s*([a-z]*)\s*", text.lower())
+    if found is None or found[2] not in units or int(found[1]) == 0:
+        raise _NotLegalError(wanted)
+    return int(found[1]) * units[found[2]]
+
+
+_size = partial(_measure, units=_BYTES, wanted="bytes, such as 1000, 64m or 1g")
+_delay_ms = partial(_measure, units=_DURATIONS_MS, wanted="a time, such as 500ms or 15m")
+
+
+# -- which options there are -------------------------------------------------------------------
+
+
+class Use(Flag):
+    """What an option may be said of."""
+
+    BATCH = auto()
+    STREAM = auto()
+    WRITE = auto()  # of a batch or a stream
+    READ = BATCH | STREAM
+    ALL = READ | WRITE
+
+
+class Option(Struct, frozen=True):
+    """An option, and what is made of its text."""
+
+    name: str
+    of: Use
+    field: str = ""  # of `ReadOptions`, `TriggerLimits`, `WriteOptions`; empty: not of one alone
+    says: Callable[[str], Any] = str
+    why_not: str = ""  # it is refused of the other kind of read
+    is_public: bool = True
+
+
+_NO_END = "cannot be used with a stream, which has no end; use spark.read"
+_NO_PART = "is for streams; a batch reads its whole range"
+_NO_PROGRESS = "is for streams: a batch has no progress that a group could be told of"
+_NO_VERSION = "is for batches, which are read again; a stream goes on"
+
+OPTIONS = (
+    Option("redis", Use.ALL),  # the hot tier's URL, without a password
+    Option("passwordRef", Use.ALL),  # see `secret_reference`
+    Option("keyspace", Use.ALL),
+    Option("tenant", Use.ALL),  # has a keyspace, and a folder or schema, below these or beside them
+    Option("cold", Use.ALL),  # folder or URL of the cold root, or catalog.schema
+    Option("storageOptions", Use.ALL),  # JSON: what opens an object store; secrets by reference
+    Option("tablesAt", Use.ALL),  # with catalog.schema: the Unity Catalog's URL, or a folder
+    Option("subscribe", Use.READ),  # names; this or one of the next two
+    Option("subscribePattern", Use.READ),
+    Option("assign", Use.READ),  # JSON
+    Option("startingTimestamp", Use.READ),  # epoch ms or a time with its zone; over the next two
+    Option("startingOffsetsByTimestamp", Use.READ),  # JSON in epoch ms; over the next
+    Option("startingOffsets", Use.READ),  # a position, or JSON with -2 and -1
+    Option("startingOffsetsByTimestampStrategy", Use.READ, "latest_if_too_young", _strategy),
+    Option("endingTimestamp", Use.BATCH, why_not=_NO_END),
+    Option("endingOffsetsByTimestamp", Use.BATCH, why_not=_NO_END),
+    Option("endingOffsets", Use.BATCH, why_not=_NO_END),
+    Option("maxOffsetsPerTrigger", Use.STREAM, "max_offsets", _count, _NO_PART),
+    Option("maxBytesPerTrigger", Use.STREAM, "max_bytes", _size, _NO_PART),
+    Option("minOffsetsPerTrigger", Use.STREAM, "min_offsets", _count, _NO_PART),
+    Option("maxTriggerDelay", Use.STREAM, "max_delay_ms", _delay_ms, _NO_PART),
+    Option("minPartitions", Use.READ, "min_partitions", _count),
+    Option("failOnDataLoss", Use.READ, "fail_on_data_loss", _flag),
+    Option("kafkaConsumer.pollTimeoutMs", Use.READ, "back_off", _back_off),
+    Option("groupId", Use.STREAM, "group_id", check_group_id, _NO_PROGRESS),
+    Option("includeHeaders", Use.ALL, "include_headers", _flag),
+    Option("valueColumns", Use.READ, "value_columns", _columns),  # DDL
+    Option("storedValues", Use.READ, "stored_values", _flag),
+    # A frame over both tiers says it to the reader of its tail, and nobody else does: what the
+    # archive took since that version of the table is read as it was.
+    Option("readAsOfVersion", Use.BATCH, "as_of_version", _version, _NO_VERSION, is_public=False),
+    Option("topic", Use.WRITE, "topic", check_topic_name),  # of all rows, over the column
+    Option("acks", Use.WRITE, "acks", Acks.parse),
+    Option("idempotent", Use.WRITE, "idempotent", _flag),
+)
+
+#: How much each micro-batch of a stream takes.
+OF_TRIGGERS = tuple(one.name for one in OPTIONS if one.field in TriggerLimits.__struct_fields__)
+
+
+def _public(use: Use) -> tuple[str, ...]:
+    return tuple(option.name for option in OPTIONS if option.is_public and use & option.of)
+
+
+WRITE = _public(Use.WRITE)
+
+#: What Spark adds to the options of a table or view of its catalog.
+OF_SPARK = frozenset(
+    {"provider", "path", "location", "owner", "comment", "external", "is_managed_location"}
+)
+
+#: Options of Spark's Kafka source and sink that have no meaning here, and why.
+LEFT_OUT = {
+    "groupIdPrefix": "a stream goes by its checkpoint; groupId names a group that is told of it",
+    "kafka.group.id": "a stream goes by its checkpoint; groupId names a group that is told of it",
+    "fetchOffset.numRetries": "lakelog asks again by itself; see kafkaConsumer.pollTimeoutMs",
+    "fetchOffset.retryIntervalMs": "lakelog asks again by itself; see kafkaConsumer.pollTimeoutMs",
+    "maxRecordsPerPartition": "large ranges are split anyway; see minPartitions",
+}
+
+
+# -- as they were given --------------------------------------------------------------------------
+
+
 def parse_write(given: Mapping[str, str]) -> WriteOptions:
     """The options of a batch or streaming write. Names are told apart without their case.
 
@@ -251,17 +316,10 @@ def parse_write(given: Mapping[str, str]) -> WriteOptions:
     """
     # Spark hands its own option of streams over with the others.
     own = {name: value for name, value in given.items() if name.lower() != "checkpointlocation"}
-    options = _known(own, WRITE, READ)
-    topic = options.get("topic")
-    if topic is None and "," not in options.get("subscribe", ","):
-        topic = options["subscribe"].strip()  # of a view that is read and written
-    return WriteOptions(
-        place=log_place(options),
-        topic=None if topic is None else check_topic_name(topic),
-        acks=Acks.parse(options.get("acks", "memory")),
-        idempotent=_flag(options, "idempotent", True),
-        include_headers=_flag(options, "includeHeaders", True),
-    )
+    options = _known(own, Use.WRITE)
+    if "topic" not in options and "," not in options.get("subscribe", ","):
+        options["topic"] = options["subscribe"].strip()  # of a view that is read and written
+    return WriteOptions(log_place(options), **_said(options, Use.WRITE))
 
 
 def parse(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
@@ -271,34 +329,20 @@ def parse(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         InvalidArgumentError: an option is unknown, not legal, missing, or contradicts another.
         InvalidGroupIdError: ``groupId`` is not one.
     """
-    options = _known(given, READ, (*READ_INTERNAL, *WRITE))
-    if streaming:
-        for name in ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets"):
-            if name in options:
-                _refuse(f"{name} cannot be used with a stream, which has no end; use spark.read")
-        if "readAsOfVersion" in options:
-            _refuse("readAsOfVersion is for batches, which are read again; a stream goes on")
-    for name in OF_TRIGGERS if not streaming else ():
-        if name in options:
-            _refuse(f"{name} is for streams; a batch reads its whole range")
-    if "groupId" in options and not streaming:
-        _refuse("groupId is for streams: a batch has no progress that a group could be told of")
-    timeout_ms = _count(options, "kafkaConsumer.pollTimeoutMs")
+    use = Use.STREAM if streaming else Use.BATCH
+    options = _known(given, Use.READ)
+    for option in OPTIONS:
+        if option.name in options and option.why_not and not use & option.of:
+            _refuse(f"{option.name} {option.why_not}")
+    said = _said(options, use)
+    limits = {name: said.pop(name) for name in TriggerLimits.__struct_fields__ if name in said}
     return ReadOptions(
-        place=log_place(options),
-        subscription=_subscription(options),
+        log_place(options),
+        _subscription(options),
         starting=_bound(options, "starting", Latest() if streaming else Earliest(), streaming),
         ending=_bound(options, "ending", Latest(), streaming),
-        latest_if_too_young=_strategy(options),
-        limits=_limits(options),
-        min_partitions=_count(options, "minPartitions") or 1,
-        fail_on_data_loss=_flag(options, "failOnDataLoss", True),
-        back_off=UNDER_WAY if timeout_ms is None else UNDER_WAY.within(timeout_ms / 1000),
-        group_id=check_group_id(options["groupId"]) if "groupId" in options else None,
-        include_headers=_flag(options, "includeHeaders", False),
-        value_columns=ddl_of(parse_columns(options.get("valueColumns", ""))),
-        stored_values=_flag(options, "storedValues", False),
-        as_of_version=_count(options, "readAsOfVersion", least=-1),
+        limits=TriggerLimits(**limits),
+        **said,
     )
 
 
@@ -308,9 +352,39 @@ def check(given: Mapping[str, str]) -> None:
     Raises:
         InvalidArgumentError: see `parse`.
     """
-    options = _known(given, READ, (*READ_INTERNAL, *WRITE))
+    options = _known(given, Use.READ)
     log_place(options)
     _subscription(options)
+
+
+def _known(given: Mapping[str, str], use: Use) -> dict[str, str]:
+    """The options under their proper spelling: Spark hands them over in lower case.
+
+    Those of another use are no mistake: a view that is read may be written, too.
+    """
+    known = [option.name for option in OPTIONS if option.is_public or use & option.of]
+    spelling = {name.lower(): name for name in known}
+    options = {}
+    for name, value in given.items():
+        if name.lower() in spelling:
+            options[spelling[name.lower()]] = value
+        elif name.lower() not in OF_SPARK and not name.lower().startswith("option."):
+            _refuse_unknown(name, _public(use))
+    return options
+
+
+def _said(options: Mapping[str, str], use: Use) -> dict[str, Any]:
+    """The fields that one option gives each."""
+    said = {}
+    for option in OPTIONS:
+        text = options.get(option.name)
+        if text is None or not option.field or not use & option.of:
+            continue
+        try:
+            said[option.field] = option.says(text)
+        except _NotLegalError as error:
+            _refuse(f"{option.name}={text!r} is not {error}")
+    return said
 
 
 def log_place(options: Mapping[str, str]) -> LogPlace:
@@ -361,25 +435,6 @@ def _storage_options(text: str) -> dict[str, str]:
     if not isinstance(given, dict):  # not repeated: it may hold a secret
         _refuse('storageOptions should be JSON such as {"AWS_ENDPOINT_URL": "https://host:9000"}')
     return given
-
-
-def _known(
-    given: Mapping[str, str], public: tuple[str, ...], others: tuple[str, ...] = ()
-) -> dict[str, str]:
-    """The options under their proper spelling: Spark hands them over in lower case.
-
-    Args:
-        others: those that are no mistake either, such as what a view that is read too says of that.
-    """
-    spelling = {name.lower(): name for name in (*others, *public)}
-    options = {}
-    for name, value in given.items():
-        known = spelling.get(name.lower())
-        if known is not None:
-            options[known] = value
-        elif name.lower() not in OF_SPARK and not name.lower().startswith("option."):
-            _refuse_unknown(name, public)
-    return options
 
 
 def _refuse_unknown(name: str, public: tuple[str, ...]) -> NoReturn:
@@ -483,74 +538,6 @@ def _time(name: str, text: str) -> int:
         return timestamp_ms(text)
     except InvalidArgumentError as error:
         _refuse(f"{name}: {error.message}; or give epoch milliseconds")
-
-
-def _strategy(options: Mapping[str, str]) -> bool:
-    name = "startingOffsetsByTimestampStrategy"
-    text = options.get(name, "error").lower()
-    if text not in {"error", "latest"}:
-        _refuse(f"{name}={options[name]!r} is not 'error' or 'latest'")
-    return text == "latest"
-
-
-def _count(options: Mapping[str, str], name: str, least: int = 1) -> int | None:
-    text = options.get(name)
-    if text is None:
-        return None
-    if not re.fullmatch(r"\s*-?\d{1,18}\s*", text) or int(text) < least:
-        _refuse(f"{name}={text!r} is not a whole number from {least} on")
-    return int(text)
-
-
-def _limits(options: Mapping[str, str]) -> TriggerLimits:
-    limits = TriggerLimits(
-        max_offsets=_count(options, "maxOffsetsPerTrigger"),
-        max_bytes=_measure(options, "maxBytesPerTrigger", _BYTES, "bytes, such as 1000, 64m or 1g"),
-        min_offsets=_count(options, "minOffsetsPerTrigger"),
-    )
-    if (limits.min_offsets or 0) > (limits.max_offsets or MAX_OFFSET):
-        _refuse(
-            f"minOffsetsPerTrigger={limits.min_offsets} is more than "
-            f"maxOffsetsPerTrigger={limits.max_offsets}: no micro-batch could have so many"
-        )
-    delay_ms = _measure(options, "maxTriggerDelay", _DURATIONS_MS, "a time, such as 500ms or 15m")
-    return limits if delay_ms is None else replace(limits, max_delay_ms=delay_ms)
-
-
-#: As Spark reads sizes and times in options.
-_BYTES = {
-    "": 1,
-    "b": 1,
-    **{unit: 1024**n for n, letter in enumerate("kmgtp", 1) for unit in (letter, f"{letter}b")},
-}
-_DURATIONS_MS = {
-    "": 1,
-    "ms": 1,
-    "s": SECOND_MS,
-    "m": MINUTE_MS,
-    "min": MINUTE_MS,
-    "h": HOUR_MS,
-    "d": DAY_MS,
-}
-
-
-def _measure(
-    options: Mapping[str, str], name: str, units: Mapping[str, int], wanted: str
-) -> int | None:
-    text = options.get(name)
-    if text is None:
-        return None
-    found = re.fullmatch(r"\s*(\d{1,12})\s*([a-z]*)\s*", text.lower())
-    if found is None or found[2] not in units or int(found[1]) == 0:
-        _refuse(f"{name}={text!r} is not {wanted}")
-    return int(found[1]) * units[found[2]]
-
-
-def _flag(options: Mapping[str, str], name: str, default: bool) -> bool:
-    text = options.get(name, str(default)).strip().lower()
-    if text not in {"true", "false"}:
-        _refuse(f"{name}={options[name]!r} is not true or false")
-    return text == "true"
 
 
 def _refuse(message: str) -> NoReturn:

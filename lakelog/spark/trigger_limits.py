@@ -7,7 +7,9 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from ..base.clock import Clock
+from ..errors import InvalidArgumentError
 from ..values.config import MINUTE_MS
+from ..values.record import MAX_OFFSET
 
 
 class TriggerLimits(Struct, frozen=True):
@@ -21,6 +23,13 @@ class TriggerLimits(Struct, frozen=True):
     max_bytes: int | None = None  # stored
     min_offsets: int | None = None
     max_delay_ms: int = 15 * MINUTE_MS  # of fewer than `min_offsets`
+
+    def __post_init__(self) -> None:
+        if (self.min_offsets or 0) > (self.max_offsets or MAX_OFFSET):
+            raise InvalidArgumentError(
+                f"minOffsetsPerTrigger={self.min_offsets} is more than "
+                f"maxOffsetsPerTrigger={self.max_offsets}: no micro-batch could have so many"
+            )
 
     def __bool__(self) -> bool:
         return (self.max_offsets, self.max_bytes, self.min_offsets) != (None, None, None)
