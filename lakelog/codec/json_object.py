@@ -21,6 +21,21 @@ NOT_JSON = "not JSON"
 NOT_UTF8 = "not UTF-8"
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+#: By their names in DDL.
+ARROW_TYPES = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "date": pa.date32(),
+    "timestamp": TIMESTAMP,
+}
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _US = timedelta(microseconds=1)
 
@@ -263,19 +278,6 @@ _CONVERTERS: dict[pa.DataType, Converter] = {
     TIMESTAMP: timestamp_of,
 }
 
-_NAMES = {
-    pa.bool_(): "a boolean",
-    pa.int8(): "a tinyint",
-    pa.int16(): "a smallint",
-    pa.int32(): "an int",
-    pa.int64(): "a bigint",
-    pa.float32(): "a float",
-    pa.float64(): "a double",
-    pa.string(): "a string",
-    pa.date32(): "a date",
-    TIMESTAMP: "a timestamp",
-}
-
 
 def _named(type_: pa.DataType) -> str:
     if pa.types.is_decimal(type_):
@@ -284,4 +286,5 @@ def _named(type_: pa.DataType) -> str:
         return "an array"
     if pa.types.is_map(type_) or pa.types.is_struct(type_):
         return "an object"
-    return _NAMES[type_]
+    name = next(name for name, one in ARROW_TYPES.items() if one == type_)
+    return f"an {name}" if name == "int" else f"a {name}"

@@ -18,9 +18,9 @@ null value has neither columns nor an error. What counts as of a type:
 A null or missing member gives a null column; if a member occurs twice, the last one counts.
 
 Arrow's JSON reader reads values in blocks, and takes all of a block or none. If it refuses one
-value, those around it are read one by one by Python's reader (``json_object.py``), and the rest is
-tried again. So everything that Arrow takes must read the same there, and what only Arrow would take
-(two documents in a value, numbers that overflow, NaN) is kept from it.
+value, those around it are read one by one by Python's reader (``json_object.py``). So everything
+that Arrow takes must read the same there, and what only Arrow would take (two documents in a value,
+numbers that overflow, NaN) is kept from it.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from ..base import compute as pc
 from ..values.config import MIB
 from ..values.value_ddl import VALUE_ERROR, Array, Column, Decimal, Map, Struct, Type, parse_columns
 from .json_object import (
+    ARROW_TYPES,
     MAX_DATE,
     MAX_TIMESTAMP_US,
     MIN_DATE,
@@ -53,11 +54,10 @@ from .json_object import (
 BLOCK_BYTES = 4 * MIB
 BLOCK_ROWS = 16 * 1024
 
-#: At least this many values are read one by one where Arrow names the one it refuses: another call
-#: of Arrow takes about as long. If it does not name it, a block is cut into this many pieces, and
-#: the refused pieces are read one by one.
-FEW_ROWS = 64
+#: A block that Arrow refuses is cut into this many pieces, of at least so many values, which take
+#: about as long as another call of Arrow. The refused pieces are read one by one.
 PIECES = 32
+FEW_ROWS = 64
 
 #: Python's reader is recursive, and 1,000 levels are all that the whole process has.
 MAX_DEPTH = 200
@@ -65,7 +65,6 @@ MAX_DEPTH = 200
 TOO_DEEP = f"nested deeper than {MAX_DEPTH}"
 
 _BLANKS = np.frombuffer(b" \t\r\n", np.uint8)
-_ROW = re.compile(r"in row ([0-9]+)")
 _OBJECT = r"(?s)^[ \t\r\n]*\{.*\}[ \t\r\n]*$"
 _LINE_ENDS_TO_TABS = bytes.maketrans(b"\r\n", b"\t\t")
 _NOT_A_NUMBER = re.compile(rb"[:,\[\s]-?(?:NaN|Inf)")
@@ -74,19 +73,6 @@ _NOT_A_NUMBER = re.compile(rb"[:,\[\s]-?(?:NaN|Inf)")
 _TIME_BOUNDS = {
     pa.date32(): (MIN_DATE, MAX_DATE),
     TIMESTAMP: (MIN_TIMESTAMP_US, MAX_TIMESTAMP_US),
-}
-
-_ARROW_TYPES = {
-    "boolean": pa.bool_(),
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "date": pa.date32(),
-    "timestamp": TIMESTAMP,
 }
 
 
@@ -158,28 +144,19 @@ class _Objects:
 
     def read(self, values: pa.Array, rows: np.ndarray, errors: np.ndarray) -> None:
         """Append the columns of a block, and set the errors of its rows."""
-        if self._has_maps:
-            self._one_by_one(values, rows, errors)
+        if not self._has_maps and self._by_arrow(values):
             return
-        at, few = 0, FEW_ROWS
-        while at < len(values):
-            rest = values.slice(at)
-            stop = self._by_arrow(rest)
-            if stop == len(rest):
-                return
-            if stop is None or (stop >= few and self._by_arrow(rest.slice(0, stop)) != stop):
-                self._by_pieces(rest, rows[at:], errors)
-                return
-            if stop >= few:
-                at, few = at + stop, FEW_ROWS
-            self._one_by_one(values.slice(at, few), rows[at : at + few], errors)
-            at, few = at + few, 2 * few  # if nothing is taken, asking again is not worthwhile
+        step = max(FEW_ROWS, -(-len(values) // PIECES))
+        for at in range(0, len(values), step):
+            piece = values.slice(at, step)
+            if self._has_maps or len(values) <= step or not self._by_arrow(piece):
+                self._one_by_one(piece, rows[at : at + step], errors)
 
     def table(self) -> pa.Table:
         """What was read, in order."""
         return pa.Table.from_batches(self._found, schema=self._schema)
 
-    def _by_arrow(self, values: pa.Array) -> int | None:
+    def _by_arrow(self, values: pa.Array) -> bool:
         """Append the columns of values if Arrow's reader takes all of them.
 
         Each value begins with an opening brace and ends with a closing one. Between two values is a
@@ -187,8 +164,7 @@ class _Objects:
         if there are as many rows as values, each is one.
 
         Returns:
-            How many it took before the first that it refuses; then none is appended. None if
-            it does not say.
+            Whether it took them; if not, none is appended.
         """
         try:
             text = _lines(values)
@@ -198,22 +174,14 @@ class _Objects:
                 parse_options=self._options,
             )
             if table.num_rows != len(values):
-                return None
+                return False
             table = table.cast(self._schema)
             for column in table.columns:
                 _check_bounds(_whole(column))
-        except pa.ArrowInvalid as error:
-            row = _ROW.search(str(error))
-            return None if row is None else min(int(row[1]), len(values) - 1)
+        except pa.ArrowInvalid:
+            return False
         self._found += table.to_batches()
-        return len(values)
-
-    def _by_pieces(self, values: pa.Array, rows: np.ndarray, errors: np.ndarray) -> None:
-        step = max(FEW_ROWS, -(-len(values) // PIECES))
-        for at in range(0, len(values), step):
-            piece = values.slice(at, step)
-            if len(values) <= step or self._by_arrow(piece) != len(piece):
-                self._one_by_one(piece, rows[at : at + step], errors)
+        return True
 
     def _one_by_one(self, values: pa.Array, rows: np.ndarray, errors: np.ndarray) -> None:
         found = []
@@ -372,7 +340,7 @@ def _arrow_type(type_: Type) -> pa.DataType:
         return pa.map_(pa.string(), _arrow_type(type_.value))
     if isinstance(type_, Struct):
         return pa.struct([_field(field) for field in type_.fields])
-    return _ARROW_TYPES[type_.name]
+    return ARROW_TYPES[type_.name]
 
 
 def _has_map(type_: pa.DataType) -> bool:

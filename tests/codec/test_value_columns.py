@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from lakelog.codec import json_object, value_columns
 from lakelog.codec.value_columns import (
     BLOCK_ROWS,
-    FEW_ROWS,
     MAX_DEPTH,
     NOT_AN_OBJECT,
     PIECES,
@@ -294,9 +293,9 @@ def test_values_of_any_size_and_layout(monkeypatch: pytest.MonkeyPatch) -> None:
     ("bad", "arrow_calls", "one_by_one"),
     [
         ({}, 1, 0),
-        ({5000: b'{"i":"x"}'}, 3, FEW_ROWS),
+        ({5000: b'{"i":"x"}'}, 1 + PIECES, BLOCK_ROWS // PIECES),
         ({5000: b'{"i":1.5}'}, 1 + PIECES, BLOCK_ROWS // PIECES),
-        (dict.fromkeys(range(BLOCK_ROWS), b'{"i":"x"}'), 10, BLOCK_ROWS),
+        (dict.fromkeys(range(BLOCK_ROWS), b'{"i":"x"}'), 1 + PIECES, BLOCK_ROWS),
         (dict.fromkeys(range(BLOCK_ROWS), b'{"i":1.5}'), 1 + PIECES, BLOCK_ROWS),
         (dict.fromkeys(range(BLOCK_ROWS), b"no JSON"), 0, 0),
     ],
