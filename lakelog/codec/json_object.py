@@ -76,12 +76,7 @@ def members(value: bytes) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise Unfit(NOT_UTF8) from None
     try:
-        try:
-            found = _DECODER.decode(text)
-        except json.JSONDecodeError:
-            raise
-        except ValueError:  # Python makes no int of thousands of digits
-            found = _DECODER_OF_LONG_NUMBERS.decode(text)
+        found = _DECODER.decode(text)
     except json.JSONDecodeError:
         raise Unfit(NOT_JSON) from None
     if not isinstance(found, dict):
@@ -111,16 +106,18 @@ def _refuse_constant(name: str) -> None:
 
 
 def _whole(text: str) -> int | _Number:
-    return _MINUS_ZERO if text == _MINUS_ZERO else int(text)
+    if text == _MINUS_ZERO:
+        return _MINUS_ZERO
+    try:
+        return int(text)
+    except ValueError:  # Python makes no int of thousands of digits
+        return _Number(text)
 
 
 #: A number without a fraction whose sign an int would lose; doubles and texts keep it.
 _MINUS_ZERO = _Number("-0")
 
 _DECODER = json.JSONDecoder(parse_float=_Number, parse_int=_whole, parse_constant=_refuse_constant)
-_DECODER_OF_LONG_NUMBERS = json.JSONDecoder(
-    parse_float=_Number, parse_int=_Number, parse_constant=_refuse_constant
-)
 
 Converter = Callable[[Any], Any]
 
