@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from json.decoder import scanstring  # type: ignore[attr-defined]  # which typeshed lacks
 from typing import Any, NoReturn
 
 #: What JSON's own escapes leave that a terminal obeys, or UTF-8 does not have.
@@ -63,33 +64,26 @@ def sourced_members(text: str) -> list[tuple[str, Any, str]]:
         ValueError: it is not a JSON object.
         RecursionError: it is nested too deep.
     """
-    found = []
-    mark, at = _mark(text, 0, "{")
-    if text.startswith("}", at):
-        mark, at = _mark(text, at, "}")
-    while mark != "}":
-        if not text.startswith('"', at):
-            raise json.JSONDecodeError("a name in double quotes should stand here", text, at)
-        name, at = _DECODER.raw_decode(text, at)
-        _, start = _mark(text, at, ":")
-        member, end = _DECODER.raw_decode(text, start)
-        found.append((name, member, text[start:end]))
-        mark, at = _mark(text, end, ",", "}")
-    if at < len(text):
-        raise json.JSONDecodeError("nothing should follow", text, at)
+    found: list[tuple[str, Any, str]] = []
+    at, mark = 0, _BEGIN.match(text)
+    while mark is not None and mark[1]:
+        name, at = scanstring(text, mark.end())
+        colon = _COLON.match(text, at)
+        if colon is None:
+            raise json.JSONDecodeError("a colon should stand here", text, at)
+        start = colon.end()
+        member, at = _DECODER.raw_decode(text, start)
+        found.append((name, member, text[start:at]))
+        mark = _NEXT.match(text, at)
+    if mark is None:
+        raise json.JSONDecodeError("an object does not go on like this", text, at)
     return found
 
 
-_MARK = re.compile(r"[ \t\r\n]*([{}:,]?)[ \t\r\n]*")
-
-
-def _mark(text: str, at: int, *marks: str) -> tuple[str, int]:
-    """Which of the marks stands there, and the position after it and the blanks around it."""
-    found = _MARK.match(text, at)
-    assert found is not None  # it also matches nothing
-    if found[1] not in marks:
-        raise json.JSONDecodeError(f"{' or '.join(marks)} should stand here", text, found.start(1))
-    return found[1], found.end()
+#: Before a member's name, or at the end of the object.
+_BEGIN = re.compile(r'[ \t\r\n]*\{[ \t\r\n]*(?:(")|\}[ \t\r\n]*\Z)')
+_NEXT = re.compile(r'[ \t\r\n]*(?:,[ \t\r\n]*(")|\}[ \t\r\n]*\Z)')
+_COLON = re.compile(r"[ \t\r\n]*:[ \t\r\n]*")
 
 
 def _whole(text: str) -> int | float:

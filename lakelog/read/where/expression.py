@@ -501,13 +501,16 @@ def _of_documents(
             spelt &= _contains(values, needle)
         may &= spelt | _contains(values, b"\\")
     mask = np.zeros(len(rows), np.bool_)
-    at = np.flatnonzero(may)
+    at, steps = np.flatnonzero(may), field.steps
     for row, value in zip(at.tolist(), values.take(pa.array(at)).to_pylist(), strict=True):
         try:
             document = parse_json(value.decode())
         except ValueError:
             continue
-        mask[row] = any(map(holds, reached(document, field.steps)))
+        for found in reached(document, steps):
+            if holds(found):
+                mask[row] = True
+                break
     return mask
 
 
