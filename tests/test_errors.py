@@ -44,6 +44,7 @@ INTERNAL = {
     "NotDirectError": "Spark reads the table instead",
     "ThriftError": "a damaged footer, told as CorruptRecordError",
     "LookAgain": "a verification begins anew",
+    "_NotLegalError": "an option of the data source is told with what it takes",
     "_FullError": "a compaction's map is full; it goes on with what fits",
     "Failed": "a command of the CLI says no, by its exit code",
     "_Refused": "what a check of a store's abilities found, told as a finding",

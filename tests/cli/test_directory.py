@@ -114,7 +114,7 @@ def test_a_cold_root_that_takes_nothing_is_said_in_a_line(
         (line,) = [one for one in said.splitlines() if "is not in the list of runs" in one]
         assert f"the run of {shlex.join(command[:2])} is not" in line
         assert ("No space left" if kind == "full" else "Read-only file system") in line
-        assert line.count("Check that") == 1
+        assert line.count("Check that") == 1, line
     assert "t is deleted, but its table does not say so" in said
     subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
     (disk / "filler").unlink(missing_ok=True)

@@ -218,6 +218,8 @@ class PathRootTable(RootTable):
         """Says why a commit fails."""
         try:
             yield
+        except LakelogError:  # it says so itself, as of a file that cannot be written
+            raise
         except CommitFailedError as error:  # a lost race
             raise CommitConflictError(one_line(error), path=self.where) from error
         except (DeltaError, OSError) as error:
