@@ -40,17 +40,7 @@ def open_session(
 
     Runs on: driver.
 
-    Args:
-        app_name: the name of a new session.
-        cores: how many tasks a new session runs at once; default all of the machine.
-        conf: settings of a new session, over the defaults. ``spark.jars.ivySettings`` is also
-            where the Delta jars are fetched from, and ``spark.jars`` come in addition to them.
-        object_stores: ``["s3"]`` if a new session's own readers (frames over a log, not archiving
-            and cleanup) shall open tables there. For others, name their jars in `conf`.
-
-    Raises:
-        MissingExtraError: pyspark, delta-spark or a Java is not installed.
-        SparkUnavailableError: the Delta jars cannot be fetched, or Java refuses to start.
+    Args, Raises: see `session.session`, which has this one know the data source besides.
     """
     from ..hot.embedded.java import java_home
     from .delta_jars import PIP_COMMAND
