@@ -21,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 
 from lakelog import Lakelog, TopicPartition
-from lakelog.values.config import MIB
 
 PARTITIONS = 4
 SIZES = {"100 B": (100, 400_000), "1 KiB": (1024, 100_000)}
@@ -165,7 +164,7 @@ def delivered(lake: Lakelog, count: int) -> float:
 
 def compaction(lake: Lakelog, count: int) -> dict[str, float]:
     """Ten records a key at first; then 5 % new ones of random keys, cleaned again."""
-    settings = {**COMPACTED, "segment.bytes": MIB}
+    settings = {**COMPACTED, "segment.bytes": 1024 * 1024}
     lake.topics.create("compacted", PARTITIONS, settings)
     some = np.random.default_rng(11)
 
