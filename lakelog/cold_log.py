@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -48,12 +48,12 @@ if TYPE_CHECKING:
     from .operate.check.check import Checked
     from .operate.check.report import CheckReport
     from .operate.erasure.erase import HotSide
-    from .operate.erasure.exports import ExportTold
     from .operate.erasure.report import Erased
     from .operate.metrics.log_look import LogLook
     from .operate.status import Status
     from .operate.transfer.exporting import Progress
     from .operate.transfer.exporting import Source as ExportSource
+    from .operate.transfer.known_exports import ExportTold
     from .operate.transfer.manifest import Manifest
     from .read.consumer import Consumer
     from .spark.catalog.registration import Registered
@@ -410,7 +410,7 @@ class ColdLog:
         """
         from .operate.transfer.exporting import export
         from .operate.transfer.known_exports import KnownExports
-        from .operate.transfer.place import fitting_options, open_writer
+        from .operate.transfer.places import fitting_options, open_writer
         from .version import __version__
 
         found = self._topics(topics)
@@ -422,17 +422,12 @@ class ColdLog:
             to, storage_options, None if path_root is None else path_root.storage.root
         )
         exported_ms = self._clock.now_ms()
-        with closing(writer):
-            sources = self._export_sources(found)
-            if path_root is not None:
-                KnownExports(path_root.storage).note(writer.where, found, exported_ms)
-            return export(
-                sources,
-                writer,
-                exported_ms=exported_ms,
-                version=__version__,
-                progress=progress,
-            )
+        sources = self._export_sources(found)
+        if path_root is not None:
+            KnownExports(path_root.storage).note(writer.where, found, exported_ms)
+        return export(
+            sources, writer, exported_ms=exported_ms, version=__version__, progress=progress
+        )
 
     def check(
         self,
@@ -661,18 +656,17 @@ class ColdLog:
         return replace(erased, exports=self._exports_told(found, forgets=not dry_run))
 
     def _exports_told(self, topic: Topic, *, forgets: bool) -> tuple[ExportTold, ...]:
-        from .operate.erasure.exports import exports_told
-        from .operate.transfer.known_exports import KnownExports
+        from .operate.transfer.known_exports import KnownExports, exports_told
         from .operate.transfer.manifest import Manifest
-        from .operate.transfer.place import fitting_options, open_reader
+        from .operate.transfer.places import fitting_options, open_reader
 
         root = self._place.cold
         if not isinstance(root, PathRoot):
             return ()
 
         def manifest_at(place: str) -> Manifest:
-            with closing(open_reader(place, fitting_options(place, root.storage))) as reader:
-                return Manifest.parse(reader.manifest(), reader.where)
+            reader = open_reader(place, fitting_options(place, root.storage))
+            return Manifest.parse(reader.manifest(), reader.where)
 
         return exports_told(topic, KnownExports(root.storage), manifest_at, forgets=forgets)
 

@@ -824,7 +824,7 @@ class Lakelog(ColdLog):
             ColdTierError: the export cannot be read, or the cold root not be written.
         """
         from .operate.transfer.importing import Importer
-        from .operate.transfer.place import fitting_options, open_reader
+        from .operate.transfer.places import fitting_options, open_reader
 
         root = self._place.cold
         if storage_options is None and isinstance(root, PathRoot):
@@ -838,8 +838,8 @@ class Lakelog(ColdLog):
         )
         names = None if topics is None else topic_names(topics)
         self._place.check_is_there()
-        with closing(open_reader(source, storage_options)) as reader:
-            return importer.run(reader, names, name, config or {}, progress)
+        reader = open_reader(source, storage_options)
+        return importer.run(reader, names, name, config or {}, progress)
 
     def deleted(self) -> list[Topic]:
         """The deleted topics of which something is kept, in the order of their deletions.

@@ -18,18 +18,11 @@ import pytest
 from lakelog.cold.by_path import delta_log
 from lakelog.cold.parquet.file_writer import write_file
 from lakelog.cold.parquet.footer_seal import footer_bytes
-from lakelog.cold.store import local_file
-from lakelog.cold.store.local_file import can_be_changed
 from lakelog.cold.store.storage import Storage
 from lakelog.errors import ColdTierAccessError, ColdTierError, ColdTierRefusedError
 
 NEEDS = "needs a file system that can rename and link files"
 TABLE = pa.table({"key": pa.array([b"ada", b"bob"], pa.binary())})
-
-
-@pytest.fixture(autouse=True)
-def _not_tried_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_file, "_can_be", set())
 
 
 def refused(*_: object) -> None:
@@ -54,32 +47,6 @@ def write(folder: Path, name: str) -> Path:
     )
     assert path.stat().st_size == size_bytes
     return path
-
-
-def test_it_is_tried_once_and_leaves_nothing(tmp_path: Path, monkeypatch) -> None:
-    assert can_be_changed(str(tmp_path / "file"))
-    monkeypatch.setattr(Path, "write_bytes", refused)
-    assert can_be_changed(str(tmp_path / "file"))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_where_it_cannot_be_it_is_tried_again_and_leaves_nothing(
-    tmp_path: Path, one_pass: None, monkeypatch
-) -> None:
-    assert not can_be_changed(str(tmp_path / "file"))
-    monkeypatch.undo()
-    assert can_be_changed(str(tmp_path / "file"))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_change_that_did_not_happen_is_none(tmp_path: Path, monkeypatch) -> None:
-    path_open: Callable[..., Any] = Path.open
-
-    def appending(self: Path, mode: str = "r", *args: Any, **more: Any) -> Any:
-        return path_open(self, mode.replace("r+", "a+"), *args, **more)
-
-    monkeypatch.setattr(Path, "open", appending)
-    assert not can_be_changed(str(tmp_path / "file"))
 
 
 def test_a_file_is_written_in_one_pass(tmp_path: Path, one_pass: None) -> None:

@@ -1,10 +1,9 @@
-"""Files of this machine: hidden until they are whole, written in pieces, changed where they lie.
+"""Files of this machine: hidden until they are whole, written in pieces.
 
 | what is written                                  | with                                      |
 |--------------------------------------------------|-------------------------------------------|
 | a file that appears whole, or not at all         | `hidden_file`                             |
 | a stretch of a large file, beside other threads  | `PlacedWriter`                            |
-| a file whose bytes are overwritten later         | `can_be_changed`, asked before            |
 """
 
 from __future__ import annotations
@@ -33,11 +32,6 @@ BEGIN_BYTES = 8 * MIB
 #: need not push out what others read, and the memory is used again for what comes next. On a busy
 #: virtual machine (as above), an import of 64 MB files took a third of the kernel's CPU by it.
 KEPT_BYTES = 32 * MIB
-
-_BEFORE, _AFTER = b"lakelog", b"lakeLOG"
-
-#: File systems, by device, whose files can be changed.
-_can_be: set[int] = set()
 
 
 def hidden_path(target: str, unique: str | None = None) -> str:
@@ -127,34 +121,6 @@ class PlacedWriter:
         start, self._begun = max(self._first, self._begun - KEPT_BYTES), self.position
         with suppress(OSError, AttributeError):  # advice: a file system, or macOS, may take none
             os.posix_fadvise(self._descriptor, start, self.position - start, os.POSIX_FADV_DONTNEED)
-
-
-def can_be_changed(path: str) -> bool:
-    """Whether what is written to a new file can be overwritten later. Tried once a file system.
-
-    Args:
-        path: of a file that is not there yet; nor is it afterwards.
-
-    Raises:
-        OSError: no file can be written there at all.
-    """
-    file = Path(path)
-    device = file.parent.stat().st_dev
-    if device in _can_be:
-        return True
-    try:
-        file.write_bytes(_BEFORE)
-        with suppress(OSError):
-            with file.open("r+b") as opened:
-                opened.seek(_BEFORE.index(b"log"))
-                opened.write(b"LOG")
-            if file.read_bytes() == _AFTER:
-                _can_be.add(device)
-                return True
-        return False
-    finally:
-        with suppress(FileNotFoundError):
-            file.unlink()
 
 
 def _locked(path: Path) -> int | None:

@@ -11,7 +11,7 @@ from ...errors import LakelogError
 from ...hot.persistence import Persistence
 from ...values.topic import Topic
 from ...values.topic_partition import OffsetRange
-from .exports import ExportTold
+from ..transfer.known_exports import ExportTold
 
 
 class HotErased(Struct, frozen=True, eq=False):

@@ -60,11 +60,7 @@ class Copied(Struct, frozen=True):
     sha256: str
 
 
-def nothing_told(size_bytes: int) -> None:
-    """Tells nobody."""
-
-
-def pour(source: Readable, sink: Sink | None, most_bytes: int, tell: Tell) -> Copied:
+def pour(source: Readable, sink: Sink | None, most_bytes: int, tell: Tell | None = None) -> Copied:
     """Copies a stream, but no more than `most_bytes`.
 
     Args:
@@ -74,7 +70,8 @@ def pour(source: Readable, sink: Sink | None, most_bytes: int, tell: Tell) -> Co
         What was read: one byte more than may be copied, if the stream has more.
     """
     digest, size_bytes = hashlib.sha256(), 0
-    buffer = _buffer(most_bytes)
+    # Of a small file one byte more than it has, which tells its end.
+    buffer = memoryview(bytearray(min(CHUNK_BYTES, most_bytes + 1)))
     while size_bytes <= most_bytes:
         count = source.readinto(buffer[: most_bytes + 1 - size_bytes])
         if not count:
@@ -83,31 +80,23 @@ def pour(source: Readable, sink: Sink | None, most_bytes: int, tell: Tell) -> Co
         if sink is not None:
             sink.write(buffer[: min(count, most_bytes - size_bytes)])
         size_bytes += count
-        tell(count)
+        if tell is not None:
+            tell(count)
     return Copied(size_bytes, digest.hexdigest())
 
 
-def same(held: Opened, file: ToCopy, tell: Tell) -> Copied | None:
-    """What a file holds that is there already; None if it is not what is to be copied.
+def checksum(opened: Opened, where: str, size_bytes: int, tell: Tell | None = None) -> Copied:
+    """What a file's bytes are now.
 
-    Raises: as for `copy_file`.
+    Args:
+        size_bytes: what it should have; of a longer one, one byte more is read.
     """
 
-    def compare() -> Copied | None:
-        with held() as there, file.source() as source:
-            return _same(there, source, file.size_bytes, tell)
-
-    return patiently(f"comparing {file.path}", compare)
-
-
-def checksum(storage: Storage, path: str, size_bytes: int, tell: Tell = nothing_told) -> Copied:
-    """What a file's bytes are now."""
-
     def read() -> Copied:
-        with storage.opened(path) as stream:
+        with opened() as stream:
             return pour(stream, None, size_bytes, tell)
 
-    return patiently(f"reading {path}", read)
+    return patiently(f"reading {where}", read)
 
 
 def copy_file(
@@ -115,7 +104,7 @@ def copy_file(
     storage: Storage,
     path: str,
     size_bytes: int,
-    tell: Tell,
+    tell: Tell | None,
     check: Callable[[Copied], None],
 ) -> Copied:
     """Copies into a file that appears when it is whole; on local paths, it is on the disk then.
@@ -156,36 +145,3 @@ def check_size(wanted: ToCopy, found: Copied) -> None:
             "backup, or have it skipped by `lakelog skip add`",
             path=wanted.where,
         )
-
-
-def _buffer(most_bytes: int) -> memoryview:
-    """Room for a chunk of a file; of one byte more than a small one has, which tells its end."""
-    return memoryview(bytearray(min(CHUNK_BYTES, most_bytes + 1)))
-
-
-def _filled(source: Readable, buffer: memoryview) -> int:
-    """How many bytes were read: fewer than there is room for at the end alone."""
-    size_bytes = 0
-    while count := source.readinto(buffer[size_bytes:]):
-        size_bytes += count
-    return size_bytes
-
-
-def _same(held: Readable, source: Readable, size_bytes: int, tell: Tell) -> Copied | None:
-    digest, left = hashlib.sha256(), size_bytes
-    one, two = _buffer(size_bytes), _buffer(size_bytes)
-    is_over = False
-    while not is_over:
-        wanted = min(left + 1, len(one))
-        count = _filled(held, one[:wanted])
-        # Python compares bytes all at once, and views of them one after the other.
-        is_same = count == _filled(source, two[:wanted]) and bytes(one[:count]) == bytes(
-            two[:count]
-        )
-        if not is_same or count > left:
-            return None
-        digest.update(one[:count])
-        left -= count
-        is_over = count < wanted
-        tell(count)
-    return None if left else Copied(size_bytes, digest.hexdigest())

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Protocol, cast
 from uuid import UUID
 
 import pyarrow as pa
@@ -34,29 +34,15 @@ from ...values.offsets import HotSegments
 from ...values.producer_calls import REMEMBERED_CALLS, ProducerCall
 from ...values.topic import Topic
 from ...values.topic_partition import OffsetRange, TopicPartition
-from .copying import Copied, Tell, ToCopy
+from .copying import Copied, ToCopy
 from .manifest import DataFile, ExportedFile, ExportedPartition, ExportedTopic, Manifest
+from .places import FolderWriter
 
 logger = logging.getLogger(__name__)
 
 #: How often a topic is looked at again, of which files went while they were copied. Vacuum keeps
 #: removed files for a day, so that even one look is rarely too few.
 _TRIES = 5
-
-
-class ExportWriter(Protocol):
-    """A folder or an archive that an export is written into."""
-
-    where: str
-    stage: Storage  # where tables are made for it
-    export_id: UUID
-
-    def begin(self, folder: str) -> None: ...
-    def put(self, files: Sequence[ToCopy], tell: Tell) -> list[Copied]: ...
-    def took(self, paths: Sequence[str], tell: Tell) -> list[Copied]: ...
-    def clear(self, folder: str, keep: Iterable[str]) -> None: ...
-    def finish(self, manifest: bytes) -> None: ...
-    def close(self) -> None: ...
 
 
 class HotPart(Protocol):
@@ -118,22 +104,9 @@ class Telling:
                 self._progress(Progress(self._done_bytes, max(self._done_bytes, self._total_bytes)))
 
 
-class _Seen(Struct, frozen=True):
-    """One topic at one moment: a version of its table, and the hot log above it."""
-
-    groups: Sequence[RecordedOffset]
-    hot: Mapping[int, HotSegments]
-    cold: ColdSnapshot
-    files: Sequence[WrittenFile]
-    table: PathTable | None
-    hot_files: Sequence[WrittenFile] = ()
-    registers: Mapping[Register, int] | None = None
-    calls: Mapping[int, Sequence[ProducerCall]] | None = None
-
-
 def export(
     sources: Sequence[Source],
-    writer: ExportWriter,
+    writer: FolderWriter,
     *,
     exported_ms: int,
     version: str,
@@ -150,23 +123,49 @@ def export(
         ColdTierError: see `ColdTable.snapshot`; or the export cannot be written.
     """
     telling = Telling(progress)
-    begun = [_begun(source, writer, telling) for source in sources]
-    failpoint("export.after_files")
-    # What a resumed archive cannot keep comes last: each attempt makes it anew.
-    topics = [
-        _finished(source, seen, copied, writer, telling)
-        for source, (seen, copied) in zip(sources, begun, strict=True)
-    ]
+    topics = [_exported(source, writer, telling) for source in sources]
     failpoint("export.after_tables")
     manifest = Manifest(writer.export_id, exported_ms, version, tuple(topics))
-    writer.finish(manifest.to_json())
+    writer.finish(manifest)
     return manifest
 
 
-def _begun(
-    source: Source, writer: ExportWriter, telling: Telling
-) -> tuple[_Seen, dict[str, ExportedFile]]:
-    """Looks at a topic, writes its hot records into the stage, and copies its files.
+class _Moment(Struct, frozen=True):
+    """A topic at one moment: a version of its table, and the hot log above it.
+
+    Args:
+        table: None for an untiered topic.
+        files: the table's.
+        hot_files: what Redis alone holds, as an archiver would write it.
+        registers: as they are once that is archived.
+        calls: what producers had sent last, by partition, likewise.
+    """
+
+    hot: Mapping[int, HotSegments]
+    table: PathTable | None
+    files: Sequence[WrittenFile]
+    hot_files: Sequence[WrittenFile]
+    registers: Mapping[Register, int]
+    calls: Mapping[int, Sequence[ProducerCall]]
+
+    def partition(self, number: int) -> ExportedPartition:
+        """Where a partition stands."""
+        log_start, archived_end, cleaned_end, erased_end = (
+            self.registers[one(number)] for one in (LogStart, ArchivedEnd, CleanedEnd, ErasedEnd)
+        )
+        hot_end = self.hot[number].log_end if number in self.hot else 0
+        log_end = max(log_start, archived_end, hot_end)
+        return ExportedPartition(log_start, archived_end, cleaned_end, erased_end, log_end)
+
+    def gaps(self, number: int) -> Sequence[OffsetRange]:
+        """Those within what is archived; one behind that is told by the log's end."""
+        start, end = self.registers[LogStart(number)], self.registers[ArchivedEnd(number)]
+        gaps = self.hot[number].gaps if number in self.hot else ()
+        return merged(OffsetRange(max(start, one.start), min(end, one.end)) for one in gaps)
+
+
+def _exported(source: Source, writer: FolderWriter, telling: Telling) -> ExportedTopic:
+    """Looks at a topic, writes its hot records into the export, and copies its files.
 
     What archivers and cleanups remove meanwhile is there in another form: a new look tells.
     """
@@ -174,8 +173,8 @@ def _begun(
     for attempt in range(_TRIES):
         writer.begin(_folder(topic))
         try:
-            seen = _staged(source, _look(source), writer)
-            return seen, _copied(topic, seen, writer, telling)
+            moment = _looked_at(source, writer.storage)
+            return _made(source, moment, _copied(topic, moment, writer, telling), writer, telling)
         except (MissingFileError, TrimmedError) as error:
             if attempt == _TRIES - 1:
                 raise
@@ -185,51 +184,53 @@ def _begun(
     raise AssertionError("the last try returns or raises")
 
 
-def _look(source: Source) -> _Seen:
-    """Groups first, then hot, then cold: what moves on meanwhile is in the later ones, too."""
+def _looked_at(source: Source, storage: Storage) -> _Moment:
+    """Hot first, then cold: what is archived meanwhile is in both.
+
+    Args:
+        storage: of the export, where hot records are written.
+    """
     topic, table = source.topic, source.table
-    groups = source.groups
-    seen: Mapping[TopicPartition, HotSegments] = {}
+    hot: Mapping[int, HotSegments] = {}
     if source.hot is not None:
         seen = source.hot.segments(
             topic.topic_partitions(), topic_id=topic.topic_id, calls=REMEMBERED_CALLS
         )
-    hot = {tp.partition: offsets for tp, offsets in seen.items()}
-    if table is None:
-        return _Seen(groups, hot, ColdSnapshot(), (), None)
-    if not isinstance(table, PathTable):
-        raise InvalidArgumentError(
-            f"topic {topic.name!r} is archived into {table.where}, a table by name, whose files "
-            "are its catalog's: it cannot be exported. Copy its rows by Spark, or archive topics "
-            "that are to be exported into tables at a path",
-            topic=topic.name,
-        )
-    snapshot, files = table.described()
-    return _Seen(groups, hot, snapshot, files, table)
-
-
-def _staged(source: Source, seen: _Seen, writer: ExportWriter) -> _Seen:
-    """With the hot records in files, as an archiver would write them."""
-    topic = source.topic
+        hot = {tp.partition: offsets for tp, offsets in seen.items()}
+    cold, files = ColdSnapshot(), cast("Sequence[WrittenFile]", ())
+    calls: dict[int, Sequence[ProducerCall]] = {}
+    if table is not None:
+        if not isinstance(table, PathTable):
+            raise InvalidArgumentError(
+                f"topic {topic.name!r} is archived into {table.where}, a table by name, whose "
+                "files are its catalog's: it cannot be exported. Copy its rows by Spark, or "
+                "archive topics that are to be exported into tables at a path",
+                topic=topic.name,
+            )
+        cold, files = table.described()
+        calls |= table.last_calls(range(topic.partitions))
     now_ms = 0 if source.hot is None else source.hot.now_ms()
-    change = plan(topic, seen.hot, seen.cold, FlushLimit(), now_ms)
+    change = plan(topic, hot, cold, FlushLimit(), now_ms)
     write = partial(
         write_segment_file,
         topic=topic,
-        storage=writer.stage,
+        storage=storage,
         rows_of=source.rows_of,
-        columns=_columns(topic, seen.table),
+        columns=_columns(topic, table),
     )
     written = [write(add) for add in change.adds]
     failpoint("export.after_hot")
-    calls: dict[int, Sequence[ProducerCall]] = {}
-    if seen.table is not None:
-        calls |= seen.table.last_calls(range(topic.partitions))
     registers: dict[Register, int] = {}
     for number in range(topic.partitions):
-        registers |= _registers(seen, number)
+        registers |= {
+            ArchivedEnd(number): cold.archived_end(number),
+            LogStart(number): cold.log_start(number),
+            CleanedEnd(number): cold.cleaned_end(number),
+            ErasedEnd(number): cold.erased_end(number),
+            ReservedEnd(number): cold.reserved_end(number),
+        }
     registers |= change.registers
-    return replace(seen, hot_files=written, registers=registers, calls={**calls, **change.calls})
+    return _Moment(hot, table, files, written, registers, {**calls, **change.calls})
 
 
 def _columns(topic: Topic, table: PathTable | None) -> pa.Schema:
@@ -237,123 +238,78 @@ def _columns(topic: Topic, table: PathTable | None) -> pa.Schema:
     return held if held is not None and len(held) else value_columns(topic)
 
 
-def _registers(seen: _Seen, number: int) -> dict[Register, int]:
-    cold = seen.cold
-    return {
-        ArchivedEnd(number): cold.archived_end(number),
-        LogStart(number): cold.log_start(number),
-        CleanedEnd(number): cold.cleaned_end(number),
-        ErasedEnd(number): cold.erased_end(number),
-        ReservedEnd(number): cold.reserved_end(number),
-    }
-
-
 def _copied(
-    topic: Topic, seen: _Seen, writer: ExportWriter, telling: Telling
+    topic: Topic, moment: _Moment, writer: FolderWriter, telling: Telling
 ) -> dict[str, ExportedFile]:
     """Copies the table's files."""
-    if seen.table is None:
+    table = moment.table
+    if table is None:
         return {}
-    storage, place = seen.table.storage, seen.table.path
-    sizes = {one.file.path: one.file.size_bytes for one in seen.files}
+    sizes = {one.file.path: one.file.size_bytes for one in moment.files}
     telling.expect(sum(sizes.values()))
-
     ordered = sorted(sizes)
-    files = [
-        ToCopy(
-            f"{_folder(topic)}/{path}",
-            sizes[path],
-            partial(storage.opened, f"{place}/{path}"),
-            f"{place}/{path}",
-        )
-        for path in ordered
-    ]
-    return _exported(ordered, writer.put(files, telling.tell))
+    files = []
+    for path in ordered:
+        where = f"{table.path}/{path}"
+        source = partial(table.storage.opened, where)
+        files.append(ToCopy(f"{_folder(topic)}/{path}", sizes[path], source, where))
+    held = _held(ordered, writer.put(files, telling.tell))
+    failpoint("export.after_files")
+    return held
 
 
-def _finished(
+def _made(
     source: Source,
-    seen: _Seen,
+    moment: _Moment,
     copied: Mapping[str, ExportedFile],
-    writer: ExportWriter,
+    writer: FolderWriter,
     telling: Telling,
 ) -> ExportedTopic:
     """Makes the table of a topic whose files are all there."""
-    topic = source.topic
-    assert seen.registers is not None  # `_staged` has them
-    assert seen.calls is not None
-    made = PathTable(topic, writer.stage, InlineEngine(), source.rows_of)
-    files = [*seen.files, *seen.hot_files]
-    made.create_with(files, seen.registers, {}, _columns(topic, seen.table))
+    topic, folder = source.topic, _folder(source.topic)
+    made = PathTable(topic, writer.storage, InlineEngine(), source.rows_of)
+    files = [*moment.files, *moment.hot_files]
+    made.create_with(files, moment.registers, {}, _columns(topic, moment.table))
     made.snapshot()  # registers and files agree, or nothing is exported
-    folder = _folder(topic)
-    held = dict(copied)
-    log = writer.stage.file_names(f"{made.path}/_delta_log")
-    fresh = [f"_delta_log/{name}" for name in log]
-    made_paths = [*(one.file.path for one in seen.hot_files), *sorted(fresh)]
-    taken = writer.took([f"{folder}/{path}" for path in made_paths], telling.tell)
-    held |= _exported(made_paths, taken)
+    log = sorted(writer.storage.file_names(f"{made.path}/_delta_log"))
+    paths = [one.file.path for one in moment.hot_files] + [f"_delta_log/{name}" for name in log]
+    taken = writer.made([f"{folder}/{path}" for path in paths], telling.tell)
+    held = {**copied, **_held(paths, taken)}
     data = {one.file.path for one in files}
-    exported = ExportedTopic(
-        topic,
-        tuple(_partition(seen, number) for number in range(topic.partitions)),
-        tuple(_data_file(held[f.file.path], f) for f in files),
-        tuple(held[path] for path in sorted(held) if path not in data),
-        {number: of_one for number, of_one in seen.calls.items() if of_one},
-        _of_topic(topic, seen),
-        {n: found for n in range(topic.partitions) if (found := _gaps(seen, n))},
-    )
+    partitions = tuple(map(moment.partition, range(topic.partitions)))
     writer.clear(folder, held)
-    return exported
+    return ExportedTopic(
+        topic,
+        partitions,
+        tuple(
+            DataFile(
+                *(one.path, one.size_bytes, one.sha256, written.file.modified_ms, written.stats)
+            )
+            for written in files
+            for one in (held[written.file.path],)
+        ),
+        tuple(held[path] for path in sorted(held) if path not in data),
+        {number: of_one for number, of_one in moment.calls.items() if of_one},
+        tuple(
+            _bounded(one, partitions[one.topic_partition.partition].log_end)
+            for one in source.groups
+            if one.is_of(topic)
+        ),
+        {n: found for n in range(topic.partitions) if (found := moment.gaps(n))},
+    )
 
 
-def _data_file(held: ExportedFile, written: WrittenFile) -> DataFile:
-    modified_ms, stats = written.file.modified_ms, written.stats
-    return DataFile(held.path, held.size_bytes, held.sha256, modified_ms, stats)
-
-
-def _exported(paths: Sequence[str], found: Sequence[Copied]) -> dict[str, ExportedFile]:
+def _held(paths: Sequence[str], found: Sequence[Copied]) -> dict[str, ExportedFile]:
     return {
         path: ExportedFile(path, one.size_bytes, one.sha256)
         for path, one in zip(paths, found, strict=True)
     }
 
 
-def _partition(seen: _Seen, number: int) -> ExportedPartition:
-    assert seen.registers is not None
-    log_start = seen.registers[LogStart(number)]
-    archived_end = seen.registers[ArchivedEnd(number)]
-    hot_end = seen.hot[number].log_end if number in seen.hot else 0
-    return ExportedPartition(
-        log_start,
-        archived_end,
-        seen.registers[CleanedEnd(number)],
-        seen.registers[ErasedEnd(number)],
-        max(log_start, archived_end, hot_end),
-    )
-
-
-def _gaps(seen: _Seen, number: int) -> Sequence[OffsetRange]:
-    """Those within what is archived; one behind that is told by the log's end."""
-    assert seen.registers is not None
-    start, end = seen.registers[LogStart(number)], seen.registers[ArchivedEnd(number)]
-    gaps = seen.hot[number].gaps if number in seen.hot else ()
-    clipped = (OffsetRange(max(start, one.start), min(end, one.end)) for one in gaps)
-    return merged(clipped)
-
-
-def _of_topic(topic: Topic, seen: _Seen) -> tuple[RecordedOffset, ...]:
-    """What groups have committed of a topic. One that was put beyond the end is at the end: what
-    comes there in another log is not what it skipped in this one.
-    """
-    return tuple(
-        _bounded(one, _partition(seen, one.topic_partition.partition).log_end)
-        for one in seen.groups
-        if one.is_of(topic)
-    )
-
-
 def _bounded(one: RecordedOffset, log_end: int) -> RecordedOffset:
+    """Of a group that was put beyond the end, the end: what comes there in another log is not what
+    it skipped in this one.
+    """
     offset = min(one.committed.offset, log_end)
     return replace(one, committed=one.committed._replace(offset=offset))
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from functools import partial
 from uuid import UUID, uuid4, uuid5
 
 from msgspec import Struct
@@ -54,9 +54,10 @@ from ...values.topic import Topic, check_new_topic_name
 from ...values.topic_partition import OffsetRange, TopicPartition
 from ..restore import RestoredTopic, brought_back, table_ends
 from .checking import check_footers, check_sizes, checked_index
-from .copying import AT_ONCE, Copied, Opened, checksum, copy_file
+from .copying import AT_ONCE, Copied, checksum, copy_file
 from .exporting import Progress, Telling
 from .manifest import ExportedFile, ExportedTopic, Manifest, refuse
+from .places import ArchiveReader, FolderReader
 
 logger = logging.getLogger(__name__)
 
@@ -64,15 +65,7 @@ logger = logging.getLogger(__name__)
 _MOST_TIMES = 1000
 
 
-class ExportReader(Protocol):
-    """A folder or an archive that holds an export."""
-
-    where: str
-
-    def manifest(self) -> bytes: ...
-    def sizes(self, paths: Iterable[str]) -> Mapping[str, int]: ...
-    def opened(self, path: str) -> Opened: ...
-    def close(self) -> None: ...
+Reader = FolderReader | ArchiveReader
 
 
 class ImportedTopic(Struct, frozen=True):
@@ -110,7 +103,7 @@ class Importer:
 
     def run(
         self,
-        reader: ExportReader,
+        reader: Reader,
         names: Iterable[str] | None,
         name: str | None,
         config: Mapping[str, object],
@@ -215,7 +208,7 @@ class Importer:
             topic=name,
         )
 
-    def _import(self, begun: _Begun, reader: ExportReader, telling: Telling) -> ImportedTopic:
+    def _import(self, begun: _Begun, reader: Reader, telling: Telling) -> ImportedTopic:
         is_fresh = False
         if not begun.is_there:
             is_fresh = self._make_table(begun, reader, telling)
@@ -282,7 +275,7 @@ class Importer:
                 limit=limit,
             )
 
-    def _make_table(self, begun: _Begun, reader: ExportReader, telling: Telling) -> bool:
+    def _make_table(self, begun: _Begun, reader: Reader, telling: Telling) -> bool:
         """Copies what is not there yet, checks it, and commits; False: somebody else did."""
         exported, table = begun.exported, begun.table
         wanted = [one.file for one in exported.files]
@@ -311,14 +304,15 @@ class Importer:
         file: ExportedFile,
         exported: ExportedTopic,
         table: PathTable,
-        reader: ExportReader,
+        reader: Reader,
         telling: Telling,
     ) -> None:
         target = f"{table.path}/{file.path}"
         source = reader.opened(f"{exported.folder}/{file.path}")
         (found,) = table.storage.stamps([target])
         if found is not None and found[0] == file.size_bytes:
-            held = checksum(table.storage, target, file.size_bytes, telling.tell)
+            opened = partial(table.storage.opened, target)
+            held = checksum(opened, target, file.size_bytes, telling.tell)
             if held.sha256 == file.sha256:
                 return
 

@@ -19,9 +19,9 @@ from transfer_bench import filled
 
 from lakelog import Lakelog
 from lakelog.errors import CorruptExportError, NewerVersionError
-from lakelog.operate.transfer.archive import ArchiveReader
 from lakelog.operate.transfer.checking import check_sizes, checked_index
 from lakelog.operate.transfer.manifest import Manifest
+from lakelog.operate.transfer.places import ArchiveReader
 from lakelog.testing.servers import RedisServer
 
 

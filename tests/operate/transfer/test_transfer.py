@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from deltalake import DeltaTable
 from transfer_bench import rows, send
 
 from lakelog import Lakelog
-from lakelog.cold.store import local_file
 from lakelog.errors import (
     ColdTierRefusedError,
     ContradictionError,
@@ -20,7 +18,6 @@ from lakelog.errors import (
     TopicExistsError,
 )
 from lakelog.hot.keys import Keys
-from lakelog.operate.transfer import archive
 from lakelog.operate.transfer.exporting import Progress
 from lakelog.values.topic_partition import TopicPartition
 
@@ -172,25 +169,6 @@ def test_progress_tells_of_all_bytes_once(
     told.clear()
     other.import_topics(tmp_path / name, progress=told.append)
     assert told[-1].done_bytes == sum(one.file.size_bytes for one in manifest.topics[0].files)
-
-
-def test_an_archive_is_written_in_one_pass_where_files_cannot_be_changed(
-    lake: Lakelog, other: Lakelog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pwrite = os.pwrite
-
-    def appended(descriptor: int, data: bytes, position: int) -> int:
-        assert position == os.fstat(descriptor).st_size
-        return pwrite(descriptor, data, position)
-
-    monkeypatch.setattr(local_file.os, "pwrite", appended)
-    with pytest.raises(AssertionError):
-        lake.export(tmp_path / "export.tar", "orders")
-    (tmp_path / "export.tar.part").unlink()
-    monkeypatch.setattr(archive, "can_be_changed", lambda path: False)
-    lake.export(tmp_path / "export.tar", "orders")
-    other.import_topics(tmp_path / "export.tar")
-    assert rows(other, "orders") == rows(lake, "orders")
 
 
 def test_an_unpacked_archive_is_an_export_in_a_folder(
