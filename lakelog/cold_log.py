@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from .cleanup.cleanup import Cleanup, Removal
     from .cleanup.plan import CleanupPlan
     from .cleanup.report import CleanupReport
+    from .cold.answers import PurgedTopic
     from .cold.catalogue import Catalogue
-    from .cold.purged import PurgedTopic
     from .explore.explorer.widget import LogExplorer
     from .operate.check.check import Checked
     from .operate.check.report import CheckReport
@@ -807,7 +807,7 @@ class ColdLog:
 
     def _swept(self, place: Topic) -> PurgedTopic:
         """The place of a table that was removed, without what came there since."""
-        from .cold.purged import PurgedTopic
+        from .cold.answers import PurgedTopic
 
         return PurgedTopic(place, self._opened(place).purge())
 

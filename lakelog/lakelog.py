@@ -63,8 +63,8 @@ if TYPE_CHECKING:
     from .archive.trouble import Trouble
     from .cleanup.cleanup import Cleanup, Removal
     from .cleanup.report import CleanupReport
+    from .cold.answers import PurgedTopic
     from .cold.catalogue import Catalogue
-    from .cold.purged import PurgedTopic
     from .groups.share.share_partitions import SharePartitions
     from .ingest.producer import Producer
     from .operate.acl.acl import Acl

@@ -19,9 +19,10 @@ from ..base.clock import Clock, SystemClock
 from ..base.failpoints import failpoint
 from ..base.metrics import of_process as m
 from ..base.metrics.counts import COUNTS
+from ..cold.answers import Vacuumed
 from ..cold.catalogue import Untold
 from ..cold.change import Rewrite
-from ..cold.table import Applied, ColdSnapshot, ColdTable, Vacuumed
+from ..cold.table import Applied, ColdSnapshot, ColdTable
 from ..engines.choice import Choices
 from ..errors import (
     CleanupFailedError,

@@ -8,9 +8,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..base.text_table import counted
+from ..cold.answers import Vacuumed
 from ..cold.change import Rewrite
 from ..cold.registers import LogStart
-from ..cold.table import ColdSnapshot, Vacuumed
+from ..cold.table import ColdSnapshot
 from ..values.offsets import HotSegments
 from ..values.topic import Topic
 from ..values.topic_partition import TopicPartition

@@ -9,8 +9,7 @@ from msgspec import Struct, field
 from ..base.metrics import of_process as m
 from ..base.metrics.metric import Metric
 from ..base.text_table import counted
-from ..cold.purged import PurgedTopic
-from ..cold.table import Vacuumed
+from ..cold.answers import PurgedTopic, Vacuumed
 from ..engines.choice import Choice
 from ..errors import LakelogError
 from ..values.topic_partition import OffsetRange, TopicPartition

@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from ..errors import MissingFileError, OffsetOutOfRangeError
 from ..values.topic_partition import OffsetRange, TopicPartition
+from .answers import RowGroupTimes
 from .segment import SegmentFile, archived_start
-from .table import ColdRows, ColdSnapshot, RowGroupTimes
+from .table import ColdRows, ColdSnapshot
 
 
 class AsArchived(ABC):

@@ -16,7 +16,7 @@ from ..errors import (
     UnknownTopicOrPartitionError,
 )
 from ..values.topic import Topic
-from .schema import mirrored_topic
+from .properties import mirrored_topic
 
 #: What makes a table or a name useless to those who read tables alone; fields: path, topic.
 Untold = ColdTierError | NewerVersionError | AmbiguousTopicError

@@ -21,7 +21,7 @@ from ..base.back_off import BackOff, Tries
 from ..base.text_table import counted
 from ..errors import ColdTierAccessError, ColdTierError, ColdTierFullError, ForeignTableError
 from ..values.format_version import check_format
-from .schema import FORMAT_PROPERTY
+from .properties import FORMAT_PROPERTY
 from .store_errors import one_line
 
 #: The column that says when a row was recorded. Every such table has it.

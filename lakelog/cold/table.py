@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
@@ -14,14 +15,11 @@ from ..values.producer_calls import ProducerCall
 from ..values.record import OffsetAndTimestamp
 from ..values.topic import Topic
 from ..values.topic_partition import OffsetRange
+from .answers import Discarded, Leftovers, Orphans, Purged, RowGroupTimes, Vacuumed
 from .change import Change
-from .leftovers import Discarded, Leftovers
-from .ordered_rows import Spacing
-from .purged import Purged
 from .registers import ArchivedEnd, CleanedEnd, ErasedEnd, LogStart, Register, ReservedEnd
-from .scan import FileScan, ScanTask
+from .scan import FileScan, ScanTask, Spacing, Tombstones
 from .segment import SegmentFile, SegmentIndex, no_files
-from .tombstones import Tombstones
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -76,34 +74,6 @@ class Applied(Struct, frozen=True, eq=False):
     left: tuple[SegmentFile, ...] = ()
     #: Files that it wrote, that no commit can name any more, and that could not be deleted.
     undeleted: tuple[str, ...] = ()
-
-
-class Vacuumed(Struct, frozen=True):
-    """What a vacuum deleted, or would delete."""
-
-    files: int
-    size_bytes: int | None  # None: the platform does not say
-    retention_ms: int  # how long the table keeps files that a commit removed
-    #: Where the catalog alone may delete: files that are due, as far as the table's history tells.
-    left_files: int | None = None
-
-
-class Orphans(Struct, frozen=True):
-    """What failed changes left, as paths relative to the table."""
-
-    old: tuple[str, ...] = ()  # those that may go
-    young: tuple[str, ...] = ()  # those that are still too young to go
-    foreign: tuple[str, ...] = ()  # somebody else's, which stay
-
-
-class RowGroupTimes(Struct, frozen=True):
-    """What a file says of one of its row groups, without any row being read."""
-
-    start_offset: int
-    end_offset: int  # exclusive
-    records: int
-    min_timestamp_ms: int  # -1: a record has none
-    max_timestamp_ms: int  # inclusive
 
 
 class RowReader(Protocol):
@@ -470,3 +440,13 @@ class ColdTable(ColdRows, Protocol):
             ForeignTableError, ColdTierError: as for `snapshot`; what was removed is gone.
         """
         ...
+
+
+#: Held while a table is made. On entry it refuses if the topic has another one, which may be away;
+#: on leaving, if somebody made another one meanwhile.
+Making = Callable[["ColdTable"], AbstractContextManager[None]]
+
+
+def unguarded(table: ColdTable) -> AbstractContextManager[None]:
+    """Where no Redis can be asked."""
+    return nullcontext()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from ..base.failpoints import failpoint
-from ..cold.purged import PurgedTopic
+from ..cold.answers import PurgedTopic
 from ..cold.table import ColdTable
 from ..errors import (
     ArchivedElsewhereError,

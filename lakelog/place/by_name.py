@@ -21,11 +21,10 @@ from ..cold.by_name.query_errors import naming
 from ..cold.by_name.view import SparkView
 from ..cold.catalogue import Catalogue, described_topic
 from ..cold.change import RowsOf, nothing_hot
-from ..cold.making import Making, unguarded
-from ..cold.schema import TOPIC_ID_PROPERTY
+from ..cold.properties import TOPIC_ID_PROPERTY
 from ..cold.store.abilities import Ability
 from ..cold.store.unity_catalog import UnityCatalog
-from ..cold.table import ColdTable
+from ..cold.table import ColdTable, Making, unguarded
 from ..engines.engine import Engine, InlineEngine
 from ..errors import (
     ColdTierAccessError,

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..cold.by_name.names import SCHEMA
-from ..cold.store.root import check_lasts
+from ..cold.store.object_store import check_lasts
 from ..cold.store.storage import Storage
 from ..errors import InvalidArgumentError
 from ..spark.open_session import open_session

@@ -17,8 +17,7 @@ from ..base.clock import Clock
 from ..base.once_a_process import OnceAProcess
 from ..base.secret_reference import check_executors_can_resolve
 from ..cold.change import nothing_hot
-from ..cold.making import unguarded
-from ..cold.table import ColdTable
+from ..cold.table import ColdTable, unguarded
 from ..engines.engine import Engine, InlineEngine
 from ..errors import (
     ArchivedElsewhereError,

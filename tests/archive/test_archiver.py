@@ -8,7 +8,7 @@ import pytest
 
 from lakelog.archive.report import PartitionArchived
 from lakelog.base import failpoints
-from lakelog.cold.schema import mirrored_topic
+from lakelog.cold.properties import mirrored_topic
 from lakelog.errors import (
     CommitUnknownError,
     ContradictionError,

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from lakelog.archive import ArchiveReport
-from lakelog.cold.schema import mirrored_topic
+from lakelog.cold.properties import mirrored_topic
 from lakelog.engines.engine import InlineEngine
 from lakelog.errors import UnknownTopicIdError
 from lakelog.hot.hot_log import HotLog

@@ -14,8 +14,8 @@ from lakelog import Lakelog
 from lakelog.base import compute as pc
 from lakelog.cli.main import main
 from lakelog.cold.by_path.delta_log import DeltaLog
+from lakelog.cold.properties import table_properties
 from lakelog.cold.reserve import reserve
-from lakelog.cold.schema import table_properties
 from lakelog.cold.store.storage import Storage
 from lakelog.errors import (
     ArchivedElsewhereError,

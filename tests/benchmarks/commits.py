@@ -24,19 +24,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakelog import Topic
-from lakelog.cold.by_path.log_file import COMMIT_ID
+from lakelog.cold.by_path.log_file import COMMIT_ID, registers_of
 from lakelog.cold.by_path.path_table import PathTable
-from lakelog.cold.by_path.transactions import registers_of
 from lakelog.cold.change import Change
 from lakelog.cold.file_statistics import time_statistic
 from lakelog.cold.log_names import LAST_CHECKPOINT, LOG, checkpoint_names, commit_name
+from lakelog.cold.properties import CHECKPOINT_INTERVAL, READABLE_BY_ALL, table_properties
 from lakelog.cold.registers import ArchivedEnd, LogStart, app_id
-from lakelog.cold.schema import (
-    CHECKPOINT_INTERVAL,
-    READABLE_BY_ALL,
-    table_properties,
-    value_columns,
-)
+from lakelog.cold.schema import value_columns
 from lakelog.cold.segment import file_name
 from lakelog.cold.store.storage import Storage
 from lakelog.engines.engine import InlineEngine

@@ -16,12 +16,13 @@ from collections.abc import Iterator
 from uuid import UUID
 
 from lakelog import Topic
+from lakelog.cold.by_path.log_file import registers_of
 from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.by_path.segment_writer import WrittenFile
-from lakelog.cold.by_path.transactions import registers_of
 from lakelog.cold.change import Change
+from lakelog.cold.properties import READABLE_BY_ALL, table_properties
 from lakelog.cold.registers import ArchivedEnd, LogStart, app_id
-from lakelog.cold.schema import READABLE_BY_ALL, table_properties, value_columns
+from lakelog.cold.schema import value_columns
 from lakelog.cold.store.storage import Storage
 from lakelog.engines.engine import InlineEngine
 from lakelog.values.config import MIB

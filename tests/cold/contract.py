@@ -16,12 +16,13 @@ from msgspec.structs import replace
 
 from lakelog.base import failpoints
 from lakelog.cleanup.erasure.erasure import Erasure
+from lakelog.cold.answers import Orphans, Vacuumed
 from lakelog.cold.change import Change, HotRange, Rewrite
 from lakelog.cold.offset_set import OffsetSet
 from lakelog.cold.registers import ArchivedEnd, CleanedEnd, LogStart
 from lakelog.cold.reserve import reserve, reserving
 from lakelog.cold.segment import SegmentFile, SegmentIndex
-from lakelog.cold.table import NO_TABLE, ColdSnapshot, ColdTable, Orphans, Vacuumed
+from lakelog.cold.table import NO_TABLE, ColdSnapshot, ColdTable
 from lakelog.errors import (
     ContradictionError,
     InvalidArgumentError,

@@ -20,10 +20,10 @@ from contract import offsets, read, rewrite
 from made_up import EPOCH_MS, MadeUpRows, archive
 
 from lakelog.base.back_off import POLL, wait_until
+from lakelog.cold.answers import Orphans
 from lakelog.cold.by_path.listing import tables
 from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.store.storage import Storage
-from lakelog.cold.table import Orphans
 from lakelog.engines.engine import InlineEngine
 from lakelog.errors import ColdTierError, MissingFileError
 from lakelog.testing.later_clock import LaterClock

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.cold import row_groups
+from lakelog.cold import rows as cold_rows
 from lakelog.cold.parquet import bloom_filters
 from lakelog.cold.parquet.bloom_filters import filter_options, hashes, may_hold
 from lakelog.cold.parquet.file_writer import write_file
@@ -46,7 +46,7 @@ def written(folder: Path, keys: Sequence[bytes | None], *, filtered: bool = True
     write_file(
         Storage(str(folder)),
         f"{folder}/{name}",
-        row_groups.row_groups(table.to_batches()),
+        cold_rows.row_groups(table.to_batches()),
         FILE_SCHEMA,
         writer_options(NO_VALUES, "zstd"),
         filtered=filtered,
@@ -65,7 +65,7 @@ def reader_of(folder: Path) -> SegmentReader:
 
 @pytest.fixture(autouse=True)
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_groups, "ROW_GROUP_ROWS", 32)
+    monkeypatch.setattr(cold_rows, "ROW_GROUP_ROWS", 32)
 
 
 @given(
@@ -93,7 +93,7 @@ def test_what_is_found_is_what_a_list_says(tmp_path_factory, keys, wanted, filte
 
 
 def test_a_filter_says_no_to_nearly_all_that_is_not_there(tmp_path, monkeypatch):
-    monkeypatch.setattr(row_groups, "ROW_GROUP_ROWS", 64 * 1024)
+    monkeypatch.setattr(cold_rows, "ROW_GROUP_ROWS", 64 * 1024)
     keys = [os.urandom(16) for _ in range(20_000)]
     file = written(tmp_path, keys)
     data = (tmp_path / file.path).read_bytes()
@@ -159,7 +159,7 @@ def test_a_filter_without_a_checksum_is_not_asked(tmp_path):
 
 
 def test_many_row_groups_have_their_checksums_far_in_front_of_the_footer(tmp_path, monkeypatch):
-    monkeypatch.setattr(row_groups, "ROW_GROUP_ROWS", 4)
+    monkeypatch.setattr(cold_rows, "ROW_GROUP_ROWS", 4)
     keys = [b"%08d" % n for n in range(2_400)]
     file = written(tmp_path, keys)
     groups = footer_of(tmp_path, file).row_groups

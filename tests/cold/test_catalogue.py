@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from lakelog.cold.by_path.listing import tables
 from lakelog.cold.catalogue import Catalogue
-from lakelog.cold.schema import (
+from lakelog.cold.properties import (
     CONFIG_PROPERTY,
     DELETED_PROPERTY,
     FILE_RETENTION_PROPERTY,

@@ -14,12 +14,12 @@ from deltalake import DeltaTable
 from made_up import archive
 
 from lakelog.base import failpoints
+from lakelog.cold.answers import Orphans
 from lakelog.cold.change import Change
 from lakelog.cold.log_names import LAST_CHECKPOINT
+from lakelog.cold.properties import CHECKPOINT_INTERVAL
 from lakelog.cold.registers import LogStart
-from lakelog.cold.schema import CHECKPOINT_INTERVAL
 from lakelog.cold.store.storage import Storage
-from lakelog.cold.table import Orphans
 from lakelog.errors import ColdTierError
 
 DAY_S = 24 * 60 * 60

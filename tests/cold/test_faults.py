@@ -15,12 +15,12 @@ from made_up import MadeUpRows, archive
 from msgspec.structs import replace
 
 from lakelog.base import failpoints
+from lakelog.cold.answers import Orphans
 from lakelog.cold.by_path import path_table
 from lakelog.cold.by_path.delta_log import DeltaLog
 from lakelog.cold.change import Change
+from lakelog.cold.properties import mirrored_topic, mirrored_version
 from lakelog.cold.registers import LogStart
-from lakelog.cold.schema import mirrored_topic, mirrored_version
-from lakelog.cold.table import Orphans
 from lakelog.errors import (
     ColdTierError,
     CommitConflictError,

@@ -13,8 +13,8 @@ import pytest
 from deltalake import DeltaTable, TableFeatures
 from made_up import archive
 
-from lakelog.cold.foreign_properties import warnings
 from lakelog.cold.log_names import LOG, checkpoint_names
+from lakelog.cold.properties import warnings
 from lakelog.errors import ColdTierRefusedError
 
 TXN_RETENTION = "delta.setTransactionRetentionDuration"

@@ -21,10 +21,11 @@ from lakelog.cold import added_file
 from lakelog.cold.added_file import statistics_of
 from lakelog.cold.by_path import delta_log
 from lakelog.cold.by_path.delta_log import DeltaLog
-from lakelog.cold.by_path.transactions import registers_of
+from lakelog.cold.by_path.log_file import registers_of
 from lakelog.cold.log_names import LAST_CHECKPOINT, LOG, checkpoint_names, commit_name
+from lakelog.cold.properties import table_properties
 from lakelog.cold.registers import LogStart, ReservedEnd, app_id
-from lakelog.cold.schema import PARTITION_COLUMNS, TABLE_SCHEMA, table_properties
+from lakelog.cold.schema import PARTITION_COLUMNS, TABLE_SCHEMA
 from lakelog.cold.segment import UNKNOWN_TIMESTAMP_MS, file_name
 from lakelog.cold.store.storage import Storage
 from lakelog.errors import ColdTierRefusedError, ContradictionError

@@ -13,11 +13,11 @@ from contract import offsets, read, rewrite, settings
 from made_up import EPOCH_MS, MadeUpRows, archive
 
 from lakelog.base import failpoints
+from lakelog.cold.answers import Orphans
 from lakelog.cold.change import Change, Rewrite
 from lakelog.cold.offset_set import OffsetSet
+from lakelog.cold.properties import CONFIG_PROPERTY, FILE_RETENTION_PROPERTY
 from lakelog.cold.registers import CleanedEnd, LogStart
-from lakelog.cold.schema import CONFIG_PROPERTY, FILE_RETENTION_PROPERTY
-from lakelog.cold.table import Orphans
 from lakelog.errors import MissingFileError
 from lakelog.values.config import INT64_MAX
 from lakelog.values.record import OffsetAndTimestamp

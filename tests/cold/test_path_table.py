@@ -11,9 +11,9 @@ from contract import ColdTableContract, archive_and_close, offsets, rewrite, set
 from made_up import archive
 
 from lakelog.base import failpoints
+from lakelog.cold.answers import Orphans
 from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.store.storage import Storage
-from lakelog.cold.table import Orphans
 from lakelog.engines.engine import InlineEngine
 from lakelog.testing.later_clock import LaterClock
 from lakelog.values.topic import Topic

@@ -15,13 +15,12 @@ from lakelog.base import failpoints
 from lakelog.cold.by_path import producer_snapshots
 from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.by_path.producer_snapshots import FOLDER
-from lakelog.cold.call_rows import calls_of_rows, rows_of_calls
 from lakelog.cold.change import Change
 from lakelog.cold.store.storage import Storage
 from lakelog.engines.engine import InlineEngine
 from lakelog.errors import ColdTierRefusedError, InvalidArgumentError
 from lakelog.testing.later_clock import LaterClock
-from lakelog.values.producer_calls import CUT, ProducerCall
+from lakelog.values.producer_calls import CUT, ProducerCall, calls_of_rows, rows_of_calls
 from lakelog.values.topic import Topic
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lakelog.cold.by_name.names import quoted, unquoted
 from lakelog.cold.by_name.properties import PIECE_CHARACTERS, in_pieces, joined
-from lakelog.cold.schema import FORMAT_PROPERTY
+from lakelog.cold.properties import FORMAT_PROPERTY
 
 LENGTHS = st.one_of(
     st.integers(0, 4 * PIECE_CHARACTERS),

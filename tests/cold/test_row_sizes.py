@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakelog.cold.parquet.segment_reader import BATCH_BYTES, SegmentReader
-from lakelog.cold.row_sizes import cut_rows, row_bytes
+from lakelog.cold.record_batches import cut_rows, row_bytes
 from lakelog.cold.schema import FILE_SCHEMA
 from lakelog.cold.segment import SegmentFile
 from lakelog.cold.store.storage import Storage

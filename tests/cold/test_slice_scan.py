@@ -11,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelog.cold.by_name.slice_scan import ScannedRows, apart
-from lakelog.cold.extent import Extent
-from lakelog.cold.ordered_rows import OrderedRows, Spacing
-from lakelog.cold.scan import FileScan, ScanTask
+from lakelog.cold.scan import Extent, FileScan, OrderedRows, ScanTask, Spacing
 from lakelog.cold.segment import SegmentFile
 from lakelog.errors import MissingFileError
 from lakelog.values.topic_partition import OffsetRange

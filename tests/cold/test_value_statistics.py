@@ -18,9 +18,10 @@ from pyarrow.compute import field
 
 from lakelog.codec.value_columns import value_schema
 from lakelog.cold.by_path.path_table import PathTable
-from lakelog.cold.schema import MOST_WITH_STATISTICS, STATISTICS_PROPERTY, with_statistics
+from lakelog.cold.file_statistics import ValueStatistics
+from lakelog.cold.properties import STATISTICS_PROPERTY
+from lakelog.cold.schema import MOST_WITH_STATISTICS, with_statistics
 from lakelog.cold.store.storage import Storage
-from lakelog.cold.value_statistics import ValueStatistics
 from lakelog.engines.engine import InlineEngine
 from lakelog.values.config import TopicConfig
 from lakelog.values.record import Record

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # archived_topic.py is no test m
 from archived_topic import TOPIC, ArchivedTopic, made_up
 
 from lakelog.cold.by_path.path_table import PathTable
-from lakelog.cold.schema import CHECKPOINT_INTERVAL
+from lakelog.cold.properties import CHECKPOINT_INTERVAL
 from lakelog.cold.store.storage import Storage
 from lakelog.engines.engine import InlineEngine
 

@@ -14,7 +14,7 @@ from gapped_story import Story, beginnings, happenings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.cold import row_groups
+from lakelog.cold import rows as cold_rows
 from lakelog.cold.by_path.path_table import PathTable
 from lakelog.errors import InvalidArgumentError, MissingFileError, UnknownTopicOrPartitionError
 from lakelog.read import search as searching
@@ -68,7 +68,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searching, "_MOST_STEP_BYTES", 600)
     monkeypatch.setattr(searching, "_LEAST_STEP_BYTES", 600)
     monkeypatch.setattr(search_scan, "_FIRST_STRETCH", 4)
-    monkeypatch.setattr(row_groups, "ROW_GROUP_ROWS", 4)
+    monkeypatch.setattr(cold_rows, "ROW_GROUP_ROWS", 4)
 
 
 @given(beginning=beginnings, steps=st.lists(happenings, max_size=8), seed=st.integers(0, 999))

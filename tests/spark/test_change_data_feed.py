@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 from spark_log import SparkLog
 
-from lakelog.cold.schema import FEED_PROPERTY
+from lakelog.cold.properties import FEED_PROPERTY
 from lakelog.errors import InvalidConfigError
 from lakelog.values.config import TopicConfig
 

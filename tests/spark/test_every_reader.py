@@ -24,7 +24,7 @@ from support.machine import LogMachine, log_machine
 from support.readers import Readers
 from support.spark_readers import NamedReaders, SparkReaders
 
-from lakelog.cold import row_groups
+from lakelog.cold import rows as cold_rows
 from lakelog.cold.store.storage import Storage
 from lakelog.hot.hot_log import HotSource
 from lakelog.place import LogPlace, NamedRoot, PathRoot
@@ -43,7 +43,7 @@ def make_bench(
     redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., Bench]]:
     """As tests/read's; its files have row groups of three rows."""
-    monkeypatch.setattr(row_groups, "ROW_GROUP_ROWS", ROW_GROUP_ROWS)
+    monkeypatch.setattr(cold_rows, "ROW_GROUP_ROWS", ROW_GROUP_ROWS)
     benches = []
 
     def make(*, partitions: int = 1, tiered: bool = True) -> Bench:

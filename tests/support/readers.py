@@ -21,7 +21,7 @@ from deltalake import DeltaTable
 from msgspec import Struct
 
 from lakelog.codec.encryption.sealed_values import with_values
-from lakelog.cold.projection import shaped
+from lakelog.cold.record_batches import shaped
 from lakelog.cold.table import NO_TABLE
 from lakelog.explore.explorer.answer import answer
 from lakelog.explore.explorer.opened_topic import OpenedTopic

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from lakelog.base.clock import SystemClock
 from lakelog.cold.by_name.named_table import NamedTable
-from lakelog.cold.projection import shaped
+from lakelog.cold.record_batches import shaped
 from lakelog.hot.hot_log import HotSource
 from lakelog.place import LogPlace
 from lakelog.place.by_name import NamedRoot

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from ...cold.leftovers import Discarded
+from ...cold.answers import Discarded
 from ...errors import LakelogError
 from ...values.topic_partition import OffsetRange, TopicPartition
 

@@ -14,7 +14,8 @@ from ...codec.value_columns import value_schema
 from ...errors import InvalidConfigError
 from ...values.topic import Topic
 from ...values.value_ddl import VALUE_ERROR, parse_columns
-from ..schema import PARTITION_COLUMNS, TABLE_SCHEMA, table_properties
+from ..properties import table_properties
+from ..schema import PARTITION_COLUMNS, TABLE_SCHEMA
 from .names import quoted, quoted_text
 from .properties import in_pieces
 

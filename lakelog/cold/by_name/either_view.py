@@ -27,13 +27,13 @@ from ...errors import (
 )
 from ...values.record import OffsetAndTimestamp
 from ...values.topic_partition import OffsetRange
-from ..ordered_rows import Spacing
-from ..projection import projection
-from ..scan import FileScan, ScanTask
+from ..answers import RowGroupTimes
+from ..record_batches import projection
+from ..scan import FileScan, ScanTask, Spacing
 from ..segment import SegmentFile
 from ..store.storage import Storage
 from ..store_errors import one_line
-from ..table import ColdSnapshot, RowGroupTimes
+from ..table import ColdSnapshot
 from .delta_actions import LogFile, NotDirectError
 from .history import Commit
 from .log_view import LogView

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from msgspec import Struct, field
 
-from ..schema import TOPIC_ID_PROPERTY, TOPIC_NAME_PROPERTY
+from ..properties import TOPIC_ID_PROPERTY, TOPIC_NAME_PROPERTY
 from ..store_errors import error_class, first_sentence
 from .names import TableName
 from .properties import joined

@@ -21,14 +21,13 @@ from ...errors import ContradictionError, CorruptRecordError, MissingFileError
 from ...values.offset_ranges import merged
 from ...values.record import MAX_OFFSET, OffsetAndTimestamp
 from ...values.topic_partition import OffsetRange
-from ..extent import Extent
-from ..ordered_rows import Spacing
+from ..answers import RowGroupTimes
 from ..parquet.file_scan import scan_file
 from ..parquet.segment_reader import SegmentReader
-from ..scan import FileScan, ScanTask
+from ..scan import Extent, FileScan, ScanTask, Spacing
 from ..segment import SegmentFile
 from ..store.storage import Storage
-from ..table import ColdSnapshot, RowGroupTimes
+from ..table import ColdSnapshot
 from .deletion_vectors import DeletionVector
 from .delta_actions import CommitActions, LogFile, NotDirectError
 from .history import FIRST_ROWS, Commit, is_enough

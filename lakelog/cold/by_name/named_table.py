@@ -40,6 +40,7 @@ from ...values.producer_calls import ProducerCall
 from ...values.topic import Topic
 from ...values.topic_partition import OffsetRange
 from .. import contradictions
+from ..answers import Discarded, Leftovers, Orphans, Purged, RowGroupTimes, Vacuumed
 from ..change import Change, HotRange, Rewrite, RowsOf
 from ..committing import (
     VACUUM_S,
@@ -52,34 +53,36 @@ from ..committing import (
     refuse_loss,
     tell_purge,
 )
-from ..foreign_properties import warnings
-from ..leftovers import Discarded, Leftovers
-from ..making import Making, unguarded
-from ..mirror import AddColumns, Alteration, SetComment, SetProperties, next_alteration
-from ..ordered_rows import Spacing
 from ..planned import check_plan
-from ..purged import Purged
-from ..registers import Register
-from ..scan import FileScan, ScanTask
-from ..schema import (
+from ..properties import (
     FORMAT_PROPERTY,
-    PARTITION_COLUMNS,
-    TABLE_SCHEMA,
     TOPIC_ID_PROPERTY,
     TOPIC_NAME_PROPERTY,
-    columns_beyond_own,
-    columns_to_write,
+    AddColumns,
+    Alteration,
+    SetComment,
+    SetProperties,
     file_retention_ms,
     is_deleted,
     is_untiered,
     mirrored_properties,
     mirrored_topic,
     mirrored_version,
+    next_alteration,
+    warnings,
+)
+from ..registers import Register
+from ..scan import FileScan, ScanTask, Spacing
+from ..schema import (
+    PARTITION_COLUMNS,
+    TABLE_SCHEMA,
+    columns_beyond_own,
+    columns_to_write,
     value_columns,
 )
 from ..segment import SegmentFile, SegmentIndex
 from ..store_errors import one_line
-from ..table import Applied, ColdSnapshot, Orphans, RowGroupTimes, Vacuumed
+from ..table import Applied, ColdSnapshot, Making, unguarded
 from ..timestamp_lookup import TimestampLookup
 from .commit import NamedCommit
 from .definition import add_columns, create_table, set_comment, set_properties, table_columns

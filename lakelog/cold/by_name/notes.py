@@ -42,8 +42,7 @@ from msgspec.structs import replace
 from ...base.json_text import parse_json
 from ...errors import ContradictionError
 from ...values.config import INT64_MAX
-from ...values.producer_calls import ProducerCall
-from ..call_rows import calls_of_rows, rows_of_calls
+from ...values.producer_calls import ProducerCall, calls_of_rows, rows_of_calls
 from ..change import HotRange, Rewrite
 from ..registers import REGISTER_NAMES, ArchivedEnd, Register
 from ..segment import COLUMNS, SegmentIndex, file_name, sources_digest

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..schema import FORMAT_PROPERTY
+from ..properties import FORMAT_PROPERTY
 
 PIECE_CHARACTERS = 250
 

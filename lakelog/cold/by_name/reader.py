@@ -16,12 +16,12 @@ from ...engines.spark import Failure, SparkEngine
 from ...values.record import MAX_OFFSET, OffsetAndTimestamp
 from ...values.topic_partition import OffsetRange
 from ...values.value_ddl import VALUE_ERROR
-from ..ordered_rows import Spacing
-from ..projection import projection
-from ..scan import FileScan, ScanTask
+from ..answers import RowGroupTimes
+from ..record_batches import projection
+from ..scan import FileScan, ScanTask, Spacing
 from ..schema import FILE_SCHEMA
 from ..segment import SegmentFile
-from ..table import ColdSnapshot, RowGroupTimes
+from ..table import ColdSnapshot
 from .query_errors import naming
 from .runs import by_segment, newest_of, runs, version_with, where_slices
 from .slice_scan import SCANNED, SCANS, ScannedRows, SpacedRows, apart

@@ -21,8 +21,7 @@ from ...errors import CorruptRecordError, MissingFileError
 from ...values.offset_ranges import Ranges
 from ...values.record import MAX_OFFSET, NO_TIMESTAMP_MS
 from ...values.topic_partition import OffsetRange
-from ..ordered_rows import OrderedRows, Spacing
-from ..scan import FileScan, ScanTask
+from ..scan import FileScan, OrderedRows, ScanTask, Spacing
 from ..segment import UNKNOWN_TIMESTAMP_MS, SegmentFile
 from .spool import pieces_by
 

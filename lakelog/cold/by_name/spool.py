@@ -26,9 +26,9 @@ from ...base import compute as pc
 from ...engines.spark import outcome_of
 from ...engines.spark_worker import spare_imports
 from ...values.topic_partition import OffsetRange
-from ..projection import projection, shaped
+from ..record_batches import projection, shaped
+from ..scan import Tombstones
 from ..segment import SegmentFile
-from ..tombstones import Tombstones
 
 #: A column: whether a record's value is null. It shows tombstones without reading any value.
 TOMBSTONE = "tombstone"

@@ -20,8 +20,7 @@ from msgspec import Struct
 
 from ...base import compute as pc
 from ...values.config import MIB
-from ..projection import shaped
-from ..row_sizes import cuts
+from ..record_batches import cuts, shaped
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

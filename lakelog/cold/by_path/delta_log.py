@@ -39,7 +39,6 @@ from ...values.format_version import check_format
 from ...values.topic import Topic
 from ..added_file import index_of_adds, statistics_of
 from ..committing import deleted_topic
-from ..foreign_properties import TXN_RETENTION_PROPERTY, warnings
 from ..log_names import (
     LAST_CHECKPOINT,
     LOG,
@@ -48,21 +47,21 @@ from ..log_names import (
     commit_versions,
     newest_checkpoint,
 )
-from ..registers import Register
-from ..schema import (
+from ..properties import (
     CHECKPOINT_INTERVAL,
     CHECKPOINT_PROPERTY,
     FORMAT_PROPERTY,
-    PARTITION_COLUMNS,
-    TABLE_SCHEMA,
     TOPIC_ID_PROPERTY,
+    TXN_RETENTION_PROPERTY,
+    warnings,
 )
+from ..registers import Register
+from ..schema import PARTITION_COLUMNS, TABLE_SCHEMA
 from ..segment import SegmentFile, SegmentIndex, no_files
 from ..store.delta_runtime import check_not_forked
 from ..store.storage import Storage, side_by_side
 from ..store_errors import COMMITS_NEED, cannot_commit, error_class, one_line
-from .log_file import COMMIT_ID, Commit, transactions_in
-from .transactions import registers_in
+from .log_file import COMMIT_ID, Commit, registers_in, transactions_in
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

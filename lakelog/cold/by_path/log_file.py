@@ -1,4 +1,4 @@
-"""What single files of a Delta log say that delta-rs does not tell of them.
+"""What single files of a Delta log say that delta-rs does not tell of them, registers above all.
 
 Source: Delta's protocol, "Actions", "Checkpoints".
 """
@@ -6,13 +6,27 @@ Source: Delta's protocol, "Actions", "Checkpoints".
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
+from uuid import UUID
 
 import msgspec
 from msgspec import Struct, field
 
+from ..change import Change
+from ..registers import (
+    REGISTER_NAMES,
+    ArchivedEnd,
+    CleanedEnd,
+    ErasedEnd,
+    LogStart,
+    Register,
+    ReservedEnd,
+    app_id,
+)
 from ..store.storage import Storage
+from ..table import ColdSnapshot
 from .orphans import SETTLING_MS
 
 #: In each commit's ``commitInfo``: tells after a lost reply whose commit landed.
@@ -112,3 +126,63 @@ def transactions_in(storage: Storage, path: str) -> dict[str, int]:
                 for txn in rows["txn"].drop_null().to_pylist():
                     found[txn["appId"]] = txn["version"]
     return found
+
+
+_KINDS = {name: kind for kind, name in REGISTER_NAMES.items()}
+
+
+def registers_of(partition: int) -> tuple[Register, ...]:
+    """The registers of a partition; those that every table has come first."""
+    return (
+        ArchivedEnd(partition),
+        LogStart(partition),
+        CleanedEnd(partition),
+        ReservedEnd(partition),
+        ErasedEnd(partition),
+    )
+
+
+def transactions_of(
+    topic_id: UUID,
+    change: Change,
+    standing: frozenset[int],
+    current: ColdSnapshot,
+    *,
+    anew: bool = False,
+) -> dict[str, int]:
+    """The txn versions of a commit; a partition's first one states all of its registers.
+
+    Args:
+        anew: state all that there are.
+    """
+    values = dict(current.registers) if anew else {}
+    values |= {
+        register: 0
+        for partition in standing
+        for register in registers_of(partition)
+        if register not in current.registers
+    }
+    values |= {
+        register: value
+        for register, value in change.registers.items()
+        if register.partition in standing
+    }
+    return {app_id(topic_id, register): values[register] for register in values}
+
+
+def registers_in(topic_id: UUID, transactions: Mapping[str, int]) -> dict[Register, int]:
+    """The registers among txn versions."""
+    ours = f"lakelog/{topic_id}/"
+    own = len(ours)
+    return {
+        register: version
+        for name, version in transactions.items()
+        if name.startswith(ours) and (register := _named(name[own:])) is not None
+    }
+
+
+@lru_cache(maxsize=65_536)  # those of 1,000 tables are mostly the same
+def _named(name: str) -> Register | None:
+    number, _, kind = name.partition("/")
+    register = _KINDS.get(kind)
+    return register(int(number)) if register is not None and number.isdecimal() else None

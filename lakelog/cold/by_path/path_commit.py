@@ -12,14 +12,13 @@ from ...base.failpoints import failpoint
 from ...errors import ContradictionError, MissingFileError
 from ..change import Change
 from ..committing import NotLanded, read_back
-from ..foreign_properties import APPEND_ONLY_PROPERTY, unset
+from ..properties import APPEND_ONLY_PROPERTY, unset
 from ..segment import SegmentFile
 from ..store.storage import Storage
 from ..table import Applied, ColdSnapshot
 from .delta_log import UNDO_FEATURES, DeltaLog
-from .log_file import Commit
+from .log_file import Commit, transactions_of
 from .segment_writer import WrittenFile
-from .transactions import transactions_of
 
 
 class _Attempt(Struct, frozen=True):

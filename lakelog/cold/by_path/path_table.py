@@ -38,6 +38,7 @@ from ...values.producer_calls import ProducerCall
 from ...values.topic import Topic
 from ...values.topic_partition import OffsetRange
 from .. import contradictions
+from ..answers import Discarded, Leftovers, Orphans, Purged, RowGroupTimes, Vacuumed
 from ..change import Change, HotRange, Rewrite, RowsOf
 from ..committing import (
     VACUUM_S,
@@ -50,19 +51,11 @@ from ..committing import (
     refuse_loss,
     tell_purge,
 )
-from ..leftovers import Discarded, Leftovers
-from ..making import Making, unguarded
-from ..ordered_rows import Spacing
 from ..parquet.file_scan import offsets_of, scan_file
 from ..parquet.segment_reader import SegmentReader
 from ..planned import check_plan, standing_partitions
-from ..purged import Purged
-from ..registers import ArchivedEnd, Register, app_id
-from ..scan import FileScan, ScanTask
-from ..schema import (
+from ..properties import (
     READABLE_BY_ALL,
-    columns_beyond_own,
-    columns_to_write,
     file_retention_ms,
     is_deleted,
     is_untiered,
@@ -70,19 +63,20 @@ from ..schema import (
     mirrored_topic,
     mirrored_version,
     table_properties,
-    value_columns,
-    with_statistics,
 )
+from ..registers import ArchivedEnd, Register, app_id
+from ..scan import FileScan, ScanTask, Spacing
+from ..schema import columns_beyond_own, columns_to_write, value_columns, with_statistics
 from ..segment import SegmentFile, is_ours
 from ..store.storage import FileStamp, Storage
-from ..table import Applied, ColdSnapshot, Orphans, RowGroupTimes, Vacuumed
+from ..table import Applied, ColdSnapshot, Making, unguarded
 from ..timestamp_lookup import TimestampLookup
 from . import purging
 from .delta_log import DeltaLog
 from .producer_snapshots import ProducerSnapshots
 
 if TYPE_CHECKING:
-    from ..mirror import Alteration
+    from ..properties import Alteration
     from .path_commit import PathCommit
     from .segment_writer import WrittenFile
 
@@ -567,7 +561,7 @@ class PathTable(TimestampLookup[SegmentReader]):
 
     def leftovers(self) -> Leftovers:
         """See `ColdTable.leftovers`. Lists the table's folders."""
-        from .leftovers import leftovers_of
+        from .orphans import leftovers_of
 
         listed, snapshot = self._listed_then_seen()
         with self._lock:
@@ -675,7 +669,7 @@ class PathTable(TimestampLookup[SegmentReader]):
 
     def _write_settings(self) -> None:
         """Write the topic into columns and properties, unless they hold a newer one."""
-        from ..mirror import next_alteration
+        from ..properties import next_alteration
         from .path_commit import advice
 
         lost = self._lost_commits()
@@ -702,7 +696,7 @@ class PathTable(TimestampLookup[SegmentReader]):
         return LostCommits(f"the table at {self.path}", self.path, BACK_OFF)
 
     def _alter(self, alteration: Alteration) -> None:
-        from ..mirror import AddColumns, SetComment
+        from ..properties import AddColumns, SetComment
 
         commit_id = uuid4().hex
         if isinstance(alteration, AddColumns):

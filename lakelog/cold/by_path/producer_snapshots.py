@@ -21,8 +21,7 @@ from typing import NamedTuple
 
 from ...base.json_text import parse_json
 from ...errors import ColdTierError, ColdTierRefusedError
-from ...values.producer_calls import ProducerCall, newest
-from ..call_rows import calls_of_rows, rows_of_calls
+from ...values.producer_calls import ProducerCall, calls_of_rows, newest, rows_of_calls
 from ..store.storage import Storage, side_by_side
 from ..table import ColdSnapshot
 

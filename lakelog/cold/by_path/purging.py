@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ...base.failpoints import failpoint
 from ...values.config import DAY_MS
-from ..purged import Purged
+from ..answers import Purged
 from ..store.storage import FileStamp, Storage
 
 logger = logging.getLogger(__name__)

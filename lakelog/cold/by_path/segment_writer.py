@@ -16,15 +16,13 @@ from ...errors import ColdTierError
 from ...values.config import PARQUET_COMPRESSION
 from ...values.topic import Topic
 from ..change import HotRange, Rewrite, RowsOf
-from ..file_statistics import milliseconds, statistics
+from ..file_statistics import ValueStatistics, counted_values, milliseconds, statistics
 from ..parquet.file_writer import write_file
 from ..parquet.segment_reader import SegmentReader
-from ..row_groups import row_groups
-from ..rows import RowTally, archived_rows, rewritten_rows
+from ..rows import RowTally, archived_rows, rewritten_rows, row_groups
 from ..schema import FILE_SCHEMA, writer_options
 from ..segment import UNKNOWN_TIMESTAMP_MS, SegmentFile, file_name, sources_digest
 from ..store.storage import Storage
-from ..value_statistics import ValueStatistics, counted_values
 
 
 class WrittenFile(Struct, frozen=True):

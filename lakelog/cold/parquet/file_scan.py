@@ -6,12 +6,9 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import CorruptRecordError, LakelogError
-from ..extent import Extent
-from ..ordered_rows import OrderedRows, Spacing
-from ..scan import FileScan, RowGroupScan, ScanTask
+from ..scan import Extent, FileScan, OrderedRows, RowGroupScan, ScanTask, Spacing, Tombstones
 from ..schema import FILE_SCHEMA
 from ..segment import SegmentFile
-from ..tombstones import Tombstones
 from .footers import RowGroup
 from .segment_reader import OpenFile, SegmentReader
 

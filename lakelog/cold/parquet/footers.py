@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from ...values.config import MIB
 from ...values.record import MAX_OFFSET
-from ..tombstones import Tombstones
+from ..scan import Tombstones
 from .bloom_filters import MOST_FILTER_BYTES, FilterPlace, filter_range
 from .footer_seal import SEALED, FooterBytes, as_file, footer_bytes
 from .thrift import Struct, ThriftError, read_struct

@@ -22,13 +22,12 @@ from ...values.config import KIB, MIB
 from ...values.offset_ranges import merged
 from ...values.record import RECORDS, OffsetAndTimestamp
 from ...values.topic_partition import OffsetRange
-from ..projection import projection, shaped
-from ..row_sizes import cut_rows, items_of, row_bytes
+from ..answers import RowGroupTimes
+from ..record_batches import cut_rows, items_of, projection, row_bytes, shaped
+from ..scan import TOMBSTONE_COLUMNS, Tombstones
 from ..schema import FILE_SCHEMA
 from ..segment import SegmentFile, is_ours
 from ..store.storage import Storage
-from ..table import RowGroupTimes
-from ..tombstones import TOMBSTONE_COLUMNS, Tombstones
 from .bloom_filters import MOST_FILTER_BYTES, FilterPlace, hashes, may_hold
 from .footers import Footer, FooterCache, RowGroup, read_footer
 

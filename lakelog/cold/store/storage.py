@@ -28,8 +28,7 @@ from ..store_errors import DAMAGE, file_error
 from . import vended_credentials
 from .delta_runtime import check_deltalake, check_not_forked
 from .local_file import PlacedWriter, hidden_file
-from .object_store import ObjectStore, arrow_filesystem
-from .root import resolve_root
+from .object_store import ObjectStore, arrow_filesystem, resolve_root
 from .store_options import StoreOptions
 from .vended_credentials import Keys, PathKeys, Vended
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from msgspec.structs import replace
 
+from ...cold.answers import RowGroupTimes
 from ...cold.schema import ROW_GROUP_ROWS
-from ...cold.table import RowGroupTimes
 from ...errors import MissingFileError
 from ...read.tiers import SegmentedLook
 from ...read.topic_log import TopicLog

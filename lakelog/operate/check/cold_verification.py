@@ -15,8 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...cold.contradictions import check_partition
-from ...cold.extent import Extent
-from ...cold.scan import FileScan, RowGroupScan, ScanTask
+from ...cold.scan import Extent, FileScan, RowGroupScan, ScanTask
 from ...cold.segment import UNKNOWN_TIMESTAMP_MS, SegmentFile, declared_gaps, is_ours
 from ...cold.table import ColdSnapshot, ColdTable
 from ...errors import ContradictionError, CorruptRecordError, LakelogError, MissingFileError

@@ -14,8 +14,8 @@ from contextlib import AbstractContextManager, nullcontext
 from uuid import UUID
 
 from ...base.failpoints import failpoint
+from ...cold.properties import FORMAT_PROPERTY
 from ...cold.root_table import RootTable, RootTableDefinition, Txn
-from ...cold.schema import FORMAT_PROPERTY
 from ...place import ColdRoot
 from ...values.format_version import USUAL_FORMAT
 from ...values.topic import GROUPS_TABLE

@@ -23,13 +23,12 @@ from msgspec import Meta, Struct, convert, to_builtins
 from msgspec.structs import astuple
 
 from ...base.json_text import parse_json
-from ...cold.call_rows import calls_of_rows, rows_of_calls
+from ...cold.properties import mirrored_properties, mirrored_topic, table_properties
 from ...cold.registers import ArchivedEnd, CleanedEnd, ErasedEnd, LogStart, Register
-from ...cold.schema import mirrored_properties, mirrored_topic, table_properties
 from ...errors import CorruptExportError, LakelogError, NewerVersionError
 from ...groups.recorded_offset import GroupType, RecordedOffset
 from ...values.format_version import newer
-from ...values.producer_calls import ProducerCall
+from ...values.producer_calls import ProducerCall, calls_of_rows, rows_of_calls
 from ...values.record import MAX_OFFSET, OffsetAndMetadata
 from ...values.topic import Topic
 from ...values.topic_partition import OffsetRange

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ...cold.by_name.entry import CatalogEntry, look_up, run, same_place
 from ...cold.by_name.names import TableName, quoted_text
-from ...cold.schema import GENERATION_PROPERTY, TOPIC_ID_PROPERTY
+from ...cold.properties import GENERATION_PROPERTY, TOPIC_ID_PROPERTY
 from ...errors import CommitConflictError, ForeignTableError
 from ...values.topic import Topic
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ...cold.by_name.entry import look_up, run
 from ...cold.by_name.names import TableName, latest_name, view_name
-from ...cold.schema import TOPIC_ID_PROPERTY
+from ...cold.properties import TOPIC_ID_PROPERTY
 from ...values.topic import Topic, catalog_name
 
 if TYPE_CHECKING:

@@ -39,7 +39,8 @@ from msgspec import Struct
 
 from ...cold.by_name.entry import CatalogEntry, column_comments, look_up, run
 from ...cold.by_name.names import TableName, latest_name, quoted, quoted_text, view_name
-from ...cold.schema import COLUMN_COMMENTS, TOPIC_ID_PROPERTY, TOPIC_NAME_PROPERTY
+from ...cold.properties import TOPIC_ID_PROPERTY, TOPIC_NAME_PROPERTY
+from ...cold.schema import COLUMN_COMMENTS
 from ...errors import ColdTierRefusedError, CommitConflictError, ForeignTableError
 from ...values.topic import Topic
 

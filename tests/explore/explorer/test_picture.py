@@ -14,7 +14,7 @@ from hands import Hands
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.cold import row_groups
+from lakelog.cold import rows as cold_rows
 from lakelog.errors import MissingFileError
 from lakelog.explore.explorer.opened_topic import OpenedTopic
 from lakelog.explore.picture import groups as grouping
@@ -147,7 +147,7 @@ def test_too_many_records_are_not_counted_one_by_one(orders, monkeypatch):
 @pytest.fixture
 def bursts(make_bench, monkeypatch):
     """One file of many row groups, whose records come in bursts with silence between them."""
-    for module in (row_groups, by_row_group):
+    for module in (cold_rows, by_row_group):
         monkeypatch.setattr(module, "ROW_GROUP_ROWS", 4)
     bench = make_bench()
     times = [10_000 * burst + n for burst in range(16) for n in range(32)]

@@ -1,4 +1,4 @@
-"""How large rows are once decoded, and where to cut them by that.
+"""Batches of a table's rows as readers give them: which columns, in which types, and how large.
 
 Where a foreign writer kept values in a dictionary, a page of a few bytes may decode to gigabytes.
 So pyarrow leaves those columns as dictionaries, and they are decoded piece by piece.
@@ -6,12 +6,56 @@ So pyarrow leaves those columns as dictionaries, and they are decoded piece by p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from ..base import compute as pc
+from ..errors import InvalidArgumentError
+from ..values.record import HEADERS_TYPE, RECORDS
+from .schema import FILE_SCHEMA
+
+
+def projection(columns: Sequence[str] | None) -> pa.Schema:
+    """The schema in which a reader gives these columns of a record; None: `RECORDS`.
+
+    Raises:
+        InvalidArgumentError: a record has no such column.
+    """
+    if columns is None:
+        return RECORDS
+    unknown = [name for name in columns if name not in FILE_SCHEMA.names]
+    if unknown:
+        raise InvalidArgumentError(
+            f"a record has no column {unknown[0]!r}; it has {', '.join(FILE_SCHEMA.names)}"
+        )
+    return pa.schema([FILE_SCHEMA.field(name) for name in columns])
+
+
+def shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The schema's columns in its types; other writers choose nullability differently.
+
+    A cast is enough for all but headers: pyarrow 19 casts nothing nullable within a struct.
+    """
+    columns = [batch.column(name) for name in schema.names]
+    return pa.RecordBatch.from_arrays(
+        [_cast(column, field) for column, field in zip(columns, schema, strict=True)], schema=schema
+    )
+
+
+def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
+    if column.type.equals(field.type):
+        return column
+    if field.name != "headers":
+        return column.cast(field.type)
+    items, offsets = items_of(column)
+    fields = [HEADERS_TYPE.value_type.field(name) for name in ("key", "value")]
+    pairs = pa.StructArray.from_arrays(
+        [items.field(field.name).cast(field.type) for field in fields], fields=fields
+    )
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pairs, type=HEADERS_TYPE)
+
 
 _FIXED_BYTES = 24  # offset, timestamp, type, and where the others begin
 
