@@ -17,7 +17,7 @@ import pytest
 
 from lakelog.cold.by_path import delta_log
 from lakelog.cold.parquet.file_writer import write_file
-from lakelog.cold.parquet.footer_seal import footer_bytes
+from lakelog.cold.parquet.footers import footer_bytes
 from lakelog.cold.store.storage import Storage
 from lakelog.errors import ColdTierAccessError, ColdTierError, ColdTierRefusedError
 

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from lakelog.cold.by_path.segment_writer import write_segment_file
 from lakelog.cold.change import HotRange
-from lakelog.cold.parquet.footer_seal import SEAL_BYTES, SEALED, FooterBytes, sealed_end
-from lakelog.cold.parquet.footers import parse_footer, read_footer
+from lakelog.cold.parquet.file_writer import sealed_end
+from lakelog.cold.parquet.footers import SEAL_BYTES, SEALED, FooterBytes, parse_footer, read_footer
 from lakelog.cold.schema import FILE_SCHEMA, WRITER_OPTIONS
 from lakelog.cold.store.storage import Storage
 from lakelog.values.record import RECORDS as RECORDS_SCHEMA

@@ -19,7 +19,7 @@ from lakelog.archive.copy import HotRows
 from lakelog.archive.plan import FlushLimit, plan
 from lakelog.codec import ProducedBatch, encode
 from lakelog.cold.by_path.path_table import PathTable
-from lakelog.cold.parquet.footer_seal import SEALED
+from lakelog.cold.parquet.footers import SEALED
 from lakelog.cold.schema import PARTITION_COLUMNS, WRITER_OPTIONS
 from lakelog.cold.segment import SegmentFile
 from lakelog.cold.store.storage import Storage

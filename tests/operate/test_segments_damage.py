@@ -15,7 +15,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakelog.cold.by_path.delta_log import DeltaLog
-from lakelog.cold.parquet.footer_seal import SEAL_BYTES, sealed_end
+from lakelog.cold.parquet.file_writer import sealed_end
+from lakelog.cold.parquet.footers import SEAL_BYTES
 from lakelog.cold.schema import PARTITION_COLUMNS
 from lakelog.errors import UnknownTopicIdError, UnknownTopicOrPartitionError
 from lakelog.operate.check.finding import MOST, Findings, Kind

@@ -87,7 +87,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 #: The files that lie in a table's folder, by path; see `Storage.files_below`.
-_Listed = Mapping[str, Callable[[], FileStamp | None]]
+_Listed = Mapping[str, FileStamp]
 
 #: Files are scanned in lots of this size, so that progress can be seen.
 SCAN_LOT = 64
@@ -517,8 +517,7 @@ class PathTable(TimestampLookup[SegmentReader]):
             paths = sorted(snapshot.files.missing(expired & listed.keys()))
             if not dry_run:  # the store's clock takes a write, which a reader may not be allowed
                 paths, _ = self._by_age(listed, paths)
-            sizes = _sizes(listed, paths)
-            paths, size_bytes = list(sizes), sum(sizes.values())
+            size_bytes = sum(listed[path].size_bytes for path in paths)
         if not dry_run:
             self._delete(paths)
             logger.info(
@@ -566,7 +565,7 @@ class PathTable(TimestampLookup[SegmentReader]):
         listed, snapshot = self._listed_then_seen()
         with self._lock:
             tombstones = self._log.tombstones()
-        sizes = _sizes(listed, listed)
+        sizes = {path: stamp.size_bytes for path, stamp in listed.items()}
         return Leftovers(tuple(leftovers_of(sizes, snapshot, tombstones)))
 
     def discard(self, files: Iterable[SegmentFile]) -> Sequence[Discarded]:
@@ -635,15 +634,12 @@ class PathTable(TimestampLookup[SegmentReader]):
         In this order, the snapshot knows every listed file that others committed. The other way
         round, a file that they commit in between would look like an orphan.
         """
-        listed = self._listed()
+        listed = self.storage.files_below(self.path)
         failpoint("cold.after_list")
         return listed, self.snapshot()
 
-    def _listed(self) -> _Listed:
-        return self.storage.files_below(self.path)
-
     def _by_age(self, listed: _Listed, paths: Iterable[str]) -> tuple[list[str], list[str]]:
-        """The paths that are old enough to be deleted, and the others that are still there.
+        """The paths that are old enough to be deleted, and the others.
 
         Only the store's clock counts, which stamped them: this machine's may be hours off.
         """
@@ -653,10 +649,7 @@ class PathTable(TimestampLookup[SegmentReader]):
         young: list[str] = []
         now_ms = self._store_now_ms() if (paths := list(paths)) else None
         for path in paths:
-            stamp = listed[path]()
-            if stamp is None:
-                continue
-            written_ms = stamp.modified_ms
+            written_ms = listed[path].modified_ms
             is_old = (
                 now_ms is not None and written_ms is not None and now_ms - written_ms >= SETTLING_MS
             )
@@ -705,12 +698,6 @@ class PathTable(TimestampLookup[SegmentReader]):
             self._log.set_comment(commit_id, alteration.column, alteration.comment)
         else:
             self._log.set_properties(commit_id, dict(alteration.properties))
-
-
-def _sizes(listed: _Listed, paths: Iterable[str]) -> dict[str, int]:
-    """How large the files are that are still there."""
-    stamps = {path: listed[path]() for path in paths}
-    return {path: stamp.size_bytes for path, stamp in stamps.items() if stamp is not None}
 
 
 def _may_be_data(path: str) -> bool:

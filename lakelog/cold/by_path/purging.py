@@ -49,7 +49,6 @@ def remove(storage: Storage, path: str, store_now_ms: Callable[[], int | None]) 
         storage.sync(_mark(path), path)
     failpoint("purge.after_mark")
     found = _files(storage, path)
-    stamps = [stamp for tell in found.values() if (stamp := tell()) is not None]
     log = {name for name in found if name.startswith(f"{LOG_FOLDER}/")}
     storage.delete_files(f"{path}/{name}" for name in found.keys() - log)
     failpoint("purge.after_data")
@@ -61,14 +60,14 @@ def remove(storage: Storage, path: str, store_now_ms: Callable[[], int | None]) 
     if not left and _is_old_mark(storage, path, store_now_ms):
         storage.delete_file(_mark(path))
     _remove_folders(storage, path)
-    return Purged(path, len(found), sum(stamp.size_bytes for stamp in stamps), left)
+    return Purged(path, len(found), sum(one.size_bytes for one in found.values()), left)
 
 
 def _mark(path: str) -> str:
     return f"{path}/{MARK}"
 
 
-def _files(storage: Storage, path: str) -> dict[str, Callable[[], FileStamp | None]]:
+def _files(storage: Storage, path: str) -> dict[str, FileStamp]:
     """What lies there but for the mark; see `Storage.files_below`."""
     found = storage.files_below(path)
     found.pop(MARK, None)

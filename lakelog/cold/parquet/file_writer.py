@@ -13,9 +13,8 @@ import pyarrow as pa
 
 from ...base.failpoints import failpoint
 from ..store.storage import Storage
-from ..store.write_behind import WriteBehind
-from .bloom_filters import filter_options
-from .footer_seal import SEALED, SealingSink
+from .bloom_filters import checksums_of, filter_options
+from .footers import FOOTER_END, SEALED, seal_of
 
 
 def write_file(
@@ -47,8 +46,7 @@ def write_file(
         chosen = options if first is None else key_options(first, options, filtered=filtered)
         failpoint("cold.before_file")
         with storage.naming(path):
-            out = storage.filesystem().open_output_stream(storage.arrow_path(path))
-            sink = SealingSink(out if storage.is_local else WriteBehind(out))
+            sink = SealingSink(storage.new_file(path))
             return sink, pq.ParquetWriter(sink.target, schema, **chosen)
 
     sink = writer = None
@@ -97,3 +95,63 @@ def key_options(first: pa.Table, options: Mapping[str, Any], *, filtered: bool) 
     if distinct > MOST_DISTINCT * first.num_rows:
         found["use_dictionary"] = [name for name in options["use_dictionary"] if name != "key"]
     return {**found, **(filter_options(distinct, "key") if filtered else {})}
+
+
+class SealingSink:
+    """What a Parquet writer writes to: puts the seal in front of the footer.
+
+    Args:
+        out: `pa.NativeFile`, open for writing, or what is like one.
+    """
+
+    def __init__(self, out: Any) -> None:
+        self._out = out
+        self._end: list[bytes] | None = None
+        self.closed = False
+        self.size_bytes = 0  # given up to now; of the file, once it is closed
+
+    @property
+    def target(self) -> pa.PythonFile:
+        """For the writer."""
+        return pa.PythonFile(self, mode="w")
+
+    def write(self, data: Any) -> int:
+        if self._end is None:
+            self._out.write(data)
+        else:
+            self._end.append(bytes(data))
+        self.size_bytes += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self.size_bytes
+
+    def flush(self) -> None: ...
+
+    def hold(self) -> None:
+        """Hold back what comes from now on: it is the file's end."""
+        self._end = []
+
+    def close(self) -> None:
+        """Write the end, and close the file."""
+        if self.closed:
+            return
+        self.closed = True
+        if self._end is not None:
+            held = b"".join(self._end)
+            end = sealed_end(held, self.size_bytes - len(held))
+            self._out.write(end)
+            self.size_bytes += len(end) - len(held)
+        self._out.close()
+
+
+def sealed_end(end: bytes, at_byte: int = 0) -> bytes:
+    """The last bytes of a file, from before its Bloom filters on, with what seals them.
+
+    Args:
+        at_byte: where in the file they begin.
+    """
+    length, _ = FOOTER_END.unpack(end[-FOOTER_END.size :])
+    at = len(end) - length - FOOTER_END.size
+    footer = end[at : -FOOTER_END.size]
+    return end[:at] + checksums_of(end, at_byte, footer) + seal_of(footer) + end[at:]

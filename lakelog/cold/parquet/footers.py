@@ -1,10 +1,27 @@
-"""What Parquet footers say of row groups, parsed once: the sparse index within a file.
+"""A Parquet file's footer: whether it is the one that was written, and what it says of row groups.
 
-Parsed here, not by pyarrow, which ends the process over some inconsistent footers (statistics of
-another length than their type's, a missing column, a histogram that is too long). Its own
+That is the sparse index within a file.
+
+| at the end of a file lakelog wrote | bytes     |
+|------------------------------------|-----------|
+| checksums of its `bloom_filters`   | see there |
+| ``LKCS``                           | 4         |
+| CRC-32C of the footer, hex digits  | 8         |
+| the footer                         | see below |
+| its length, little-endian          | 4         |
+| ``PAR1``                           | 4         |
+
+A footer does not say where it begins, so readers that do not know what lies before it never see
+that. The footer says that they must be there (`SEALED`), so a footer whose seal was damaged does
+not pass for one without a seal. Files of other writers, and older files, have no checksum.
+
+The checksum lies in the file because a Delta add has no place for it: delta-rs writes no tags.
+
+It is parsed here, not by pyarrow, which ends the process over some inconsistent footers (statistics
+of another length than their type's, a missing column, a histogram that is too long). Its own
 `pq.FileMetaData` is made of the same bytes and only handed to its readers, which raise.
 
-Source: Apache Parquet, ``parquet.thrift``; seen with pyarrow 26.
+Source: Apache Parquet, "File format", ``parquet.thrift``; seen with pyarrow 26.
 """
 
 from __future__ import annotations
@@ -19,11 +36,11 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from ...codec.crc import crc32c
 from ...values.config import MIB
 from ...values.record import MAX_OFFSET
 from ..scan import Tombstones
-from .bloom_filters import MOST_FILTER_BYTES, FilterPlace, filter_range
-from .footer_seal import SEALED, FooterBytes, as_file, footer_bytes
+from .bloom_filters import MOST_FILTER_BYTES, FilterPlace, checksums_before, filter_range
 from .thrift import Struct, ThriftError, read_struct
 
 #: Footer bytes kept, as they lie in the files; parsed, they take several times that. At 1–2 KB a
@@ -151,6 +168,92 @@ def parse_footer(
         raise pa.ArrowInvalid("it has no columns offset and timestamp")
     metadata = pq.read_metadata(pa.BufferReader(as_file(found.data)))
     return Footer(metadata, len(found.data), columns, tuple(payload), groups, tombstones)
+
+
+# -- its bytes -----------------------------------------------------------------------------------
+
+#: Footer key-value metadata of a file with a checksum.
+SEALED = {"lakelog.footer.checksum": "crc32c"}
+
+MAGIC = b"PAR1"
+SEAL_MARK = b"LKCS"
+SEAL_BYTES = len(SEAL_MARK) + 8
+FOOTER_END = struct.Struct("<I4s")
+
+#: Read at once; holds most footers with their seal.
+_TAIL_BYTES = 64 * 1024
+
+#: Read with a footer that is larger than that, and at most: what lies in front of its seal.
+_BEFORE_BYTES, _MOST_BEFORE_BYTES = 4 * 1024, 1024 * 1024
+
+
+class FooterBytes(msgspec.Struct, frozen=True):
+    """A footer as it lies in a file.
+
+    Attributes:
+        is_sealed: whether it has a checksum; if so, it is correct.
+        filter_checksums: of the row groups' Bloom filters.
+    """
+
+    data: bytes
+    is_sealed: bool = False
+    filter_checksums: tuple[bytes, ...] = ()
+
+
+def footer_bytes(source: Any, size_bytes: int | None = None) -> FooterBytes:
+    """The footer of an open file.
+
+    Args:
+        source: `pa.NativeFile`, open for reading.
+        size_bytes: the size that the table's log gives; None: not known.
+
+    Raises:
+        pa.ArrowInvalid: the file is not what was written.
+    """
+    found_bytes = source.size()
+    if size_bytes is not None and found_bytes != size_bytes:
+        raise pa.ArrowInvalid(f"it has {found_bytes} bytes, the table's log says {size_bytes}")
+    if found_bytes < len(MAGIC) + FOOTER_END.size:
+        raise pa.ArrowInvalid(f"it has {found_bytes} bytes, too few for Parquet")
+    tail = _last(source, found_bytes, min(found_bytes, _TAIL_BYTES))
+    length, magic = FOOTER_END.unpack(tail[-FOOTER_END.size :])
+    if magic != MAGIC:
+        raise pa.ArrowInvalid(f"it ends in {magic!r}, not in {MAGIC!r}")
+    if length > found_bytes - len(MAGIC) - FOOTER_END.size:
+        raise pa.ArrowInvalid(f"its footer is said to have {length} of its {found_bytes} bytes")
+    needed = min(found_bytes, length + SEAL_BYTES + FOOTER_END.size)
+    if needed > len(tail):
+        tail = _last(source, found_bytes, min(found_bytes, needed + _BEFORE_BYTES))
+    at = len(tail) - length - FOOTER_END.size
+    footer, seal = tail[at : -FOOTER_END.size], tail[max(0, at - SEAL_BYTES) : at]
+    if seal[: len(SEAL_MARK)] != SEAL_MARK:
+        return FooterBytes(footer)
+    if seal != seal_of(footer):
+        raise pa.ArrowInvalid(
+            f"its footer's CRC-32C is {crc32c(footer)!r}, stored is {seal[len(SEAL_MARK) :]!r}"
+        )
+    checksums = checksums_before(tail[: at - SEAL_BYTES])
+    if checksums is None:
+        tail = _last(source, found_bytes, min(found_bytes, needed + _MOST_BEFORE_BYTES))
+        checksums = checksums_before(tail[:-needed])
+    return FooterBytes(footer, True, checksums or ())
+
+
+def _last(source: Any, size_bytes: int, count: int) -> bytes:
+    data = bytes(source.read_at(count, size_bytes - count))
+    if len(data) != count:
+        raise pa.ArrowInvalid(f"it ends before its {size_bytes} bytes")
+    return data
+
+
+def as_file(footer: bytes) -> bytes:
+    """A Parquet file of nothing but that footer."""
+    return MAGIC + footer + FOOTER_END.pack(len(footer), MAGIC)
+
+
+def seal_of(footer: bytes) -> bytes:
+    """What lies in front of a footer of lakelog's."""
+    return SEAL_MARK + crc32c(footer)
 
 
 # -- Parquet's structs, by the numbers of their fields -----------------------------------------

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from ...base.back_off import patiently
 from ...errors import ColdTierRefusedError, LakelogError, MissingFileError
+from ...values.config import MIB
 from ...values.topic import Topic
 from ..store_errors import DAMAGE, file_error
 from . import vended_credentials
@@ -42,13 +43,41 @@ R = TypeVar("R")
 #: Calls of an object store that wait for their answers at a time.
 CALLS_AT_ONCE = 16
 
-_DIGEST_CHUNK_BYTES = 8 * 1024 * 1024
+#: Of a file that is being written, so much waits for a store's answers.
+SENT_BYTES = 80 * MIB
+
+_DIGEST_CHUNK_BYTES = 8 * MIB
 
 
 class Sink(Protocol):
     """A file that is being written."""
 
     def write(self, data: bytes | memoryview, /) -> object: ...
+
+
+class StoreWriter:
+    """A new file in an object store, in bounded memory.
+
+    Arrow sends parts (10 MiB) in threads of its own, and keeps each until the store has taken it,
+    however many these are. So after `SENT_BYTES` the store is waited for.
+
+    Args:
+        out: `pa.NativeFile`, open for writing; it is closed with this one.
+    """
+
+    def __init__(self, out: Any) -> None:
+        self._out = out
+        self._sent_bytes = 0  # since the store was waited for
+
+    def write(self, data: bytes | memoryview, /) -> None:
+        self._out.write(data)
+        self._sent_bytes += memoryview(data).nbytes
+        if self._sent_bytes >= SENT_BYTES:
+            self._out.flush()
+            self._sent_bytes = 0
+
+    def close(self) -> None:
+        self._out.close()
 
 
 class FileStamp(NamedTuple):
@@ -207,43 +236,18 @@ class Storage:
 
         return self._patiently("listing", path, listed)
 
-    def files_below(self, path: str) -> dict[str, Callable[[], FileStamp | None]]:
+    def files_below(self, path: str) -> dict[str, FileStamp]:
         """The files in a folder and in those below it, by path relative to it; none if there is no
         folder.
 
-        Returns:
-            What tells of a file; None: it is gone since. Local ones are asked only then: to look at
-            each takes longer than to list them.
-
         Raises: see `naming`.
         """
-        if not self.is_local:
-            top = self.arrow_path(path).rstrip("/") + "/"
-            return {
-                info.path.removeprefix(top): partial(FileStamp, info.size, _modified_ms(info))
-                for info in self.list_files(path, recursive=True)
-                if info.is_file
-            }
-
-        def stamp(entry: os.DirEntry[str]) -> FileStamp | None:
-            with self.naming(entry.path), suppress(FileNotFoundError):
-                found = entry.stat()
-                return FileStamp(found.st_size, found.st_mtime_ns // 1_000_000)
-            return None
-
-        def listed() -> dict[str, Callable[[], FileStamp | None]]:
-            found: dict[str, Callable[[], FileStamp | None]] = {}
-            folders = [""]
-            while folders:
-                below = folders.pop()
-                for entry in _scanned(f"{path}/{below}"):
-                    if entry.is_dir():
-                        folders.append(f"{below}{entry.name}/")
-                    else:
-                        found[below + entry.name] = partial(stamp, entry)
-            return found
-
-        return self._patiently("listing", path, listed)
+        top = self.arrow_path(path).rstrip("/") + "/"
+        return {
+            info.path.removeprefix(top): FileStamp(info.size, _modified_ms(info))
+            for info in self.list_files(path, recursive=True)
+            if info.is_file
+        }
 
     def file_names(self, path: str) -> list[str]:
         """The names of the files that lie in a folder itself; none if there is no folder."""
@@ -288,12 +292,8 @@ class Storage:
         Raises: see `naming`.
         """
         if not self.is_local:  # a store shows no part of a file
-            from .write_behind import WriteBehind
-
-            with self.naming(path):
-                stream = self.filesystem().open_output_stream(self.arrow_path(path))
-                with closing(WriteBehind(stream)) as out:
-                    yield out
+            with self.naming(path), closing(self.new_file(path)) as out:
+                yield out
             return
         naming = partial(self.naming, path)
         with hidden_file(path, naming) as file:
@@ -301,6 +301,14 @@ class Storage:
             if synced:
                 with naming():  # here, where the kernel tells of what it could not write since
                     os.fsync(file.fileno())
+
+    def new_file(self, path: str) -> Any:
+        """A file to write and to close, in a folder that is there.
+
+        Raises (as its methods do): the file system's errors; see `naming`.
+        """
+        out = self.filesystem().open_output_stream(self.arrow_path(path))
+        return out if self.is_local else StoreWriter(out)
 
     def read_bytes(self, path: str) -> bytes | None:
         """A small file's content; None if there is no such file."""

@@ -304,8 +304,7 @@ class FolderReader:
         found = self._storage.files_below(self.where)
         if self._storage.is_local:
             self._check_links(wanted)
-        stamps = {path: found[path]() for path in wanted & found.keys()}
-        return {path: stamp.size_bytes for path, stamp in stamps.items() if stamp is not None}
+        return {path: found[path].size_bytes for path in wanted & found.keys()}
 
     def opened(self, path: str) -> Opened:
         """Opens a file of it."""
