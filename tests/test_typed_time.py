@@ -41,21 +41,9 @@ NOW = datetime(2013, 7, 4, 22, 30, tzinfo=UTC)  # the 5th in Berlin
         ("2013-07-04 12:00 -05", "UTC", NOON_MS + 5 * HOUR_MS),
         ("2013-07-04 12:00:00.5 America/New_York", "UTC", NOON_MS + 4 * HOUR_MS + 500),
         (" 2013-07-04  12:00 utc ", "Asia/Tokyo", NOON_MS),
-        ("2013/7/4 12:00", "UTC", NOON_MS),
-        ("20130704T120000Z", "Asia/Tokyo", NOON_MS),
-        ("20130704 1200", "UTC", NOON_MS),
-        ("20130704", "UTC", NOON_MS - 12 * HOUR_MS),
         ("2013-07-04", "UTC", NOON_MS - 12 * HOUR_MS),
-        ("4.7.2013 12:00", "UTC", NOON_MS),
-        ("4 Jul 2013, 12:00", "UTC", NOON_MS),
-        ("July 4, 2013 at 12 pm", "UTC", NOON_MS),
-        ("jul 4 2013 12:00 am", "UTC", NOON_MS - 12 * HOUR_MS),
-        ("07/24/2013 12:00", "UTC", NOON_MS + 20 * 24 * HOUR_MS),
-        ("24/07/2013 12:00", "UTC", NOON_MS + 20 * 24 * HOUR_MS),
-        ("07/07/2013 12:00", "UTC", NOON_MS + 3 * 24 * HOUR_MS),
         ("12:00", "UTC", NOON_MS),
         ("12:00", "Europe/Berlin", NOON_MS + 22 * HOUR_MS),
-        ("9:30:15 pm UTC", "Europe/Berlin", NOON_MS + 9 * HOUR_MS + 30 * 60_000 + 15_000),
         ("today", "UTC", NOON_MS - 12 * HOUR_MS),
         ("yesterday 12:00", "UTC", NOON_MS - 24 * HOUR_MS),
         ("Yesterday", "Europe/Berlin", NOON_MS - 14 * HOUR_MS),
@@ -100,12 +88,10 @@ def test_distances_are_from_now_and_need_no_zone(text, ago):
         ("2013-13-01", "calendar: there is no month 13"),
         ("2013-00-01", "calendar: there is no month 0"),
         ("2013-02-29", "calendar: February 2013 has no day 29"),
-        ("13:00 pm", "calendar"),
         ("2013-07-04 12:00 +25:00", "calendar"),
         ("2013-07-04 12:00 Mars/Olympus", "'Mars/Olympus' is not a time zone"),
-        ("07/04/2013 12:00", r"may be 4 July or 7 April: write 2013-07-04 or 2013-04-07"),
-        ("07/04/13 12:00", "two digits"),
-        ("4 Brumaire 2013", "Brumaire.*month"),
+        ("07/04/2013 12:00", "is not a time: write 2013-07-04 12:00"),
+        ("4 July 2013", "is not a time: write 2013-07-04 12:00"),
         ("1969-12-31", "before 1970"),
         ("9" * 19 + "000000", "out of bounds"),
         ("noonish", "is not a time: write"),
@@ -151,7 +137,6 @@ def test_a_number_counts_the_same_wherever_a_time_is_typed() -> None:
         ("@1372939200", "@1372939200 was taken as epoch seconds: 2013-07-04 12:00:00Z"),
         ("1372939200", "1372939200 was taken as epoch seconds: 2013-07-04 12:00:00Z"),
         ("1372939200000", "1372939200000 was taken as epoch milliseconds: 2013-07-04 12:00:00Z"),
-        ("24/07/2013 12:00", "24/07/2013 12:00 was taken as 2013-07-24 12:00:00+02:00"),
         ("12:00", "12:00 was taken as 2013-07-05 12:00:00+02:00"),
         ("yesterday", "yesterday was taken as 2013-07-04 00:00:00+02:00"),
         ("2013-03-31 02:30", "the clocks of Europe/Berlin skip 02:30 on that day; 2013-03-31 "
@@ -166,7 +151,7 @@ def test_a_position_is_an_offset_a_name_or_a_time():
     assert position("250") == AtOffset(250)
     assert position(" earliest ") == Earliest()
     assert position("2013-07-04 12:00 UTC") == AtTimestamp(NOON_MS)
-    assert understood("4 Jul 2013 12:00", UTC)[0] == AtTimestamp(NOON_MS)
+    assert understood("2013-07-04 12:00", UTC)[0] == AtTimestamp(NOON_MS)
     with pytest.raises(InvalidArgumentError, match="is not a position: give an offset"):
         position("soon")
 
@@ -196,7 +181,7 @@ def test_utc_has_many_names(name):
     "typed",
     [
         "2013-07-04T12:00:00Z",
-        "4 July 2013, 2pm Europe/Berlin",
+        "2013-07-04 14:00 Europe/Berlin",
         "@1372939200000",
         "1372939200",
         datetime(2013, 7, 4, 12, tzinfo=UTC),
@@ -222,7 +207,7 @@ def test_a_records_own_time_is_what_its_producer_wrote() -> None:
     """It depends on no clock and no choice of readings, and says by -1 that there is none."""
     assert as_timestamp_ms("2013-07-04T12:00:00Z") == NOON_MS
     assert as_timestamp_ms("1969-12-31T23:59:59.999Z") == -1
-    for typed in ("yesterday UTC", "-10m", "1372939200", "4.7.2013 12:00 UTC"):
+    for typed in ("yesterday UTC", "-10m", "1372939200"):
         assert timestamp_ms(typed) > 0
         with pytest.raises(InvalidArgumentError, match="not an ISO-8601 time"):
             as_timestamp_ms(typed)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
+from fractions import Fraction
 from typing import NoReturn
 from zoneinfo import ZoneInfo
 
@@ -16,44 +18,28 @@ UTC = "UTC"
 _MAX_LENGTH = 200  # Python reads numbers of up to 4,300 digits
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MS = timedelta(milliseconds=1)
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
-_DAYS = {"today": 0, "yesterday": -1, "tomorrow": 1}
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-#: What a number counts, by its digits: those of the years 1973 to 5138 in each unit. A shorter one
-#: is no time of our days in seconds either.
+#: What a number counts, by its digits: those of the years 1973 to 5138 in each unit, and how many
+#: of it a millisecond has. A shorter one is no time of our days in seconds either.
 _COUNTED = (
-    (8, "milliseconds", 1),
-    (11, "seconds", 1_000),
-    (14, "milliseconds", 1),
-    (17, "microseconds", 1e-3),
+    (8, "milliseconds", Fraction(1)),
+    (11, "seconds", Fraction(1, 1_000)),
+    (14, "milliseconds", Fraction(1)),
+    (17, "microseconds", Fraction(1_000)),
 )
-_SECONDS_DIGITS = range(9, 12)
+_LONGEST = {False: ("nanoseconds", Fraction(1_000_000)), True: ("milliseconds", Fraction(1))}
 
 # Texts, which `re` compiles when a time is first read: many processes never read one.
 _ASCII = re.ASCII | re.IGNORECASE | re.VERBOSE
 _AGO = r"""-\s*(?P<back>\d+)\s*(?P<unit>[smhdw])
       | (?P<count>\d+)\s*(?P<named>second|minute|hour|day|week|sec|min|s|m|h|d|w)s?\s+ago"""
-_DAY = r"""(?:
-      (?P<year>\d{4})(?P<sep>[-/.])(?P<month>\d{1,2})(?P=sep)(?P<day>\d{1,2})
-    | (?P<digits>(?:19|20)\d{6})(?!\d)
-    | (?P<one>\d{1,2})(?P<sep2>[-/.])(?P<two>\d{1,2})(?P=sep2)(?P<last>\d{4}|\d\d)(?!\d)
-    | (?P<before>\d{1,2})\.?[ ]+(?P<name>[a-z]{3,9})\.?,?[ ]+(?P<year2>\d{4})
-    | (?P<name2>[a-z]{3,9})\.?[ ]+(?P<after>\d{1,2}),?[ ]+(?P<year3>\d{4})
-    | (?P<word>today|yesterday|tomorrow)
-    )"""
-_CLOCK = r"""(?:
-      (?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<fraction>\d{1,9}))?)?
-        (?:[ ]*(?P<half>[ap])\.?m\.?)?
-    | (?P<hour2>\d{1,2})[ ]*(?P<half2>[ap])\.?m\.?
-    )"""
-_PLAIN_CLOCK = r"""(?P<hour3>\d{2})
-    (?:(?P<minute3>\d{2})(?:(?P<second3>\d{2})(?:[.,](?P<fraction3>\d{1,9}))?)?)?"""
+_DAY = r"(?:(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})|(?P<word>today|yesterday))"
+_CLOCK = (
+    r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.(?P<fraction>\d{1,9}))?)?)?"
+)
 _ZONE = r"""(?:[ ]*(?P<offset>z|[+-]\d{2}(?::?\d{2}(?::?\d{2})?)?)|[ ]+(?P<zone>[a-z][\w+/-]*))?"""
-_MOMENT = rf"(?:{_DAY}(?:(?:[ ]*t[ ]*|,?[ ]+(?:at[ ]+)?)(?:{_CLOCK}|{_PLAIN_CLOCK}))?{_ZONE})"
-_TODAY = rf"{_CLOCK}{_ZONE}"
+_MOMENT = rf"{_DAY}(?:(?:T|[ ]+){_CLOCK})?{_ZONE}"
+_TODAY = rf"(?=\d+:){_CLOCK}{_ZONE}"
 
 #: Of Kafka's commands: ISO-8601 durations, and one way to write a time.
 _DURATION = re.compile(
@@ -80,19 +66,15 @@ def read_time(text: str, zone: tzinfo | None, now: datetime) -> TypedTime:
 
     ====================================================  =================================
     ``2013-07-04T12:00:00.5Z``  ``2013-07-04 12:00``      a day with a time
-    ``2013-07-04T12``  ``20130704T1200``  ``2013-07-04``  its begin, where a part is left out
-    ``4 Jul 2013``  ``July 4, 2013 9am``  ``4.7.2013``
-    ``07/24/2013 12:00``                                  if only one order makes it a day
+    ``2013-07-04T12``  ``2013-07-04``                     its begin, where a part is left out
     ``today``  ``yesterday 18:30``  ``12:00``             a time alone is today's
     ``… Z``  ``… +02:00``  ``… Europe/Berlin``            in that zone, else in `zone`
     ``now``  ``-10m``  ``10 minutes ago``                 from now
-    ``@1372939200000``  ``@1372939200``                   epoch ms, or s, by the digits
-    ``1372939200``  ``1372939200000``                     likewise, or epoch µs or ns
+    ``1372939200``  ``1372939200000``  ``@1372939200000`` epoch s, ms, µs or ns, by its digits
     ====================================================  =================================
 
-    A number of 9 to 11 digits counts seconds, wherever it is typed: as milliseconds it would lie in
-    the first three years. More than 14 digits after ``@`` are milliseconds all the same, for so
-    times after the year 9999 are printed.
+    More than 14 digits after ``@`` are milliseconds all the same, for so times after the year 9999
+    are printed.
     What is finer than a millisecond is rounded up, so that a search never finds an earlier record.
     Of a time that the clocks of a zone show twice the first counts.
 
@@ -101,7 +83,7 @@ def read_time(text: str, zone: tzinfo | None, now: datetime) -> TypedTime:
         now: aware; whose day is today.
 
     Raises:
-        InvalidArgumentError: none of these, a day with two readings, or a time without a zone.
+        InvalidArgumentError: none of these, or a time without a zone.
     """
     found = time_or_none(text, zone, now)
     if found is not None:
@@ -123,12 +105,10 @@ def time_or_none(text: str, zone: tzinfo | None, now: datetime) -> TypedTime | N
         return TypedTime(None, timedelta(0))
     if found := re.fullmatch(_AGO, text, _ASCII):
         return _ago(found, text)
-    if re.fullmatch(r"@\d+", text, re.ASCII):
-        return _after_at(text)
+    if re.fullmatch(r"@\d+|\d+(?:\.\d+)?", text, re.ASCII):
+        return _counted(text)
     if found := re.fullmatch(_MOMENT, text, _ASCII) or re.fullmatch(_TODAY, text, _ASCII):
         return _moment(found.groupdict(), text, zone, now)
-    if re.fullmatch(r"\d+(?:\.\d+)?", text, re.ASCII):
-        return _counted(text)
     return None
 
 
@@ -237,38 +217,21 @@ def _ago(found: re.Match[str], text: str) -> TypedTime:
 
 
 def _counted(text: str) -> TypedTime:
-    whole, _, fraction = text.partition(".")
-    digits = len(whole.lstrip("0"))
-    unit, ms = next(
-        ((unit, ms) for most, unit, ms in _COUNTED if digits <= most), ("nanoseconds", 1e-6)
+    is_marked = text.startswith("@")
+    digits = len(text.lstrip("@").partition(".")[0].lstrip("0"))
+    known = _COUNTED[:3] if is_marked else _COUNTED
+    unit, per_ms = next(
+        ((unit, per) for most, unit, per in known if digits <= most), _LONGEST[is_marked]
     )
-    per_ms = round(1 / ms) if ms < 1 else 1
-    # In whole numbers: a float has no room for nanoseconds.
-    scale = 10 ** len(fraction)
-    count = int(whole + fraction)
-    at_ms = -(-count * max(1, round(ms)) // (scale * per_ms))
-    at_ms = _checked(at_ms, text)
-    return TypedTime(
-        at_ms, said=f"{text} was taken as epoch {unit}: {clock_text(at_ms, timezone.utc)}"
-    )
-
-
-def _after_at(text: str) -> TypedTime:
-    if len(text[1:].lstrip("0")) in _SECONDS_DIGITS:
-        at_ms = int(text[1:]) * 1_000
-        return TypedTime(
-            at_ms, said=f"{text} was taken as epoch seconds: {clock_text(at_ms, timezone.utc)}"
-        )
-    return TypedTime(_checked(int(text[1:]), text))
-
-
-def _checked(at_ms: int, text: str) -> int:
+    # A fraction: a float has no room for microseconds.
+    at_ms = math.ceil(Fraction(text.lstrip("@")) / per_ms)
     if at_ms >= 2**63:
         raise InvalidArgumentError(
             f"timestamp {text} is out of bounds: milliseconds since 1970-01-01 UTC stay below 2^63",
             value=text,
         )
-    return at_ms
+    said = f"{text} was taken as epoch {unit}: {clock_text(at_ms, timezone.utc)}"
+    return TypedTime(at_ms, said=None if is_marked and unit == "milliseconds" else said)
 
 
 # -- by the calendar ---------------------------------------------------------------------------
@@ -291,7 +254,7 @@ def _moment(
     if utc.astimezone(where).replace(tzinfo=None) != at.replace(tzinfo=None):
         said.append(f"the clocks of {where} skip {clock:%H:%M} on that day")
     timestamp_ms = -((_EPOCH - utc - finer) // _MS)
-    if said or (parts.get("year") is None and parts.get("digits") is None):
+    if said or parts.get("year") is None:
         said.append(f"{text} was taken as {clock_text(timestamp_ms, where)}")
     if timestamp_ms < 0:
         raise InvalidArgumentError(
@@ -323,80 +286,31 @@ def _zone(parts: dict[str, str | None], text: str, zone: tzinfo | None) -> tzinf
 
 def _clock(parts: dict[str, str | None], text: str) -> tuple[time, timedelta]:
     """The time of the day, and what is finer than its microseconds, rounded up."""
-    hour = parts.get("hour") or parts.get("hour2") or parts.get("hour3") or "0"
-    minute = parts.get("minute") or parts.get("minute3") or "0"
-    second = parts.get("second") or parts.get("second3") or "0"
-    fraction = (parts.get("fraction") or parts.get("fraction3") or "").ljust(9, "0")
-    half = parts.get("half") or parts.get("half2")
-    hours = int(hour)
-    if half is not None:
-        if not 1 <= hours <= 12:
-            _not_of_the_calendar(text, "hours before am and pm go from 1 to 12")
-        hours = hours % 12 + (12 if half in "pP" else 0)
+    hour, minute, second = (int(parts[name] or 0) for name in ("hour", "minute", "second"))
+    fraction = (parts["fraction"] or "").ljust(9, "0")
     try:
-        clock = time(hours, int(minute), int(second), int(fraction[:6]))
+        clock = time(hour, minute, second, int(fraction[:6]))
     except ValueError:
         _not_of_the_calendar(text, "times go from 00:00:00 to 23:59:59")
     return clock, timedelta(microseconds=1 if int(fraction[6:]) else 0)
 
 
 def _day(parts: dict[str, str | None], text: str, today: date) -> date:
-    word = (parts.get("word") or "").lower()
-    if word:
-        return today + timedelta(days=_DAYS[word])
-    if digits := parts.get("digits"):
-        return _date(text, digits[:4], digits[4:6], digits[6:])
-    if year := parts.get("year"):
-        return _date(text, year, parts["month"], parts["day"])
-    if name := parts.get("name") or parts.get("name2"):
-        year = parts.get("year2") or parts.get("year3")
-        return _date(text, year, _month(name, text), parts.get("before") or parts.get("after"))
-    if last := parts.get("last"):
-        return _either_order(parts, last, text)
-    return today
-
-
-def _either_order(parts: dict[str, str | None], year: str, text: str) -> date:
-    """``07/04/2013``: the day that one order gives; with dots the day comes first."""
-    if len(year) != 4:
-        raise InvalidArgumentError(
-            f"{text!r} names a year of two digits: write all four, as in 2013-07-04", value=text
-        )
-    one, two = int(str(parts["one"])), int(str(parts["two"]))
-    if parts["sep2"] == "." or one > 12 or one == two:
-        return _date(text, year, two, one)
-    if two > 12:
-        return _date(text, year, one, two)
-    raise InvalidArgumentError(
-        f"{text!r} may be {two} {_MONTHS[one - 1]} or {one} {_MONTHS[two - 1]}: write "
-        f"{_date(text, year, one, two)} or {_date(text, year, two, one)}",
-        value=text,
-    )
-
-
-def _date(text: str, year: str | None, month: str | int | None, day: str | int | None) -> date:
+    year = parts.get("year")
+    if year is None:
+        is_yesterday = (parts.get("word") or "").lower() == "yesterday"
+        return today - timedelta(days=1) if is_yesterday else today
+    year_number, month, day = int(year), int(parts["month"] or 0), int(parts["day"] or 0)
     try:
-        return date(int(year or 0), int(month or 0), int(day or 0))
+        return date(year_number, month, day)
     except ValueError:
-        numbers = int(year or 0), int(month or 0), int(day or 0)
-        _not_of_the_calendar(text, _missing_of(*numbers))
-
-
-def _missing_of(year: int, month: int, day: int) -> str:
-    """What the calendar does not have of that day."""
-    if year < 1:
-        return "there is no year 0"
-    if not 1 <= month <= 12:
-        return f"there is no month {month}"
-    return f"{_MONTHS[month - 1]} {year} has no day {day}"
-
-
-def _month(name: str, text: str) -> int:
-    name = name.capitalize()
-    for number, full in enumerate(_MONTHS, 1):
-        if name in (full, full[:3]) or name == "Sept" == full[:4]:
-            return number
-    raise InvalidArgumentError(f"{name!r} in {text!r} is not the name of a month", value=text)
+        if year_number < 1:
+            why = "there is no year 0"
+        elif not 1 <= month <= 12:
+            why = f"there is no month {month}"
+        else:
+            why = f"{date(2000, month, 1):%B} {year} has no day {day}"
+        _not_of_the_calendar(text, why)
 
 
 def _not_of_the_calendar(text: str, why: str | None = None) -> NoReturn:

@@ -93,7 +93,6 @@ def test_forward_at_the_end_shows_the_last_page_and_says_so(orders):
     [
         ("2023-11-14 23:14", "Europe/Berlin", "= 2023-11-14 23:14:00+01:00"),
         ("2023-11-14T22", "UTC", "= 2023-11-14 22:00:00Z"),
-        ("11/14/2023 22:14", "UTC", "11/14/2023 22:14 was taken as 2023-11-14 22:14:00Z"),
         ("1700000040", "UTC", "taken as epoch seconds: 2023-11-14 22:14:00Z"),
         ("1700000040000", "UTC", "taken as epoch milliseconds: 2023-11-14 22:14:00Z"),
         ("12:00", "Europe/Berlin", "12:00 was taken as 20"),
@@ -109,7 +108,7 @@ def test_how_a_time_was_taken_is_said_beside_it(orders, text, zone, taken):
     assert hands.explorer.error is None
     hands.type("timestamp", "04/07/2013 12:00")
     assert hands.html("taken") == ""
-    assert "may be 7 April or 4 July: write 2013-04-07 or 2013-07-04" in hands.html("error")
+    assert "is not a time: write 2013-07-04 12:00" in hands.html("error")
 
 
 @pytest.mark.parametrize(

@@ -351,7 +351,6 @@ def test_texts_as_they_are_typed(text, where):
         ("key.a = 1", 0, "has no members"),
         ("offset contains 1", 16, "only texts"),
         ('time > "soon"', 7, "'soon' is not a time"),
-        ('time > "07/04/2013"', 7, "may be 4 July or 7 April"),
         ("time = true", 7, "a time is a text"),
         ("(" * 200 + "key exists" + ")" * 200, MAX_DEPTH, "levels deep"),
         ("not " * 5000 + "key exists", 4 * MAX_DEPTH, "levels deep"),
