@@ -19,7 +19,7 @@ from ..cold.change import Change, HotRange
 from ..cold.reserve import reserving
 from ..cold.segment import SegmentFile
 from ..cold.table import Applied, ColdSnapshot, ColdTable
-from ..engines.choice import Choices
+from ..engines.engine import Choices
 from ..errors import (
     ContradictionError,
     CorruptRecordError,

@@ -22,8 +22,7 @@ from datetime import timedelta
 from functools import partial
 from uuid import UUID
 
-from ..engines.at_exit import watch
-from ..engines.workers import Workers
+from ..engines.threads import Workers, watch
 from ..errors import ArchiveUnfinishedError, LakelogError
 from ..hot.hot_log import HotLog
 from ..values.topic import Topic

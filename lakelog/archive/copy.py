@@ -14,7 +14,7 @@ from ..base import compute as pc
 from ..base.failpoints import failpoint
 from ..cold.change import HotRange
 from ..engines.engine import LONG_S
-from ..engines.workers import Workers
+from ..engines.threads import Workers
 from ..errors import ContradictionError
 from ..hot.hot_log import HotLog, HotSource
 from ..values.config import KIB

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 from ..base.text_table import counted
-from ..engines.choice import Choice
+from ..engines.engine import Choice
 from ..values.topic_partition import OffsetRange, TopicPartition
 from .trouble import Trouble
 

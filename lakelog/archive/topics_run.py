@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from ..base.back_off import ASK_AGAIN, Tries
-from ..engines.at_once import each_at_once
+from ..engines.threads import each_at_once
 from ..errors import ArchiveFailedError, LakelogError, by_topic
 from ..values.topic import Topic
 from .report import ArchiveReport

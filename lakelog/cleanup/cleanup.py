@@ -23,7 +23,7 @@ from ..cold.answers import Vacuumed
 from ..cold.catalogue import Untold
 from ..cold.change import Rewrite
 from ..cold.table import Applied, ColdSnapshot, ColdTable
-from ..engines.choice import Choices
+from ..engines.engine import Choices
 from ..errors import (
     CleanupFailedError,
     ColdTierError,
@@ -40,11 +40,10 @@ from ..values.offsets import HotSegments
 from ..values.topic import Topic
 from ..values.topic_partition import OffsetRange, TopicPartition
 from .compaction import PartitionCompacted, compact, partition_of
-from .optimize import optimize_change, plan_optimize, size_bytes
+from .optimize import optimize_change, plan_optimize, rounds, size_bytes
 from .plan import CleanupPlan, cleanables, plan_cleanup
 from .report import CleanupReport, Failure, LeftToCatalog, PartitionOptimized, figures_of
 from .retention import PartitionRetention, plan_retention, retention_change
-from .rounds import rounds
 from .steps import STEPS
 
 logger = logging.getLogger(__name__)

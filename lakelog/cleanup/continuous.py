@@ -11,8 +11,7 @@ from datetime import timedelta
 from math import inf
 
 from ..base.back_off import BackOff, Tries
-from ..engines.at_exit import watch
-from ..engines.workers import Workers
+from ..engines.threads import Workers, watch
 from ..errors import CleanupFailedError, LakelogError
 from .report import CleanupReport
 
@@ -103,9 +102,9 @@ class _Rounds:
         return running
 
     def end(self) -> None:
-        """See `at_exit.Crew`."""
+        """See `threads.Crew`."""
         self._workers.end()
 
     def is_in_call(self) -> bool:
-        """See `at_exit.Crew`."""
+        """See `threads.Crew`."""
         return self._running is not None and not self._running.done()

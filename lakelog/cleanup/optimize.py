@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..base.batched import batched
 from ..cold.change import Change, Rewrite
 from ..cold.segment import Segment, SegmentFile, is_ours, is_stand_in
 from ..cold.table import ColdSnapshot
@@ -76,3 +77,12 @@ def _tail(segment: Segment) -> tuple[SegmentFile, ...]:
             start = at
         total += files[at].size_bytes
     return files[start:]
+
+
+#: One commit rewrites about this much: a crash loses no more work than that.
+COMMIT_BYTES = 4 * 2**30
+
+
+def rounds(rewrites: Sequence[Rewrite]) -> Iterator[list[Rewrite]]:
+    """The rewrites in their order, as many together as make up `COMMIT_BYTES`; at least one."""
+    return batched(rewrites, size_bytes, COMMIT_BYTES)

@@ -10,7 +10,7 @@ from ..base.metrics import of_process as m
 from ..base.metrics.metric import Metric
 from ..base.text_table import counted
 from ..cold.answers import PurgedTopic, Vacuumed
-from ..engines.choice import Choice
+from ..engines.engine import Choice
 from ..errors import LakelogError
 from ..values.topic_partition import OffsetRange, TopicPartition
 from .compaction import PartitionCompacted

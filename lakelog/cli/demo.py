@@ -66,7 +66,7 @@ def _run(arguments: argparse.Namespace) -> Page:
 
 
 def _job(arguments: argparse.Namespace, directory: Any) -> DemoResult:
-    from ..engines.choice import SPARK
+    from ..engines.engine import SPARK
     from ..lakelog import Lakelog
     from ..spark.open_session import session_there
     from ..spark.session import session

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .output import Table
 
 if TYPE_CHECKING:
-    from ..engines.choice import Choice
+    from ..engines.engine import Choice
 
 #: Reasons that are printed; of more topics, how many there are.
 _REASONS = 3

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from ..base import compute as pc
-from ..engines.choice import Choice
+from ..engines.engine import Choice
 from ..errors import MissingExtraError, TopicExistsError
 from ..lakelog import Lakelog
 from ..read.unified_log import UnifiedLog

@@ -16,7 +16,7 @@ from .output import ConsoleProgress, Failed, Message, Page, Table, utc_text
 
 if TYPE_CHECKING:
     from ..cold.scan import FileScan
-    from ..engines.choice import Choice
+    from ..engines.engine import Choice
     from ..operate.check.finding import Finding
     from ..operate.segments import EntryRow, SegmentRow
     from ..read.topic_log import TopicLog

@@ -5,11 +5,58 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Protocol, TypeVar
 
-from .at_once import each_at_once
-from .choice import INLINE, Choice, chosen
+from msgspec import Struct
+
+from .threads import each_at_once
+
+INLINE, SPARK = "inline", "spark"
+
+
+class Choice(Struct, frozen=True):
+    """What does some work, and why."""
+
+    engine: str  # inline or spark
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.engine}: {self.why}"
+
+
+#: Whatever engine was asked for.
+BY_NAME = Choice(SPARK, "tables by name are written by Spark alone")
+
+_WATCHERS: ContextVar[tuple[dict[Choice, None], ...]] = ContextVar("watchers", default=())
+
+
+class Choices:
+    """The choices that were made within a block, each once."""
+
+    def __init__(self) -> None:
+        self._made: dict[Choice, None] = {}
+
+    @property
+    def made(self) -> tuple[Choice, ...]:
+        return tuple(self._made)
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Collect what this thread chooses in the block, also in blocks within it."""
+        token = _WATCHERS.set((*_WATCHERS.get(), self._made))
+        try:
+            yield
+        finally:
+            _WATCHERS.reset(token)
+
+
+def chosen(choice: Choice) -> None:
+    """Tell whoever watches."""
+    for made in _WATCHERS.get():
+        made[choice] = None
+
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 
-from ..engines.workers import Workers, settle
+from ..engines.threads import Workers, settle
 from ..values.topic_partition import TopicPartition
 
 #: Topics that are at it at a time; others wait, as they may when as many stores do not answer.

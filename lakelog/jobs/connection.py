@@ -14,7 +14,7 @@ from ..archive.first_answer import first_answer
 from ..base.local_path import OBJECT_STORES, local_path
 from ..cold.store.store_options import workspace_options
 from ..cold_log import ColdLog
-from ..engines.choice import SPARK
+from ..engines.engine import SPARK
 from ..errors import InvalidArgumentError
 from ..hot.keys import DEFAULT_KEYSPACE
 from ..lakelog import Lakelog

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import TypeVar
 
-from ..engines.at_exit import watch
+from ..engines.threads import watch
 from ..errors import ColdTierUnavailableError
 
 T = TypeVar("T")
@@ -24,10 +24,10 @@ class _Left:
         watch(self)
 
     def end(self) -> None:
-        """See `at_exit.Crew`."""
+        """See `threads.Crew`."""
 
     def is_in_call(self) -> bool:
-        """See `at_exit.Crew`."""
+        """See `threads.Crew`."""
         return any(thread.is_alive() for thread in list(self._threads))
 
 

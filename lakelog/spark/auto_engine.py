@@ -8,8 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
 
-from ..engines.choice import INLINE, SPARK, Choice, chosen
-from ..engines.engine import Engine, InlineEngine, size_of
+from ..engines.engine import INLINE, SPARK, Choice, Engine, InlineEngine, chosen, size_of
 from ..engines.spark import SparkEngine
 from ..errors import InvalidArgumentError, MissingExtraError, SparkUnavailableError
 from .open_session import is_given, open_session, session_there

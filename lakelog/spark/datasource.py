@@ -35,7 +35,7 @@ from ..base.back_off import ASK_AGAIN, patiently
 from ..base.clock import Clock, SystemClock
 from ..codec.encryption.of_topic import check_tasks_have_key
 from ..codec.value_columns import value_schema
-from ..engines.spark_worker import spare_imports
+from ..engines.spark import spare_imports
 from ..errors import (
     InvalidArgumentError,
     OffsetOutOfRangeError,

@@ -43,7 +43,7 @@ from pyspark.sql.types import StructType
 
 from ..base.back_off import BackOff, patiently
 from ..codec.encryption.of_topic import check_tasks_have_key
-from ..engines.spark_worker import spare_imports
+from ..engines.spark import spare_imports
 from ..errors import InvalidArgumentError, LakelogError, RecoveryNeededError
 from ..read.unified_log import UnifiedLog
 from ..values.topic import Topic

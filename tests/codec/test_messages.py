@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from lakelog.codec import encode
+from lakelog.codec.arrow_entry import read_message
 from lakelog.codec.decoded_size import buffer_lengths
-from lakelog.codec.messages import read_message
 from lakelog.values.config import KIB, Compression, EntryFormat
 from lakelog.values.record import produced_batch
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from lakelog.engines import at_once
-from lakelog.engines.at_once import each_at_once
+from lakelog.engines import threads
+from lakelog.engines.threads import each_at_once
 from lakelog.testing.eventually import eventually
 
 LIVENESS_S = 60.0
@@ -110,12 +110,12 @@ def interruptible() -> Iterator[threading.Event]:
 def test_an_interrupted_caller_leaves_what_hangs_and_nothing_more_begins(
     interruptible, monkeypatch
 ):
-    monkeypatch.setattr(at_once, "STOP_TIMEOUT_S", 0.01)
-    begun, threads, go = [], set(), threading.Event()
+    monkeypatch.setattr(threads, "STOP_TIMEOUT_S", 0.01)
+    begun, taken, go = [], set(), threading.Event()
 
     def work(value: int) -> None:
         begun.append(value)
-        threads.add(threading.current_thread())
+        taken.add(threading.current_thread())
         if value == 1:
             interrupt_main_thread()
         go.wait(LIVENESS_S)
@@ -123,12 +123,12 @@ def test_an_interrupted_caller_leaves_what_hangs_and_nothing_more_begins(
     with pytest.raises(KeyboardInterrupt):
         each_at_once(range(9), work, 2)
     go.set()
-    eventually(lambda: all_ended(threads))
+    eventually(lambda: all_ended(taken))
     assert sorted(begun) == [0, 1]
 
 
 def test_an_interrupted_caller_waits_for_what_ends(interruptible, monkeypatch):
-    monkeypatch.setattr(at_once, "STOP_TIMEOUT_S", LIVENESS_S)
+    monkeypatch.setattr(threads, "STOP_TIMEOUT_S", LIVENESS_S)
     done = []
 
     def work(value: int) -> None:
@@ -145,8 +145,8 @@ def test_an_interrupted_caller_waits_for_what_ends(interruptible, monkeypatch):
 def test_a_call_that_hangs_does_not_keep_the_process():
     program = """
 import signal, threading
-from lakelog.engines import at_exit, at_once
-at_exit.EXIT_TIMEOUT_S = at_once.STOP_TIMEOUT_S = 0.01
+from lakelog.engines import threads
+threads.EXIT_TIMEOUT_S = threads.STOP_TIMEOUT_S = 0.01
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def work(value):
@@ -154,7 +154,7 @@ def work(value):
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
     threading.Event().wait()
 
-at_once.each_at_once(range(2), work, 2)
+threads.each_at_once(range(2), work, 2)
 """
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False

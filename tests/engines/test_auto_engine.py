@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from lakelog import Lakelog
-from lakelog.engines.choice import Choice, Choices
-from lakelog.engines.engine import InlineEngine
+from lakelog.engines.engine import Choice, Choices, InlineEngine
 from lakelog.engines.spark import SparkEngine
 from lakelog.errors import InvalidArgumentError, MissingExtraError, SparkUnavailableError
 from lakelog.operate.check.verification import verify

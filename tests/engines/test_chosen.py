@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from lakelog.engines.choice import Choice, Choices, chosen
-from lakelog.engines.engine import InlineEngine
+from lakelog.engines.engine import Choice, Choices, InlineEngine, chosen
 
 HERE = Choice("inline", "as asked")
 THERE = Choice("spark", "it is up")

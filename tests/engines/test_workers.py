@@ -7,7 +7,7 @@ import sys
 
 _ENDING = """
 import atexit, threading
-from lakelog.engines.workers import Workers
+from lakelog.engines.threads import Workers
 
 def refuse(thread):
     raise RuntimeError("can't create new thread at interpreter shutdown")

@@ -38,7 +38,7 @@ from lakelog.errors import ContradictionError, DecryptionError, TopicPurgedError
 from lakelog.hot import connection
 from lakelog.read import seek
 from lakelog.read.values import Values
-from lakelog.spark import frame_parts
+from lakelog.spark import dataframe
 from lakelog.testing.model import Difference
 from lakelog.values import topic as topic_module
 from lakelog.values.config import TopicConfig
@@ -314,7 +314,7 @@ PAUSE_MUTANTS = (
 FRAME_MUTANT = Mutant(
     "offsets unsaid where the range's own files lie inside",
     "a frame has the rows of its range, whatever else lies in their segments",
-    patched(frame_parts, "_of_their_segments", lambda _, found: found),
+    patched(dataframe, "_of_their_segments", lambda _, found: found),
 )
 
 #: Those that `LogRules` alone notice.

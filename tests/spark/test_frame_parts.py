@@ -16,7 +16,7 @@ from lakelog.cold.registers import CleanedEnd
 from lakelog.cold.segment import SegmentIndex, file_name
 from lakelog.cold.table import ColdSnapshot
 from lakelog.read.tiers import Look
-from lakelog.spark.frame_parts import condition, divide
+from lakelog.spark.dataframe import condition, divide
 from lakelog.values.offsets import HotOffsets, LogOffsets
 from lakelog.values.topic_partition import OffsetRange
 

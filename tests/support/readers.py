@@ -33,7 +33,7 @@ from lakelog.read.hot_tier import NothingHot
 from lakelog.read.tiers import Tiers
 from lakelog.read.topic_log import TopicLog
 from lakelog.read.values import Values
-from lakelog.spark.frame_parts import condition, divide, hot_version
+from lakelog.spark.dataframe import condition, divide, hot_version
 from lakelog.spark.range_rows import range_rows
 from lakelog.testing.model import Difference, require_same
 from lakelog.values.offsets import AtOffset

@@ -29,7 +29,7 @@ from ...values.offset_ranges import merged
 from ...values.topic import Topic
 from ...values.topic_partition import OffsetRange
 from ..compaction import partition_of
-from ..rounds import rounds
+from ..optimize import rounds
 from .condition import Condition
 from .matches import Matches, MatchSearch, find_matches
 from .plan import erasure_change, plan_erasure

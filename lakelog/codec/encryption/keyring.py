@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from msgspec.structs import replace
 
 from ...base.text_table import counted
-from ...errors import EncryptionKeyError, InvalidArgumentError
+from ...errors import EncryptionKeyError, InvalidArgumentError, MissingExtraError
 from ...values.data_keys import MAX_DATA_KEYS, RING_BYTES, DataKeys
-from .aes_gcm import KEY_BYTES, NONCE_BYTES, aes_gcm, invalid_tag
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 
 class Keyring:
@@ -130,3 +132,33 @@ def _wrap(key: bytes, ring: bytes, number: int, data_key: bytes) -> bytes:
 
 def _bound_to(ring: bytes, number: int) -> bytes:
     return b"lakelog data key" + ring + number.to_bytes(4, "big")
+
+
+# -- the cipher, of the optional package ``cryptography`` ---------------------------------------
+
+KEY_BYTES = 32
+NONCE_BYTES = 12
+TAG_BYTES = 16
+
+
+def invalid_tag() -> type[Exception]:
+    """What the cipher raises where something is not what was encrypted."""
+    from cryptography.exceptions import InvalidTag
+
+    return InvalidTag
+
+
+def aes_gcm(key: bytes) -> AESGCM:
+    """AES-256-GCM under a key.
+
+    Raises:
+        MissingExtraError: cryptography is not installed.
+    """
+    try:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+    except ModuleNotFoundError as missing:
+        raise MissingExtraError(
+            "the topic's values are encrypted, which takes the package cryptography, and it is not "
+            "installed. Install it with: pip install 'lakelog[encryption]'"
+        ) from missing
+    return AESGCM(key)

@@ -14,8 +14,7 @@ from ...errors import EncryptionKeyError, InvalidArgumentError
 from ...values.config import DATA_KEYS, ENCRYPTION_KEY
 from ...values.data_keys import DataKeys, parse_data_keys
 from ...values.topic import Topic
-from .aes_gcm import KEY_BYTES
-from .keyring import Keyring, unwrap
+from .keyring import KEY_BYTES, Keyring, unwrap
 from .sealed_values import SealedValues
 
 #: Topics whose keys a process keeps: to ask a secret scope takes a tenth of a second.

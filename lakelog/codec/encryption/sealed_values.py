@@ -29,8 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import DecryptionError, NewerVersionError
-from .aes_gcm import NONCE_BYTES, TAG_BYTES, aes_gcm, invalid_tag
-from .keyring import Keyring
+from .keyring import NONCE_BYTES, TAG_BYTES, Keyring, aes_gcm, invalid_tag
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM

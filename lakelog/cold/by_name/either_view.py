@@ -14,8 +14,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from ...engines.choice import INLINE, SPARK, Choice, chosen
-from ...engines.engine import size_of
+from ...engines.engine import INLINE, SPARK, Choice, chosen, size_of
 from ...errors import (
     ColdTierAccessError,
     ColdTierRefusedError,

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from ...base.back_off import BackOff, Tries
 from ...base.failpoints import failpoint
-from ...engines.choice import BY_NAME, chosen
+from ...engines.engine import BY_NAME, chosen
 from ...errors import (
     ColdTierError,
     ColdTierRefusedError,

@@ -16,7 +16,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from ...base import compute as pc
-from ...engines.spark_worker import spare_imports
+from ...engines.spark import spare_imports
 from ...errors import CorruptRecordError, MissingFileError
 from ...values.offset_ranges import Ranges
 from ...values.record import MAX_OFFSET, NO_TIMESTAMP_MS

@@ -23,8 +23,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from ...base import compute as pc
-from ...engines.spark import outcome_of
-from ...engines.spark_worker import spare_imports
+from ...engines.spark import outcome_of, spare_imports
 from ...values.topic_partition import OffsetRange
 from ..record_batches import projection, shaped
 from ..scan import Tombstones

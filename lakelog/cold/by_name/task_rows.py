@@ -11,7 +11,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from ...base import compute as pc
-from ...engines.spark_worker import spare_imports
+from ...engines.spark import spare_imports
 from ..change import HotRange, Rewrite, RowsOf
 from ..rows import archived_rows, rewritten_rows, with_value_columns
 from ..schema import FILE_SCHEMA

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ...cold.catalogue import Catalogue
 from ...cold.store.abilities import Ability
 from ...cold.table import ColdTable
-from ...engines.choice import Choice
+from ...engines.engine import Choice
 from ...errors import (
     AmbiguousTopicError,
     HotTierAccessError,

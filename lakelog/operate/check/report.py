@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct, field
 
 from ...cold.store.abilities import Ability
-from ...engines.choice import Choice
+from ...engines.engine import Choice
 from .finding import Finding
 
 OK, FAULTS, NOT_CHECKED = "ok", "faults", "not checked"

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ...base import compute as pc
 from ...cold.table import ColdSnapshot
-from ...engines.choice import Choice, Choices
+from ...engines.engine import Choice, Choices
 from ...errors import (
     CorruptRecordError,
     HotTierAccessError,

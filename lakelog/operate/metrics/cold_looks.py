@@ -12,8 +12,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from ...cold.table import ColdSnapshot, ColdTable
-from ...engines.at_exit import watch
-from ...engines.workers import Workers
+from ...engines.threads import Workers, watch
 from ...errors import ColdTierUnavailableError, LakelogError
 from ...values.topic import Topic
 
@@ -116,12 +115,12 @@ class ColdLooks:
         return found
 
     def end(self) -> None:
-        """See `at_exit.Crew`."""
+        """See `threads.Crew`."""
         with self._changed:
             self._due.clear()
 
     def is_in_call(self) -> bool:
-        """See `at_exit.Crew`."""
+        """See `threads.Crew`."""
         return bool(self._under_way)
 
     # -- how; with the lock held -------------------------------------------------------------------

@@ -11,7 +11,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from ...base.metrics import of_log as m
 from ...base.metrics.counts import COUNTS
 from ...base.metrics.metric import Measured
-from ...engines.workers import Workers
+from ...engines.threads import Workers
 
 #: How long an answer may take: Prometheus gives up after 10 s.
 WITHIN_S = 8.0
