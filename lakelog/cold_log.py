@@ -17,7 +17,7 @@ from uuid import UUID
 from msgspec.structs import replace
 
 from .base.clock import Clock, SystemClock
-from .cleanup.steps import STEPS
+from .cleanup import STEPS
 from .cold.change import nothing_hot
 from .cold.table import ColdSnapshot, ColdTable
 from .engines.engine import Engine

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from .base.back_off import PATIENCE_S
 from .base.clock import Clock
 from .base.text_table import counted
-from .cleanup.steps import STEPS
+from .cleanup import STEPS
 from .cold.table import NO_TABLE, ColdTable
 from .cold_log import ColdLog
 from .engines.engine import TASKS_AT_ONCE, Engine, InlineEngine
@@ -907,7 +907,7 @@ class Lakelog(ColdLog):
         Raises:
             HotTierUnavailableError, HotTierAccessError: Redis does not answer, or refuses us.
         """
-        from .place.tenants.usage import quota_usage
+        from .place.tenants.tenant import quota_usage
 
         return quota_usage(self.hot, self.topics, self._table)
 

@@ -113,7 +113,7 @@ from lakelog.operate.sizing import topic_rate
 from lakelog.operate.skip import Skips, noted
 from lakelog.operate.status import status
 from lakelog.operate.throttled import high_water_marks
-from lakelog.place.tenants import Tenants
+from lakelog.place.tenants.tenants import Tenants
 from lakelog.read.consumer import Consumer
 from lakelog.read.range_read import RangeRead
 from lakelog.read.search import Search

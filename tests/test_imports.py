@@ -275,14 +275,14 @@ def test_threads_that_ask_for_the_same_lazy_names_at_once_get_the_same() -> None
     program = """
 import sys, threading
 sys.setswitchinterval(1e-6)
-import lakelog, lakelog.archive, lakelog.read, lakelog.place, lakelog.place.tenants
+import lakelog, lakelog.read, lakelog.place
 from lakelog.base import compute
 asked = [
     lambda: lakelog.Lakelog, lambda: lakelog.ColdLog, lambda: lakelog.Producer,
-    lambda: lakelog.archive.Archiver, lambda: lakelog.read.Consumer, lambda: compute.equal,
+    lambda: lakelog.read.Consumer, lambda: compute.equal,
     lambda: lakelog.read.UnifiedLog, lambda: lakelog.spark.read, lambda: lakelog.spark.session,
     lambda: lakelog.spark.SparkEngine, lambda: lakelog.spark.register_topics,
-    lambda: lakelog.place.NamedRoot, lambda: lakelog.place.tenants.Tenants,
+    lambda: lakelog.place.NamedRoot,
 ]
 begin, found = threading.Barrier(16), [None] * 16
 def ask(number):

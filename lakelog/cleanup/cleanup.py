@@ -39,12 +39,12 @@ from ..values.arguments import some_of
 from ..values.offsets import HotSegments
 from ..values.topic import Topic
 from ..values.topic_partition import OffsetRange, TopicPartition
+from . import STEPS
 from .compaction import PartitionCompacted, compact, partition_of
 from .optimize import optimize_change, plan_optimize, rounds, size_bytes
 from .plan import CleanupPlan, cleanables, plan_cleanup
 from .report import CleanupReport, Failure, LeftToCatalog, PartitionOptimized, figures_of
 from .retention import PartitionRetention, plan_retention, retention_change
-from .steps import STEPS
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from ..cleanup.steps import STEPS
+from ..cleanup import STEPS
 from . import recorded
 from .connect import open_archived
 from .engines import engines_table, say_engines

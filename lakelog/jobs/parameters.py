@@ -10,7 +10,7 @@ from typing import Any
 from ..base.notebook import of_notebook
 from ..base.secret_reference import check_secret_reference
 from ..base.text_table import text_table
-from ..cleanup.steps import STEPS
+from ..cleanup import STEPS
 from ..errors import InvalidArgumentError
 from ..hot.connection import mask
 from ..values.config import boolean

@@ -16,7 +16,7 @@ from ..archive.report import ArchiveReport
 from ..archive.trouble import NOT_ARCHIVED, Trouble
 from ..base.back_off import ASK_AGAIN, patiently
 from ..base.failpoints import failpoint
-from ..cleanup.steps import STEPS
+from ..cleanup import STEPS
 from ..cold_log import ColdLog
 from ..errors import (
     ArchiveFailedError,

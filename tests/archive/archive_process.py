@@ -9,7 +9,7 @@ import random
 import sys
 from threading import Event
 
-from lakelog.archive import Archiver
+from lakelog.archive.archiver import Archiver
 from lakelog.archive.continuous import ContinuousArchive
 from lakelog.archive.copy import HotRows
 from lakelog.cli.stop_signals import on_stop_signal

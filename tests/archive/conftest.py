@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from lakelog.archive import Archiver
+from lakelog.archive.archiver import Archiver
 from lakelog.archive.copy import HotRows
 from lakelog.base.clock import ManualClock
 from lakelog.codec import ProducedBatch, encode

@@ -11,7 +11,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any
 
-from lakelog.archive import Archiver
+from lakelog.archive.archiver import Archiver
 from lakelog.archive.copy import HotRows
 from lakelog.cleanup.cleanup import Cleanup
 from lakelog.codec import ProducedBatch, encode

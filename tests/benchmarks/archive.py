@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import redis
 
-from lakelog.archive import Archiver
+from lakelog.archive.archiver import Archiver
 from lakelog.archive.copy import HotRows
 from lakelog.cold import schema
 from lakelog.cold.by_path.path_table import PathTable

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lakelog.cleanup.erasure.erasure import Erasure
+from lakelog.cleanup.erasure import Erasure
 from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.change import Change, HotRange
 from lakelog.cold.registers import ArchivedEnd

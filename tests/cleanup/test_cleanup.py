@@ -8,9 +8,9 @@ import pytest
 from deltalake import DeltaTable
 
 from lakelog.base import failpoints
+from lakelog.cleanup import STEPS
 from lakelog.cleanup.cleanup import Cleanup, clean_all
 from lakelog.cleanup.plan import plan_cleanup
-from lakelog.cleanup.steps import STEPS
 from lakelog.cold.change import Change
 from lakelog.cold.registers import LogStart
 from lakelog.errors import (

@@ -14,8 +14,7 @@ from made_up import archive
 from spark_log import SparkLog, rows_of
 
 from lakelog import Lakelog
-from lakelog.archive import Archiver
-from lakelog.archive.archiver import Flushed
+from lakelog.archive.archiver import Archiver, Flushed
 from lakelog.base import failpoints
 from lakelog.base.back_off import patiently
 from lakelog.cleanup.cleanup import Cleanup

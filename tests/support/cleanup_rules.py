@@ -14,6 +14,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from lakelog.base import failpoints
+from lakelog.cleanup import STEPS
 from lakelog.cleanup.cleanup import Cleanup
 from lakelog.cleanup.compaction import compact
 from lakelog.cleanup.dirty import Cleanable
@@ -21,7 +22,6 @@ from lakelog.cleanup.optimize import optimize_change, plan_optimize
 from lakelog.cleanup.plan import cleanables
 from lakelog.cleanup.report import CleanupReport
 from lakelog.cleanup.retention import plan_retention, retention_change
-from lakelog.cleanup.steps import STEPS
 from lakelog.cold.change import Change
 from lakelog.cold.registers import LogStart
 from lakelog.cold.segment import is_ours

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from lakelog.cleanup.erasure.erasure import Erasure
+from lakelog.cleanup.erasure import Erasure
 from lakelog.cold.segment import SegmentFile
 from lakelog.errors import MissingExtraError
 from lakelog.testing.model import require

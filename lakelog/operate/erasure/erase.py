@@ -20,8 +20,7 @@ from ...archive.archiver import Archiver
 from ...archive.held import trimmable
 from ...base.failpoints import failpoint
 from ...base.text_table import counted
-from ...cleanup.erasure.erasure import Erasure
-from ...cleanup.erasure.report import ColdErased
+from ...cleanup.erasure import ColdErased, Erasure
 from ...cold.table import ColdSnapshot, ColdTable
 from ...errors import (
     CorruptRecordError,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
-from ...cleanup.erasure.report import ColdErased
+from ...cleanup.erasure import ColdErased
 from ...errors import LakelogError
 from ...hot.persistence import Persistence
 from ...values.topic import Topic
