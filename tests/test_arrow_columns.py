@@ -11,10 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.base.arrow_columns import bits, no_rows, numbers, repeated, texts
+from lakelog.base.arrow_columns import binaries, bits, no_rows, numbers, repeated, texts
 
 COLUMNS = (
     st.tuples(st.just(texts), st.just(pa.string()), st.lists(st.text(max_size=5)))
+    | st.tuples(
+        st.just(binaries),
+        st.just(pa.binary()),
+        st.lists(st.binary(max_size=5) | st.none()) | st.lists(st.binary(max_size=5)),
+    )
     | st.tuples(st.just(bits), st.just(pa.bool_()), st.lists(st.booleans(), max_size=20))
     | st.one_of(
         st.tuples(
@@ -25,6 +30,7 @@ COLUMNS = (
         for kind, of in [
             (pa.int32(), st.integers(-(2**31), 2**31 - 1)),
             (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
+            (pa.timestamp("us", tz="UTC"), st.integers(-(2**63), 2**63 - 1)),
             (pa.float64(), st.floats(allow_nan=False)),
         ]
     )

@@ -400,7 +400,7 @@ def test_a_zip_of_the_package_has_the_same_names(tmp_path: Path) -> None:
                 zipped.write(file, file.relative_to(ROOT.parent))
     program = (
         f"import sys; sys.path.insert(0, {str(path)!r}); import lakelog;"
-        "from lakelog.base import compute; from lakelog.archive import Archiver;"
+        "from lakelog.base import compute; from lakelog.archive.archiver import Archiver;"
         "[getattr(lakelog, name) for name in lakelog.__all__];"
         "print(lakelog.__file__, bool(compute.equal(1, 1)), Archiver.__name__)"
     )

@@ -2,8 +2,8 @@
 
 | thread | how many | does |
 |---|---|---|
-| waiter | one a server | looks at all partitions at once, see `waiter` |
-| keeper | one | follows the topics' definitions, says in Redis how the archiver is doing |
+| waiter | one a server | looks at all partitions at once, see `ServerWatcher` |
+| keeper | one | follows the definitions, says how the archiver is doing: see `TopicsWatcher` |
 | worker | `supervisor.WORKERS`, more while calls hang | archives one topic at a time |
 | teller | one, while something fails | records troubles where the caller wants them      |
 
@@ -27,11 +27,10 @@ from ..errors import ArchiveUnfinishedError, LakelogError
 from ..hot.hot_log import HotLog
 from ..values.topic import Topic
 from .archiver import Archiver, Flushed
-from .keeper import Keeper
 from .report import ArchiveReport
 from .supervisor import LONG_CALL_S, Supervisor, is_of_deleted_topic
 from .trouble import Trouble
-from .waiter import Waiter
+from .watchers import ServerWatcher, TopicsWatcher
 
 logger = logging.getLogger(__name__)
 
@@ -197,12 +196,14 @@ class _Crew:
         self._keep_too = keep
         self._supervisor = Supervisor()
         self._workers = Workers("lakelog-archive")
-        self._keeper = Keeper(hot, topics, self._take_up, self._keep, self.troubles, tell)
-        self._waiters: dict[str, Waiter] = {}
+        self._keeper = TopicsWatcher(hot, topics, self._take_up, self._keep, self.troubles, tell)
+        self._waiters: dict[str, ServerWatcher] = {}
         self._archivers: dict[UUID, Archiver] = {}
         self._runs: dict[UUID, int] = {}  # since the topic was tidied
-        self._tidying: dict[UUID | None, float] = {}  # since when; None: a cleanup of all topics
-        self._tidy_lock = threading.Lock()
+        self._beside: dict[
+            UUID | None, float
+        ] = {}  # since when files are merged; None: all cleaned
+        self._beside_lock = threading.Lock()
         self._is_listed = False
         self._is_draining = False
         self._looked_again = False  # at all servers, since the drain began
@@ -231,18 +232,15 @@ class _Crew:
         """Archive what is left, as far as time allows; reports come as they are made."""
         began_s, stopped_s = time.monotonic(), None
         self._is_draining = True
-        waiters = list(self._waiters.values())
-        self._keeper.follow_now()  # what failed a moment ago may be over
-        for waiter in waiters:
-            waiter.look_now()
+        watchers = [self._keeper, *self._waiters.values()]
+        for watcher in watchers:
+            watcher.look_now()  # what failed a moment ago may be over
         while True:
             now_s = time.monotonic()
             if stopped_s is None and is_stopped():
                 stopped_s = now_s
             if not self._looked_again and self._is_listed:
-                self._looked_again = self._keeper.has_followed() and all(
-                    waiter.has_looked() for waiter in waiters
-                )
+                self._looked_again = all(watcher.has_looked() for watcher in watchers)
                 if self._looked_again:
                     self._supervisor.drain()
             self._tick()
@@ -285,12 +283,11 @@ class _Crew:
         self._workers.end()
         for waiter in list(self._waiters.values()):
             waiter.end()
-        if self._keeper.is_started():
-            self._keeper.end(GOODBYE_TIMEOUT_S)
+        self._keeper.end(GOODBYE_TIMEOUT_S)
 
     def is_busy(self) -> bool:
         """Whether a worker is in a call."""
-        return self._supervisor.is_running() or bool(self._tidying)
+        return self._supervisor.is_running() or bool(self._beside)
 
     def is_in_call(self) -> bool:
         """Whether any of the threads may be in a library of a store."""
@@ -322,8 +319,9 @@ class _Crew:
             self._waiters.pop(name).end()
         for name in server_looks.keys() - self._waiters.keys():
             supervisor = self._supervisor
-            waiter = Waiter(server_looks[name], supervisor.partitions, supervisor.saw, self._tick)
-            self._waiters[name] = waiter
+            waiter = self._waiters[name] = ServerWatcher(
+                server_looks[name], supervisor.partitions, supervisor.saw, self._tick
+            )
             waiter.start()
 
     # -- in workers ------------------------------------------------------------------------------
@@ -368,50 +366,48 @@ class _Crew:
         except Exception as failure:
             return is_of_deleted_topic(failure)
 
+    # -- beside archiving ------------------------------------------------------------------------
+
     def _tidy_if_due(self, topic: Topic) -> None:
         runs = self._runs[topic.topic_id] = self._runs.get(topic.topic_id, 0) + 1
-        if self._tidy is None or self._is_draining or runs < TIDY_RUNS:
+        tidy = self._tidy
+        if tidy is None or self._is_draining or runs < TIDY_RUNS:
             return
         now_s = time.monotonic()
-        with self._tidy_lock:
-            hang = [now_s - since_s >= LONG_CALL_S for since_s in self._tidying.values()]
-            if topic.topic_id in self._tidying or not all(hang) or len(hang) >= MOST_TIDYING:
+        with self._beside_lock:
+            hang = [now_s - since_s >= LONG_CALL_S for since_s in self._beside.values()]
+            if topic.topic_id in self._beside or not all(hang) or len(hang) >= MOST_TIDYING:
                 return
-            self._tidying[topic.topic_id] = now_s
+            self._beside[topic.topic_id] = now_s
         self._runs[topic.topic_id] = 0
-        self._workers.run(partial(self._tidy_one, self._tidy, topic))
-
-    def _tidy_one(self, tidy: Callable[[Topic], object], topic: Topic) -> None:
-        try:
-            tidy(topic)
-        except LakelogError as error:
-            logger.warning(
-                "the files of %s were not merged, which is tried again: %s", topic.name, error
-            )
-        except Exception:
-            logger.exception("the files of %s were not merged, which is tried again", topic.name)
-        finally:
-            with self._tidy_lock:
-                del self._tidying[topic.topic_id]
+        failed = f"the files of {topic.name} were not merged"
+        self._workers.run(partial(self._do_beside, topic.topic_id, partial(tidy, topic), failed))
 
     def _clean_if_due(self) -> None:
         if self._clean is None or self._is_draining or time.monotonic() < self._clean_s:
             return
-        with self._tidy_lock:
-            if None in self._tidying:
+        with self._beside_lock:
+            if None in self._beside:
                 return
-            self._tidying[None] = time.monotonic()
-        self._workers.run(partial(self._clean_all, self._clean))
+            self._beside[None] = time.monotonic()
+        self._workers.run(partial(self._do_beside, None, self._clean_all, "nothing was cleaned up"))
 
-    def _clean_all(self, clean: Callable[[], float]) -> None:
+    def _clean_all(self) -> None:
+        assert self._clean is not None
         again_s = CLEAN_AGAIN_S
         try:
-            again_s = clean()
-        except LakelogError as error:
-            logger.warning("nothing was cleaned up, which is tried again: %s", error)
-        except Exception:
-            logger.exception("nothing was cleaned up, which is tried again")
+            again_s = self._clean()
         finally:
             self._clean_s = time.monotonic() + again_s
-            with self._tidy_lock:
-                del self._tidying[None]
+
+    def _do_beside(self, key: UUID | None, work: Callable[[], object], failed: str) -> None:
+        """Do what keeps nothing from being archived, and log what it fails at."""
+        try:
+            work()
+        except LakelogError as error:
+            logger.warning("%s, which is tried again: %s", failed, error)
+        except Exception:
+            logger.exception("%s, which is tried again", failed)
+        finally:
+            with self._beside_lock:
+                del self._beside[key]

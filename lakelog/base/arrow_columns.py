@@ -47,13 +47,23 @@ def repeated(values: Sequence[str], count: int) -> pa.Array:
 
 
 def numbers(kind: pa.DataType, values: Sequence[float]) -> pa.Array:
-    """Of type int32, int64 or float64.
+    """Of type float64, or of one of 32 or 64 bits that counts: int32, int64, timestamps.
 
     Raises:
         OverflowError: one is too large.
         TypeError: one is no number, or no whole one.
     """
-    return _of_buffers(kind, len(values), array(_CODES[kind], values))
+    code = "d" if kind == pa.float64() else _CODES[kind.bit_width]
+    return _of_buffers(kind, len(values), array(code, values))
+
+
+def binaries(values: Sequence[bytes | None]) -> pa.Array:
+    """Of type binary; of 2 GiB at most."""
+    there = [value for value in values if value is not None]
+    if len(there) < len(values):
+        return pa.array(values, pa.binary())
+    ends = array("i", accumulate(map(len, there), initial=0))
+    return _of_buffers(pa.binary(), len(there), ends, b"".join(there))
 
 
 def bits(values: Sequence[bool]) -> pa.Array:
@@ -67,7 +77,7 @@ def no_rows(schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays([pa.nulls(0, kind) for kind in schema.types], schema=schema)
 
 
-_CODES = {pa.int32(): "i", pa.int64(): "q", pa.float64(): "d"}
+_CODES = {32: "i", 64: "q"}  # by bits
 
 
 def _of_buffers(kind: pa.DataType, count: int, *buffers: Any) -> pa.Array:

@@ -130,7 +130,7 @@ def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -
     from functools import partial
     from uuid import uuid4
 
-    from ..archive.first_answer import first_answer
+    from ..archive.watchers import wait_for_redis
     from ..errors import ArchiveUnfinishedError
     from ..jobs.status_rows import RunKey, RunOf
     from ..jobs.trouble_rows import JOB, TroubleRows
@@ -148,7 +148,7 @@ def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -
     # libraries while some threads are still in them: a crash instead of an exit code.
     arguments.abandoned = True
     with told_to_stop("the archiver", _LEFT) as stop:
-        opened = first_answer(partial(open_log, arguments), stop, deadline_s, tell)
+        opened = wait_for_redis(partial(open_log, arguments), stop, deadline_s, tell)
         if opened is None:
             raise ArchiveUnfinishedError(
                 "the run ended before Redis answered; what is there to archive is in Redis, where "

@@ -144,7 +144,7 @@ def _continuous(arguments: argparse.Namespace) -> Iterator[Any]:
     from functools import partial
     from uuid import uuid4
 
-    from ..archive.first_answer import first_answer
+    from ..archive.watchers import wait_for_redis
     from ..errors import HotTierUnavailableError
     from ..jobs.status_rows import RunKey, RunOf
     from ..operate.who import who
@@ -156,7 +156,7 @@ def _continuous(arguments: argparse.Namespace) -> Iterator[Any]:
     key = RunKey("cleanup --continuous", f"unnamed-{uuid4().hex}")
     arguments.abandoned = True  # see `archive`
     with told_to_stop("the cleanup", "the next run goes on where it was") as stop:
-        opened = first_answer(
+        opened = wait_for_redis(
             partial(open_archived, arguments), stop, deadline_s, what="cleaning up"
         )
         if opened is None:

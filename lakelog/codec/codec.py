@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..base import compute as pc
+from ..base.arrow_columns import binaries, numbers
 from ..errors import (
     ForeignEntryError,
     InvalidArgumentError,
@@ -17,6 +18,7 @@ from ..errors import (
 )
 from ..values.config import INT32_MAX, MIB, Compression, EntryFormat
 from ..values.record import (
+    HEADERS_TYPE,
     NO_TIMESTAMP_MS,
     PRODUCED,
     RECORDS,
@@ -25,7 +27,6 @@ from ..values.record import (
     produced_batch,
 )
 from .arrow_entry import decode_arrow, encode_arrow, produced_flaw, timestamp_bounds
-from .columns import binary_column, headers_column, number_column
 from .decoded_size import MESSAGE_FIELD
 from .entry import (
     MAX_TIMESTAMP_MS,
@@ -46,6 +47,7 @@ AUTO_ARROW_RECORDS = 16
 DEFAULT_MAX_ENTRY_BYTES = MIB + 12
 
 _EMPTY = empty_records()
+_NO_HEADER = pa.nulls(0, HEADERS_TYPE.value_type)
 
 
 def encode(
@@ -200,12 +202,12 @@ class _Run:
         ]
         return pa.RecordBatch.from_arrays(
             [
-                number_column([entry_id.last_offset for entry_id in self._ids], pa.int64()),
-                number_column(stamps, RECORDS.field("timestamp").type),
-                number_column(kinds, pa.int32()),
-                binary_column(keys),
-                binary_column(values),
-                headers_column(headers),
+                numbers(pa.int64(), [entry_id.last_offset for entry_id in self._ids]),
+                numbers(RECORDS.field("timestamp").type, stamps),
+                numbers(pa.int32(), kinds),
+                binaries(keys),
+                binaries(values),
+                _headers(headers),
             ],
             schema=RECORDS,
         )
@@ -253,6 +255,14 @@ class _Run:
         if self._rows:
             self._batches.append(produced_batch(self._rows))
             self._rows = []
+
+
+def _headers(rows: Sequence[Sequence[tuple[str, bytes | None]]]) -> pa.Array:
+    if any(rows):
+        items = [[{"key": name, "value": data} for name, data in row] for row in rows]
+        return pa.array(items, HEADERS_TYPE)
+    no_ends = pa.py_buffer(bytes(4 * (len(rows) + 1)))  # none of the records has any: the usual
+    return pa.Array.from_buffers(HEADERS_TYPE, len(rows), [None, no_ends], children=[_NO_HEADER])
 
 
 def _concat(arrays: list[pa.Array]) -> pa.Array:

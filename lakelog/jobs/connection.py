@@ -10,7 +10,7 @@ import time
 from datetime import timedelta
 from functools import partial
 
-from ..archive.first_answer import first_answer
+from ..archive.watchers import wait_for_redis
 from ..base.local_path import OBJECT_STORES, local_path
 from ..cold.store.store_options import workspace_options
 from ..cold_log import ColdLog
@@ -84,7 +84,7 @@ def connect(
             else None
         )
         deadline_s = time.monotonic() + patience.total_seconds()
-        return first_answer(opened, threading.Event(), deadline_s, tell) or opened()
+        return wait_for_redis(opened, threading.Event(), deadline_s, tell) or opened()
     own = "redis_url is empty, so the log has a Redis of its own"
     _refuse(parameters, ["cold", "location", "redis_password_ref"], own)
     if parameters.get("keyspace", DEFAULT_KEYSPACE) != DEFAULT_KEYSPACE:

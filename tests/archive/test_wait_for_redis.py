@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from lakelog.archive.first_answer import first_answer
+from lakelog.archive.watchers import wait_for_redis
 from lakelog.errors import HotTierAccessError, HotTierUnavailableError
 
 
@@ -26,14 +26,14 @@ class Server:
 
 def test_it_is_waited_for_until_it_answers() -> None:
     server = Server(2)
-    assert first_answer(server.connect, threading.Event()) == "connected"
+    assert wait_for_redis(server.connect, threading.Event()) == "connected"
     assert server.calls == 3
 
 
 def test_who_is_stopped_at_once_still_connects_to_a_server_that_is_there() -> None:
     stop = threading.Event()
     stop.set()
-    assert first_answer(Server(0).connect, stop, deadline_s=0.0) == "connected"
+    assert wait_for_redis(Server(0).connect, stop, deadline_s=0.0) == "connected"
 
 
 @pytest.mark.parametrize("by", ["stop", "deadline"])
@@ -41,7 +41,7 @@ def test_who_is_stopped_does_not_wait_for_one_that_is_away(by: str) -> None:
     server, stop = Server(10**9), threading.Event()
     if by == "stop":
         stop.set()
-    assert first_answer(server.connect, stop, 0.0 if by == "deadline" else None) is None
+    assert wait_for_redis(server.connect, stop, 0.0 if by == "deadline" else None) is None
     assert server.calls == 1
 
 
@@ -53,7 +53,7 @@ def test_what_is_told_of_it_is_told_once_at_first() -> None:
         told.extend(str(one) for one in troubles)
         heard.set()
 
-    assert first_answer(Server(1).connect, threading.Event(), None, tell) == "connected"
+    assert wait_for_redis(Server(1).connect, threading.Event(), None, tell) == "connected"
     assert heard.wait(60)
     assert len(told) == 1
     assert "away" in told[0]
@@ -64,4 +64,4 @@ def test_what_will_not_be_over_is_raised() -> None:
         raise HotTierAccessError("a wrong password")
 
     with pytest.raises(HotTierAccessError):
-        first_answer(refused, threading.Event())
+        wait_for_redis(refused, threading.Event())
