@@ -43,7 +43,7 @@ from . import STEPS
 from .compaction import PartitionCompacted, compact, partition_of
 from .optimize import optimize_change, plan_optimize, rounds, size_bytes
 from .plan import CleanupPlan, cleanables, plan_cleanup
-from .report import CleanupReport, Failure, LeftToCatalog, PartitionOptimized, figures_of
+from .report import CleanupReport, Failure, LeftToCatalog, PartitionOptimized
 from .retention import PartitionRetention, plan_retention, retention_change
 
 logger = logging.getLogger(__name__)
@@ -80,13 +80,12 @@ class Cleanup:
         current_topic: Callable[[], Topic] | None = None,
         check_own: Callable[[], None] = lambda: None,
     ) -> None:
-        self._subject = _Subject(topic, table, clock or SystemClock(), hot, current_topic)
+        self.topic = topic  # as last looked up
+        self.table = table
+        self.clock = clock or SystemClock()
+        self._hot = hot
+        self._current_topic = current_topic
         self._check_own = check_own
-
-    @property
-    def topic(self) -> Topic:
-        """The topic as last looked up."""
-        return self._subject.topic
 
     def plan(self, settings: Mapping[str, object | None] | None = None) -> CleanupPlan:
         """What a run would do now.
@@ -98,12 +97,11 @@ class Cleanup:
             InvalidConfigError: the settings are not legal.
         """
         self._check_own()
-        subject = self._subject
-        current = subject.reload_topic()
-        hot, cold = subject.hot_and_snapshot()
+        current = self.reload_topic()
+        hot, cold = self.hot_and_snapshot()
         topic = replace(current, config=current.config.replace(settings or {}))
-        planned = plan_cleanup(topic, cold, subject.clock.now_ms(), hot)
-        return replace(planned, vacuum=subject.table.vacuum(dry_run=True))
+        planned = plan_cleanup(topic, cold, self.clock.now_ms(), hot)
+        return replace(planned, vacuum=self.table.vacuum(dry_run=True))
 
     def run(self, steps: Sequence[str] = STEPS) -> CleanupReport:
         """Does the steps, in their fixed order. Running it again does nothing more.
@@ -122,8 +120,8 @@ class Cleanup:
         steps = some_of("a step of cleanup", steps, STEPS)
         started_s = time.monotonic()
         self._check_own()
-        self._subject.reload_topic()
-        run = _Run(self._subject)
+        self.reload_topic()
+        run = _Run(self)
         choices = Choices()
         with choices.watched():
             run.do("mirror")
@@ -133,6 +131,19 @@ class Cleanup:
         report = replace(run.report(time.monotonic() - started_s), engines=choices.made)
         _count(report)
         return report
+
+    def reload_topic(self) -> Topic:
+        """Take up changed settings."""
+        if self._current_topic is not None:
+            self.topic = self._current_topic()
+        elif self.table.snapshot().config_version > self.topic.config_version:
+            self.topic = self.table.mirrored() or self.topic
+        return self.topic
+
+    def hot_and_snapshot(self) -> tuple[Mapping[int, HotSegments] | None, ColdSnapshot]:
+        """Hot first: the snapshot after it holds all that it says is archived."""
+        hot = None if self._hot is None else self._hot()
+        return hot, self.table.snapshot()
 
 
 class Removal(Struct, frozen=True):
@@ -206,41 +217,22 @@ def clean_all(
 
 
 def _count(report: CleanupReport) -> None:
-    figures = figures_of(report)
-    for metric, amount in figures.more.items():
-        COUNTS.add(metric, amount, report.topic)
-    for metric, value in figures.now.items():
-        COUNTS.set(metric, value, report.topic)
-    COUNTS.observe(m.CLEANER_SECONDS, figures.seconds)
-
-
-class _Subject(Struct, eq=False):
-    """The topic and the table that are cleaned up, looked up for each plan; see `Cleanup`."""
-
-    topic: Topic  # as last looked up
-    table: ColdTable
-    clock: Clock
-    hot: Callable[[], Mapping[int, HotSegments]] | None
-    current_topic: Callable[[], Topic] | None
-
-    def reload_topic(self) -> Topic:
-        """Take up changed settings."""
-        if self.current_topic is not None:
-            self.topic = self.current_topic()
-        elif self.table.snapshot().config_version > self.topic.config_version:
-            self.topic = self.table.mirrored() or self.topic
-        return self.topic
-
-    def hot_and_snapshot(self) -> tuple[Mapping[int, HotSegments] | None, ColdSnapshot]:
-        """Hot first: the snapshot after it holds all that it says is archived."""
-        hot = None if self.hot is None else self.hot()
-        return hot, self.table.snapshot()
+    failed = {failure.topic_partition for failure in report.failures}
+    COUNTS.add(m.CLEANER_RUNS, 1, report.topic)
+    COUNTS.add(m.CLEANER_FAILURES, len(report.failures), report.topic)
+    COUNTS.set(m.CLEANER_FAILED, len(failed), report.topic)
+    if report.compacted:
+        read = sum(one.bytes_read for one in report.compacted)
+        kept = sum(one.bytes_kept for one in report.compacted)
+        COUNTS.set(m.RECOPY_RATIO, kept / read if read else 0.0, report.topic)
+        COUNTS.set(m.MAX_CLEAN_SECONDS, max(one.seconds for one in report.compacted), report.topic)
+    COUNTS.observe(m.CLEANER_SECONDS, report.seconds)
 
 
 class _Run(Struct, eq=False):
     """The steps of one run and what came of them."""
 
-    subject: _Subject
+    cleanup: Cleanup
     retained: list[PartitionRetention] = field(default_factory=list)
     compacted: list[PartitionCompacted] = field(default_factory=list)
     optimized: list[PartitionOptimized] = field(default_factory=list)
@@ -252,11 +244,11 @@ class _Run(Struct, eq=False):
 
     @property
     def topic(self) -> Topic:
-        return self.subject.topic
+        return self.cleanup.topic
 
     @property
     def table(self) -> ColdTable:
-        return self.subject.table
+        return self.cleanup.table
 
     def do(self, step: str) -> None:
         try:
@@ -290,9 +282,9 @@ class _Run(Struct, eq=False):
     def retain(self) -> None:
         """Drop whole segments by Kafka's three passes; new log start and removals in one commit."""
         for _ in self._attempts("retain"):
-            self.subject.reload_topic()
-            hot, cold = self.subject.hot_and_snapshot()
-            plans = plan_retention(self.topic, cold, self.subject.clock.now_ms(), hot)
+            self.cleanup.reload_topic()
+            hot, cold = self.cleanup.hot_and_snapshot()
+            plans = plan_retention(self.topic, cold, self.cleanup.clock.now_ms(), hot)
             for plan in plans:
                 self.warnings.update(dict.fromkeys(plan.warnings))
             dropping = [plan for plan in plans if plan.dropped]
@@ -315,9 +307,9 @@ class _Run(Struct, eq=False):
         failed: set[int] = set()
         cleaned: set[int] = set()
         for _ in self._attempts("compact"):
-            self.subject.reload_topic()
+            self.cleanup.reload_topic()
             cold = self.table.snapshot()
-            now_ms = self.subject.clock.now_ms()
+            now_ms = self.cleanup.clock.now_ms()
             chosen = [
                 one
                 for one in cleanables(self.topic, cold, now_ms)
