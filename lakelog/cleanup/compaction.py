@@ -26,7 +26,7 @@ from ..errors import CorruptRecordError, LakelogError, MissingFileError
 from ..values.config import TopicConfig
 from ..values.topic import Topic
 from ..values.topic_partition import TopicPartition
-from .dirty import Cleanable, cleanable
+from .plan import Cleanable, cleanable
 from .superseded import (
     COLUMNS,
     FileFindings,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lakelog.cleanup import compaction
 from lakelog.cleanup.compaction import Compacted, compact
-from lakelog.cleanup.dirty import cleanable
+from lakelog.cleanup.plan import cleanable
 from lakelog.cleanup.superseded import Search, TooManyKeys, find_superseded
 from lakelog.cold.change import Change, Rewrite
 from lakelog.cold.parquet.segment_reader import SegmentReader

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from lakelog.base.failpoints import armed
 from lakelog.cleanup.compaction import compact
-from lakelog.cleanup.dirty import cleanable
 from lakelog.cleanup.erasure import Erasure
 from lakelog.cleanup.optimize import optimize_change, plan_optimize
+from lakelog.cleanup.plan import cleanable
 from lakelog.cold.change import Change
 from lakelog.cold.registers import LogStart
 from lakelog.errors import CommitConflictError, MissingFileError

@@ -11,7 +11,7 @@ from typing import Any
 from case_log import CaseLog
 
 from lakelog import errors
-from lakelog.cleanup.dirty import cleanable
+from lakelog.cleanup.plan import cleanable
 from lakelog.hot.keys import Keys
 from lakelog.values.config import TopicConfig
 from lakelog.values.offsets import NAMED_POSITIONS, AtTimestamp, HotOffsets, HotSegment

@@ -24,7 +24,6 @@ from lakelog.base.failpoints import failpoint
 from lakelog.cleanup import (
     cleanup,
     compaction,
-    dirty,
     erasure,
     erasure_plan,
     plan,
@@ -262,10 +261,10 @@ def _tombstones_go_at_once(
     )
 
 
-_cleanable = dirty.cleanable
+_cleanable = plan.cleanable
 
 
-def _cleanable_with_the_open(topic: Topic, cold: Any, *more: Any) -> dirty.Cleanable:
+def _cleanable_with_the_open(topic: Topic, cold: Any, *more: Any) -> plan.Cleanable:
     def segments(partition: int) -> list[Segment]:
         found = cold.files.segments(partition)
         return [*found, *found[-1:]]
@@ -554,7 +553,7 @@ CLEANUP_MUTANTS = (
     Mutant(
         "young records compacted",
         "min.compaction.lag.ms keeps what is younger, and all after it",
-        patched(dirty, "_too_young", lambda *_: False),
+        patched(plan, "_too_young", lambda *_: False),
     ),
     Mutant(
         "cleaned end not moved",

@@ -17,9 +17,8 @@ from lakelog.base import failpoints
 from lakelog.cleanup import STEPS
 from lakelog.cleanup.cleanup import Cleanup
 from lakelog.cleanup.compaction import compact
-from lakelog.cleanup.dirty import Cleanable
 from lakelog.cleanup.optimize import optimize_change, plan_optimize
-from lakelog.cleanup.plan import cleanables
+from lakelog.cleanup.plan import Cleanable, cleanables
 from lakelog.cleanup.report import CleanupReport
 from lakelog.cleanup.retention import plan_retention, retention_change
 from lakelog.cold.change import Change
