@@ -257,13 +257,31 @@ class Archiver:
         started_s = time.monotonic()
         choices = Choices()
         with choices.watched():
-            report, errors = self._archive_all(look, limit, archived)
-        seconds = time.monotonic() - started_s
-        return replace(report, seconds=seconds, engines=choices.made), errors
+            look, errors = self._commit(look, limit, archived)
+        # Only now, with the commit on disk (apply returns no earlier): until here Redis holds the
+        # only copy, and a crash on either side of this line loses nothing.
+        failpoint("archive.before_trim")
+        trimmed, kept = self._trim(look, {done.topic_partition.partition for done in archived})
+        failpoint("archive.after_trim")
+        is_damaged = any(isinstance(e, CorruptRecordError | NewerVersionError) for e in errors)
+        report = ArchiveReport(
+            self._topic.name,
+            tuple(archived),
+            trimmed,
+            0 if is_damaged else self._remove_orphans(),
+            time.monotonic() - started_s,
+            engines=choices.made,
+        )
+        return report, [*errors, *kept]
 
-    def _archive_all(
+    def _commit(
         self, look: _Look, limit: FlushLimit, archived: list[PartitionArchived]
-    ) -> tuple[ArchiveReport, Sequence[LakelogError]]:
+    ) -> tuple[_Look, Sequence[LakelogError]]:
+        """Copy and commit what the limit asks for.
+
+        Returns:
+            A look that has all that was committed, and why partitions could not be archived.
+        """
         ends = {number: limit.end(number, seen.log_end) for number, seen in look.hot.items()}
         limit = replace(limit, ends=ends)
         overtaken: tuple[object, ...] = ()
@@ -324,14 +342,7 @@ class Archiver:
                 look = self._look()
             else:
                 look = replace(look, cold=applied.snapshot, started_ns=time.time_ns())
-        # Only now, with the commit on disk (apply returns no earlier): until here Redis holds the
-        # only copy, and a crash on either side of this line loses nothing.
-        failpoint("archive.before_trim")
-        trimmed, kept = self._trim(look, {done.topic_partition.partition for done in archived})
-        failpoint("archive.after_trim")
-        orphans_removed = 0 if damaged else self._remove_orphans()
-        report = ArchiveReport(self._topic.name, tuple(archived), trimmed, orphans_removed)
-        return report, [*damaged.values(), *beyond, *kept]
+        return look, [*damaged.values(), *beyond]
 
     def _trim(
         self, look: _Look, archived: set[int]
@@ -348,7 +359,9 @@ class Archiver:
         if points:  # settings may have changed while the copy took its time
             self._reload_topic()
             points = self._trim_points(look, full)
-        points, kept = self._held(look, points)
+        spans = {n: OffsetRange(look.hot[n].local_log_start, point) for n, point in points.items()}
+        ends, kept = trimmable(self._topic, self._table, look.cold, spans)
+        points = {n: end for n, end in ends.items() if end > spans[n].start}
         for number, seen in look.hot.items():
             settled_end = seen.settled_end(look.cold.archive_start(number))
             is_all = settled_end >= seen.log_end
@@ -365,14 +378,6 @@ class Archiver:
             number: OffsetRange(look.hot[number].local_log_start, point)
             for number, point in points.items()
         }, kept
-
-    def _held(
-        self, look: _Look, points: Mapping[int, int]
-    ) -> tuple[dict[int, int], Sequence[LakelogError]]:
-        """The points, as far as the table's files are there; see `trimmable`."""
-        spans = {n: OffsetRange(look.hot[n].local_log_start, point) for n, point in points.items()}
-        ends, kept = trimmable(self._topic, self._table, look.cold, spans)
-        return {n: end for n, end in ends.items() if end > spans[n].start}, kept
 
     def _trim_points(self, look: _Look, full: frozenset[int]) -> dict[int, int]:
         """See `trim_points`, of however many segments go."""

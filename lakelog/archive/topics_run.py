@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from ..base.back_off import ASK_AGAIN, Tries
 from ..engines.threads import each_at_once
@@ -43,7 +42,7 @@ class TopicsRun:
         while left:
             for topic in left:
                 self.errors.pop(topic.name, None)
-            each_at_once(left, partial(self.do, work=self._one), self._at_once, self._cancel)
+            each_at_once(left, self._one, self._at_once, self._cancel)
             found = [(topic, self.errors.get(topic.name, [])) for topic in left]
             again = [
                 (topic, errors[0])
@@ -83,7 +82,11 @@ class TopicsRun:
         return reports
 
     def _one(self, topic: Topic) -> None:
-        report, errors = self._attempt(topic)
+        try:
+            report, errors = self._attempt(topic)
+        except LakelogError as error:
+            self.errors[topic.name] = [error]
+            return
         before = self.reports.get(topic.name)
         if before is not None:
             report = before.followed_by(report)

@@ -43,7 +43,7 @@ from . import STEPS
 from .compaction import PartitionCompacted, compact, partition_of
 from .optimize import optimize_change, plan_optimize, rounds, size_bytes
 from .plan import CleanupPlan, cleanables, plan_cleanup
-from .report import CleanupReport, Failure, LeftToCatalog, PartitionOptimized
+from .report import CleanupReport, Failure, LeftToCatalog, PartitionOptimized, figures_of
 from .retention import PartitionRetention, plan_retention, retention_change
 
 logger = logging.getLogger(__name__)
@@ -217,16 +217,12 @@ def clean_all(
 
 
 def _count(report: CleanupReport) -> None:
-    failed = {failure.topic_partition for failure in report.failures}
-    COUNTS.add(m.CLEANER_RUNS, 1, report.topic)
-    COUNTS.add(m.CLEANER_FAILURES, len(report.failures), report.topic)
-    COUNTS.set(m.CLEANER_FAILED, len(failed), report.topic)
-    if report.compacted:
-        read = sum(one.bytes_read for one in report.compacted)
-        kept = sum(one.bytes_kept for one in report.compacted)
-        COUNTS.set(m.RECOPY_RATIO, kept / read if read else 0.0, report.topic)
-        COUNTS.set(m.MAX_CLEAN_SECONDS, max(one.seconds for one in report.compacted), report.topic)
-    COUNTS.observe(m.CLEANER_SECONDS, report.seconds)
+    figures = figures_of(report)
+    for metric, amount in figures.more.items():
+        COUNTS.add(metric, amount, report.topic)
+    for metric, value in figures.now.items():
+        COUNTS.set(metric, value, report.topic)
+    COUNTS.observe(m.CLEANER_SECONDS, figures.seconds)
 
 
 class _Run(Struct, eq=False):
