@@ -228,18 +228,6 @@ def test_a_topic_created_again_under_a_running_archiver_is_left_alone(make_tiers
 # -- a server that lost its tail ---------------------------------------------------------------
 
 
-def test_a_stale_archiver_does_not_recover_the_topics_next_creation(make_tiers):
-    tiers = make_tiers()
-    tiers.append(100)
-    stale = tiers.archiver()
-    stale.run_once()
-    tiers.hot.topics().delete("orders")
-    again = make_tiers()
-    with pytest.raises(UnknownTopicIdError):
-        stale.run_once()
-    assert (again.seen().log_end, again.seen().gaps) == (0, ())
-
-
 class DamagedStore:
     """An engine on which every task meets a cold file that is damaged."""
 

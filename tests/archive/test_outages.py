@@ -178,18 +178,6 @@ def test_a_redis_that_is_away_for_seconds_is_waited_for(server, log, cold, start
     assert archived(log, "t") == 12
 
 
-def test_what_came_before_an_outage_is_archived_after_it(server, log, cold, start):
-    log.topics.create("t", 1, {"lakelog.flush.rows": 1000, "lakelog.flush.interval.ms": 3000})
-    process = start(server.url, cold)
-    eventually(lambda: bool(log.hot.beats().alive()))
-    append(log, "t", 5)
-    server.kill()
-    process.says("archiving from")
-    server.start()
-    process.archived(5)
-    assert process.end() == 0, "".join(process.said)
-
-
 def test_it_starts_before_redis_does(server, log, cold, start):
     log.topics.create("t", 1, AT_ONCE)
     append(log, "t", 5)
@@ -244,21 +232,6 @@ def test_a_stop_while_redis_is_away_ends_the_process_with_a_sentence(server, log
 # -- the store -----------------------------------------------------------------------------------
 
 
-def test_one_429_on_one_list_ends_nothing(server, s3_log, bucket, s3_front, start):
-    for name in ("limited", "other"):
-        s3_log.topics.create(name, 1, AT_ONCE)
-    limited = Fault("GET", "list-type=2.*limited", status=429, times=1)
-    s3_front.inject(limited)
-    process = start(server.url, bucket)
-    for name in ("limited", "other"):
-        append(s3_log, name, 3)
-    process.archived(6)
-    eventually(lambda: limited.happened == 1)
-    append(s3_log, "limited", 3)
-    process.archived(3)
-    assert process.end() == 0, "".join(process.said)
-
-
 @pytest.mark.parametrize(
     "status", [403, *(pytest.param(status, marks=pytest.mark.slow) for status in (429, 500))]
 )
@@ -298,29 +271,6 @@ def test_a_store_that_refuses_one_topic_refuses_no_other(
     s3_front.inject()
     assert {row["topic"] for row in process.archived(3)} == {"refused"}
     assert process.end() == 0, "".join(process.said)
-
-
-@pytest.mark.slow
-def test_a_store_that_is_away_for_a_while_and_a_topic_deleted_meanwhile(
-    server, s3_log, bucket, s3_front, start
-):
-    for name in ("kept", "deleted"):
-        s3_log.topics.create(name, 1, AT_ONCE)
-    process = start(server.url, bucket)
-    for name in ("kept", "deleted"):
-        append(s3_log, name, 1)
-    process.archived(2)
-    s3_front.inject(*(Fault(method, ".", status=429, times=None) for method in METHODS))
-    for name in ("kept", "deleted"):
-        append(s3_log, name, 2)
-    process.says("archiving kept failed")
-    s3_log.topics.delete("deleted")
-    time.sleep(20)  # an outage, not a wait for something
-    assert process.process.poll() is None
-    s3_front.inject()
-    assert {row["topic"] for row in process.archived(2)} == {"kept"}
-    assert process.end() == 0, "".join(process.said)
-    assert archived(s3_log, "kept") == 3
 
 
 @pytest.mark.parametrize(
@@ -395,24 +345,6 @@ def test_a_folder_that_went_away_and_came_back(server, log, cold, start, tmp_pat
 
 
 # -- many topics, and stops ----------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_three_hundred_topics_are_archived_by_few_threads(server, log, cold, start):
-    for number in range(300):
-        log.topics.create(f"t{number}", 1, AT_ONCE)
-    process = start(server.url, cold)
-    with log.producer() as producer:
-        for number in range(300):
-            producer.send(f"t{number}", b"v")
-    process.archived(300)
-    threads = len(list(Path(f"/proc/{process.process.pid}/task").iterdir()))
-    assert threads < 100  # of Arrow's and delta-rs's own too; there is none a topic
-    with log.producer() as producer:
-        for number in range(300):
-            producer.send(f"t{number}", b"v")
-    process.archived(300)
-    assert process.end() == 0, "".join(process.said)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

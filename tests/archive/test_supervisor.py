@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from msgspec.structs import replace
@@ -18,8 +18,7 @@ from lakelog.archive.supervisor import (
     WORKERS,
     Supervisor,
 )
-from lakelog.base import back_off
-from lakelog.errors import ColdTierUnavailableError, HotTierUnavailableError
+from lakelog.errors import ColdTierUnavailableError
 from lakelog.hot.server_info import MemoryUse
 from lakelog.hot.server_looks import PartitionLook, ServerLook
 from lakelog.values.config import TopicConfig
@@ -196,13 +195,6 @@ def test_an_outage_of_days_is_outlived_while_others_go_on():
     assert trouble.next_try_ms - bench.now_s * 1000 <= 1000
 
 
-def test_pauses_of_topics_that_failed_together_differ():
-    bench = Bench(100)
-    bench.run(30, *bench.topics)
-    nexts = {trouble.next_try_ms for trouble in bench.supervisor.troubles()}
-    assert len(nexts) > 50
-
-
 def test_a_defect_of_any_kind_is_tried_again():
     bench = Bench(2)
     broken = bench.topics[0]
@@ -302,33 +294,3 @@ def test_a_run_that_goes_on_when_the_drain_begins_is_followed_by_the_last_one():
     assert bench.started() == [topic]
     bench.end(topic, is_final=True)
     assert bench.supervisor.is_drained()
-
-
-def test_what_is_left_after_a_drain_is_said():
-    bench = Bench(3)
-    hangs, fails, _ = bench.topics
-    bench.started()
-    bench.supervisor.drain()
-    bench.end(fails, AWAY)
-    left = bench.supervisor.unfinished()
-    assert hangs.name in [one.topic for one in left]
-    assert fails.name in [one.topic for one in left]
-
-
-def test_redis_lost_for_a_while_leaves_no_topic_behind(monkeypatch):
-    monkeypatch.setattr(back_off, "QUIET_S", 0.0)
-    bench = Bench(40)
-    bench.work(*bench.topics, error=HotTierUnavailableError("away"))
-    assert len(bench.supervisor.troubles()) == 40
-    assert {t.name for t in bench.run(2 * TOPIC_BACK_OFF.longest_s)} == {
-        t.name for t in bench.topics
-    }
-    assert bench.supervisor.troubles() == ()
-
-
-def test_what_is_said_of_an_unknown_topic_changes_nothing():
-    bench = Bench(1)
-    bench.work()
-    bench.supervisor.ended(UUID(int=7), AWAY)
-    bench.supervisor.gone(UUID(int=7))
-    assert bench.work() == []

@@ -305,26 +305,6 @@ def test_the_dirty_ratio_is_strict_and_leaves_out_what_cannot_be_cleaned(cold_lo
     assert cleanable(log.topic, log.table.snapshot(), 0, 0).eligible
 
 
-def test_without_compact_in_the_policy_nothing_is_eligible(cold_log):
-    log = cold_log()
-    log.segment([(b"a", b"1")])
-    log.segment([(b"a", b"1")])
-    found = cleanable(log.topic, log.table.snapshot(), 0, 0)
-    assert not found.eligible
-    assert found.why == "cleanup.policy=delete has no compact"
-
-
-def test_keys_that_hash_alike_are_told_apart(cold_log):
-    """Every key of two bytes: whatever a hash of a few bits does, some of them meet."""
-    log = cold_log(**COMPACT)
-    every = [(bytes([high, low]), b"v") for high in range(64) for low in range(256)]
-    log.segment(every)
-    log.segment([(key + b"\x00", b"v") for key, _ in every])
-    log.segment([(b"open", b"1")])
-    clean(log)
-    assert len(log.left()) == 2 * len(every) + 1
-
-
 # -- what it reads and writes ----------------------------------------------------------------------
 
 

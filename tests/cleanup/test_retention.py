@@ -286,22 +286,6 @@ def test_where_a_stranger_shortened_a_compacted_segment_no_hole_is_left():
     assert after(cold, plan).log_start(0) == 10
 
 
-def test_offsets_that_were_skipped_at_its_end_keep_the_newest_segment_no_longer():
-    """After an unclean stop the log ends above all that was archived, until the next append."""
-    cold = a_snapshot(*FIVE_EACH)
-    for end, start in [(1_000, 15), (1_001, 10)]:
-        hot = replace(hot_to(end), gaps=(OffsetRange(15, 1_000),))
-        assert outcome(planned(cold, hot, retention_ms=50))[0] == start
-        assert outcome(planned(cold, hot, retention_bytes=0, retention_ms=-1))[0] == start
-
-
-def test_the_newest_segment_goes_with_the_log_start_though_nobody_knows_the_hot_end():
-    cold = a_snapshot(*FIVE_EACH, log_start=15)
-    assert outcome(planned(cold, **OFF)) == (15, [(base, "log start") for base in (0, 5, 10)])
-    beyond = a_snapshot(*FIVE_EACH, log_start=99)
-    assert outcome(planned(beyond, **OFF))[0] == 99
-
-
 def test_partitions_are_planned_apart_and_changed_together():
     cold = a_snapshot(*FIVE_EACH, *(dataclasses.replace(one, partition=1) for one in FIVE_EACH[:2]))
     plans = plan_retention(a_topic(retention_ms=150), cold, NOW_MS, {0: hot_to(15), 1: hot_to(10)})
@@ -316,22 +300,7 @@ def test_partitions_are_planned_apart_and_changed_together():
     ]
 
 
-def test_a_topic_without_files_has_nothing_to_plan():
-    assert plan_retention(a_topic(), ColdSnapshot(), NOW_MS, {0: hot_to(0)}) == []
-    assert retention_change([]).partitions == frozenset()
-
-
 # -- what only the hot tier holds ------------------------------------------------------------------
-
-
-def test_what_is_not_archived_counts_and_only_what_is_archived_goes():
-    cold = a_snapshot(*FIVE_EACH)
-    hot = hot_to(20, hot_segment(10, 15, 400), hot_segment(15, 20, 500))
-    plan = planned(cold, hot, retention_ms=-1, retention_bytes=1000)
-    assert outcome(plan) == (10, [(0, "retention.bytes"), (5, "retention.bytes")])
-    assert plan.hot_only_bytes == 500
-    huge = hot_to(20, hot_segment(15, 20, 10**9))
-    assert outcome(planned(cold, huge, retention_ms=-1, retention_bytes=0))[0] == 10
 
 
 def test_what_was_deleted_before_it_was_archived_does_not_count():
@@ -539,14 +508,6 @@ def test_removals_and_log_start_are_one_commit_without_reading_a_file(cold):
     assert cold.state() == (10, [10, 11, 12, 13, 14])
 
 
-def test_size_on_real_files_never_falls_below_the_limit(cold):
-    sizes = [segment.size_bytes for segment in cold.table.snapshot().files.segments(0)]
-    cold.plan(retention_ms=-1, retention_bytes=sizes[1] + sizes[2] + 1).apply(cold.table)
-    assert cold.state()[0] == 0
-    cold.plan(retention_ms=-1, retention_bytes=sizes[1] + sizes[2]).apply(cold.table)
-    assert cold.state() == (5, list(range(5, 15)))
-
-
 def test_everything_goes_and_the_log_goes_on(cold):
     cold.plan({0: hot_to(15)}, retention_ms=0).apply(cold.table)
     assert cold.state()[0] == 10  # the newest is not older than 0 ms
@@ -573,16 +534,6 @@ def test_of_two_retentions_at_once_one_commits_and_the_other_finds_it_done(cold)
     assert plans[1].apply(cold.open()) == {0}
     assert cold.state() == (10, [10, 11, 12, 13, 14])
     assert cold.plan().change.partitions == frozenset()
-
-
-def test_two_retentions_by_different_settings_end_at_the_shorter(cold):
-    keep_more = cold.plan(retention_ms=9 * DAY_MS - 1)
-    keep_less = cold.plan(retention_ms=DAY_MS)
-    assert keep_more.apply(cold.open()) == frozenset()
-    assert keep_less.apply(cold.open()) == {0}
-    assert cold.state() == (5, list(range(5, 15)))
-    cold.plan(retention_ms=DAY_MS).apply(cold.open())
-    assert cold.state() == (10, [10, 11, 12, 13, 14])
 
 
 def test_the_other_partition_stands_when_one_was_changed_in_between(cold):

@@ -9,7 +9,14 @@ from dataclasses import dataclass
 import pytest
 
 from lakelog.engines import engine as engine_module
-from lakelog.engines.engine import TASKS_AT_ONCE, THREADS_BYTES, InlineEngine
+from lakelog.engines.engine import (
+    TASKS_AT_ONCE,
+    THREADS_BYTES,
+    Choice,
+    Choices,
+    InlineEngine,
+    chosen,
+)
 
 
 @dataclass
@@ -91,3 +98,30 @@ def test_a_task_that_hangs_stops_no_other_for_ever(monkeypatch: pytest.MonkeyPat
             hanging.acquire()
         assert list(InlineEngine().map(abs, [-1])) == [1]
         go.set()
+
+
+# -- who watches is told what is chosen within a block, by its own thread ------------------------
+
+HERE = Choice("inline", "as asked")
+THERE = Choice("spark", "it is up")
+
+
+def test_each_choice_is_told_once_to_all_blocks_around_it() -> None:
+    outer, inner = Choices(), Choices()
+    with outer.watched():
+        chosen(HERE)
+        with inner.watched():
+            chosen(THERE)
+            chosen(THERE)
+        chosen(HERE)
+    chosen(THERE)
+    assert (outer.made, inner.made) == ((HERE, THERE), (THERE,))
+
+
+def test_another_thread_is_not_watched() -> None:
+    choices = Choices()
+    with choices.watched():
+        other = threading.Thread(target=chosen, args=(HERE,))
+        other.start()
+        other.join()
+    assert choices.made == ()

@@ -1,4 +1,4 @@
-"""A few values are worked on at once, and nothing is left running that nobody knows of."""
+"""Threads: a few values at once, none left running that nobody knows of, and the process's end."""
 
 from __future__ import annotations
 
@@ -79,17 +79,6 @@ def test_after_an_error_nothing_begins_and_what_is_under_way_ends(count):
     assert len(begun) < 9
 
 
-def test_the_error_of_the_first_value_is_raised():
-    together = threading.Barrier(2)
-
-    def work(value: int) -> None:
-        together.wait(LIVENESS_S)
-        raise ValueError(value)
-
-    with pytest.raises(ValueError, match="0"):
-        each_at_once(range(2), work, 2)
-
-
 @pytest.fixture
 def interruptible() -> Iterator[threading.Event]:
     """The main thread gets `KeyboardInterrupt`, even in a run that a shell put in the background.
@@ -162,3 +151,25 @@ threads.each_at_once(range(2), work, 2)
     assert done.returncode == 1
     assert "KeyboardInterrupt" in done.stderr
     assert "the process was ended without it" in done.stderr
+
+
+_ENDING = """
+import atexit, threading
+from lakelog.engines.threads import Workers
+
+def refuse(thread):
+    raise RuntimeError("can't create new thread at interpreter shutdown")
+
+def ask():
+    threading.Thread.start = refuse  # as Python does since 3.12
+    print(Workers("test").ask(lambda: 7).result())
+
+atexit.register(ask)
+"""
+
+
+def test_while_the_process_ends_a_task_is_done_by_whoever_asks_for_it() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _ENDING], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.stdout == "7\n", done.stderr
