@@ -139,6 +139,22 @@ def number(
     return Setting(name, str(default), whole_number(low, high), bound, doc, **more)
 
 
+def text_of(value: object) -> str:
+    """A Python value as Kafka writes it."""
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, Enum):
+        return str(value.value)
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return ",".join(sorted(map(str, value)))
+    return str(value)
+
+
+def switch(name: str, default: bool, doc: str, **more: Any) -> Setting:
+    """The definition of something that is on or off."""
+    return Setting(name, text_of(default), boolean, "true or false", doc, **more)
+
+
 #: How files of the cold table are compressed, by the names of Parquet and Spark.
 PARQUET_COMPRESSION = "lakelog.parquet.compression"
 
@@ -203,19 +219,15 @@ _DEFINITIONS = (
     ),
     number("min.compaction.lag.ms", 0, 0, "the shortest a record stays uncompacted"),
     number("producer.id.expiration.ms", DAY_MS, 1, "when an idle producer id is forgotten"),
-    Setting(
+    switch(
         "remote.storage.enable",
-        "true",
-        boolean,
-        "true or false",
+        True,
         "whether the topic is archived to the cold tier",
         kafka_default="false",
     ),
-    Setting(
+    switch(
         "remote.log.delete.on.disable",
-        "false",
-        boolean,
-        "true or false",
+        False,
         "whether remote.storage.enable may be switched off, which deletes what is archived",
     ),
     number("retention.bytes", -1, -1, "the size above which old segments go; -1: no limit"),
@@ -237,11 +249,9 @@ _DEFINITIONS = (
         "auto, arrow or fields",
         "how records are laid out in the stream; auto: fields below 16 records, else arrow",
     ),
-    Setting(
+    switch(
         "lakelog.fields.flatten",
-        "false",
-        boolean,
-        "true or false",
+        False,
         "whether a JSON object's members become fields of a fields entry",
     ),
     # Two steps of a reader, and what Parquet makes of one, stay well below 512 MiB.
@@ -288,18 +298,14 @@ _DEFINITIONS = (
         "zstd, lz4_raw, snappy or uncompressed",
         "how archived files are compressed, from the next file on",
     ),
-    Setting(
+    switch(
         "lakelog.key.bloom.filter",
-        "true",
-        boolean,
-        "true or false",
+        True,
         "whether archived files have Bloom filters, by which a search for keys skips files",
     ),
-    Setting(
+    switch(
         "lakelog.change.data.feed",
-        "false",
-        boolean,
-        "true or false",
+        False,
         "whether the cold table has a change data feed, from the commit on that says so",
     ),
     Setting(
@@ -336,13 +342,7 @@ QUOTAS = (QUOTA_HOT_BYTES, QUOTA_COLD_BYTES, QUOTA_TOPICS, QUOTA_BYTE_RATE)
 KEYSPACE_SETTINGS: Mapping[str, Setting] = {
     setting.name: setting
     for setting in (
-        Setting(
-            "log.cleaner.enable",
-            "true",
-            boolean,
-            "true or false",
-            "whether compaction runs; false pauses it",
-        ),
+        switch("log.cleaner.enable", True, "whether compaction runs; false pauses it"),
         number(
             "log.cleaner.dedupe.buffer.size",
             128 * MIB,
@@ -712,17 +712,6 @@ def check_keys_kept(old: TopicConfig, new: TopicConfig) -> None:
             name=ENCRYPTION_KEY,
             value=asked,
         )
-
-
-def text_of(value: object) -> str:
-    """A Python value as Kafka writes it."""
-    if isinstance(value, bool | np.bool_):
-        return "true" if value else "false"
-    if isinstance(value, Enum):
-        return str(value.value)
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return ",".join(sorted(map(str, value)))
-    return str(value)
 
 
 def _check_together(config: TopicConfig) -> None:
