@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
 import pyarrow as pa
@@ -49,6 +49,8 @@ Rows = dict[TopicPartition, list[RecordRows]]
 Records = dict[TopicPartition, list[Record]]
 Attributes = Mapping[str, "str | int"]
 Links = Sequence[Link]
+#: Of a poll: the partitions of its records, how many these are, and what their sends link to.
+Seen = tuple[Collection[TopicPartition], int, Links]
 
 #: What an SDK keeps of a span's links by default (OTEL_SPAN_LINK_COUNT_LIMIT).
 MOST_LINKS = 128
@@ -122,28 +124,13 @@ class Tracer:
 
     def poll(self, group_id: str | None, client_id: str, poll: Callable[[], Rows]) -> Rows:
         """The span of a poll that gives records, as rows; without any there is none."""
-        started_ns = time.time_ns()
-        with self._failing_poll(started_ns, group_id, client_id):
-            polled = poll()
-        batches = [rows.batch() for of_one in polled.values() for rows in of_one]
-        if batches:
-            records = sum(batch.num_rows for batch in batches)
-            links = links_of_batches(batches)
-            self._polled(started_ns, group_id, client_id, polled.keys(), records, links)
-        return polled
+        return self._poll(group_id, client_id, poll, _seen_in_rows)
 
     def poll_records(
         self, group_id: str | None, client_id: str, poll: Callable[[], Records]
     ) -> Records:
         """As `poll`, of records."""
-        started_ns = time.time_ns()
-        with self._failing_poll(started_ns, group_id, client_id):
-            polled = poll()
-        records = [record for of_one in polled.values() for record in of_one]
-        if records:
-            links = links_of(record.headers for record in records)
-            self._polled(started_ns, group_id, client_id, polled.keys(), len(records), links)
-        return polled
+        return self._poll(group_id, client_id, poll, _seen_in_records)
 
     def poll_record(
         self, group_id: str | None, client_id: str, records: Iterator[Record]
@@ -153,35 +140,36 @@ class Tracer:
         Raises:
             StopIteration: none came.
         """
-        started_ns = time.time_ns()
-        with self._failing_poll(started_ns, group_id, client_id):
-            record = next(records)
-        place = TopicPartition(record.topic, record.partition)
-        links = links_of([record.headers])
-        self._polled(started_ns, group_id, client_id, [place], 1, links)
-        return record
+        return self._poll(group_id, client_id, lambda: next(records), _seen_in_record)
 
-    @contextmanager
-    def _failing_poll(
-        self, started_ns: int, group_id: str | None, client_id: str
-    ) -> Iterator[None]:
+    def _poll(
+        self,
+        group_id: str | None,
+        client_id: str,
+        poll: Callable[[], T],
+        seen: Callable[[T], Seen],
+    ) -> T:
+        started_ns = time.time_ns()
         try:
-            yield
+            polled = poll()
         except Exception as error:
             if not isinstance(error, StopIteration):
-                self._polled(started_ns, group_id, client_id, (), 0, (), error)
+                self._polled(started_ns, group_id, client_id, ((), 0, ()), error)
             raise
+        found = seen(polled)
+        if found[1]:
+            self._polled(started_ns, group_id, client_id, found)
+        return polled
 
     def _polled(
         self,
         started_ns: int,
         group_id: str | None,
         client_id: str,
-        topic_partitions: Collection[TopicPartition],
-        records: int,
-        links: Links,
+        seen: Seen,
         error: BaseException | None = None,
     ) -> None:
+        topic_partitions, records, links = seen
         attributes = _of(topic_partitions) | _of_group(group_id)
         attributes |= {"messaging.client.id": client_id, "messaging.batch.message_count": records}
         topic = _one(tp.topic for tp in topic_partitions)
@@ -211,16 +199,14 @@ class Tracer:
             started_ns: when the look at the tiers began that was planned on.
         """
         attributes: Attributes = {"lakelog.topic": topic, "lakelog.partitions": partitions}
-        with self._work("archive", topic, attributes, started_ns) as span:
-            with self._work("plan", topic, {"lakelog.topic": topic}, started_ns):
+        with self._work("archive", attributes, started_ns) as span:
+            with self._work("plan", {"lakelog.topic": topic}, started_ns):
                 pass
             yield span
 
-    @contextmanager
-    def step(self, name: str, topic: str) -> Iterator[Span]:
+    def step(self, name: str, topic: str) -> AbstractContextManager[Span]:
         """The span of a step of work on a topic."""
-        with self._work(name, topic, {"lakelog.topic": topic}) as span:
-            yield span
+        return self._work(name, {"lakelog.topic": topic})
 
     # -- how -----------------------------------------------------------------------------------
 
@@ -246,14 +232,11 @@ class Tracer:
         with self._current(name, kind, {**named, **attributes}, links, started_ns) as span:
             yield span
 
-    @contextmanager
     def _work(
-        self, name: str, topic: str, attributes: Attributes, started_ns: int | None = None
-    ) -> Iterator[Span]:
-        with self._current(
-            f"{name} {topic}", SpanKind.INTERNAL, attributes, (), started_ns
-        ) as span:
-            yield span
+        self, name: str, attributes: Attributes, started_ns: int | None = None
+    ) -> AbstractContextManager[Span]:
+        name = f"{name} {attributes['lakelog.topic']}"
+        return self._current(name, SpanKind.INTERNAL, attributes, (), started_ns)
 
     @contextmanager
     def _current(
@@ -317,6 +300,20 @@ def links_of(headers: Iterable[Iterable[Pair]]) -> Links:
         for link in _valid(trace.get_current_span(_context(pairs))):
             links.setdefault((link.context.trace_id, link.context.span_id), link)
     return [*links.values()]
+
+
+def _seen_in_rows(polled: Rows) -> Seen:
+    batches = [rows.batch() for of_one in polled.values() for rows in of_one]
+    return polled.keys(), sum(batch.num_rows for batch in batches), links_of_batches(batches)
+
+
+def _seen_in_records(polled: Records) -> Seen:
+    records = [record for of_one in polled.values() for record in of_one]
+    return polled.keys(), len(records), links_of(record.headers for record in records)
+
+
+def _seen_in_record(record: Record) -> Seen:
+    return [TopicPartition(record.topic, record.partition)], 1, links_of([record.headers])
 
 
 def links_of_batches(batches: Iterable[pa.RecordBatch | pa.Table]) -> Links:
