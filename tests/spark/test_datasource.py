@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
-from spark_log import EPOCH_MS, SparkLog, limited, rows_of
+from spark_log import EPOCH_MS, limited, rows_of
 
-from lakelog.spark.datasource import HAS_READ_LIMITS
 from lakelog.spark.kafka_columns import COLUMNS
 from lakelog.testing.eventually import eventually
 from lakelog.values.record import Record
@@ -47,13 +46,10 @@ class Stream:
 
     def offsets(self) -> dict[str, Any]:
         """The newest in the checkpoint."""
-        return self.all_offsets()[-1]
-
-    def all_offsets(self) -> list[dict[str, Any]]:
-        """Where the micro-batches end."""
         files = [path for path in (self.checkpoint / "offsets").iterdir() if path.name.isdigit()]
-        files.sort(key=lambda path: int(path.name))
-        return [json.loads(path.read_text().splitlines()[-1]) for path in files]
+        newest = max(files, key=lambda path: int(path.name))
+        found: dict[str, Any] = json.loads(newest.read_text().splitlines()[-1])
+        return found
 
 
 @pytest.fixture
@@ -220,37 +216,6 @@ def test_a_stream_catches_up_from_cold_and_goes_on_hot(make_log, stream) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not HAS_READ_LIMITS, reason="this Spark knows no limits")
-def test_spark_makes_micro_batches_by_the_limits(make_log, stream) -> None:
-    log = make_log(lakelog_entry_format="fields")
-    log.append(1000)
-    options = log.options(startingOffsets="earliest", maxBytesPerTrigger=1)
-    assert stream.drain(options | {"maxBytesPerTrigger": "1g"}) == [1000]
-    log.append(3)
-    assert stream.drain(options) == [1, 1, 1]
-
-    options = log.options(minOffsetsPerTrigger=10, maxTriggerDelay="1d")
-    log.append(5)
-    query = stream.start(options, processingTime="0 seconds")
-    try:
-        eventually(lambda: len(stream.rows()) == 1008)
-        for count in (3, 3, 3, 1):
-            log.append(count)
-        eventually(lambda: len(stream.rows()) == 1018)
-    finally:
-        query.stop()
-    assert stream.rows() == log.expected()
-    assert [one["orders"]["0"] for one in stream.all_offsets()] == [
-        1000,
-        1001,
-        1002,
-        1003,
-        1008,
-        1018,
-    ]
-
-
-@pytest.mark.slow
 def test_new_partitions_and_new_topics_are_picked_up(make_log, stream) -> None:
     log = make_log()
     log.append(10)
@@ -269,28 +234,6 @@ def test_new_partitions_and_new_topics_are_picked_up(make_log, stream) -> None:
 
 
 @pytest.mark.slow
-def test_a_topic_made_again_under_a_stream_fails_naming_both_ids(make_log, stream) -> None:
-    log = make_log()
-    log.append(10)
-    options = log.options(startingOffsets="earliest")
-    first = log.lakelog.topics.get("orders").topic_id
-    query = stream.start(options, processingTime="0 seconds")
-    try:
-        eventually(lambda: query.lastProgress and query.lastProgress["numInputRows"] == 10)
-        log.lakelog.topics.delete("orders")
-        log.create().append(50)
-        second = log.lakelog.topics.get("orders").topic_id
-        said = rf"its creation {first}, and it is {second} now"
-        with pytest.raises(StreamingQueryException, match=rf"{said}|was deleted"):
-            query.awaitTermination()
-    finally:
-        query.stop()
-    with pytest.raises(StreamingQueryException, match=said):
-        stream.drain(options)
-    assert len(stream.rows()) == 10
-
-
-@pytest.mark.slow
 def test_what_expired_before_a_stream_read_it(make_log, stream) -> None:
     log = make_log()
     log.append(10)
@@ -303,59 +246,3 @@ def test_what_expired_before_a_stream_read_it(make_log, stream) -> None:
         stream.drain(options)
     stream.drain({**options, "failOnDataLoss": "false"})
     assert stream.rows() == [*log.expected(0, 10), *log.expected(40)]
-
-
-@pytest.mark.slow
-def test_a_stream_waits_for_a_redis_that_restarts_and_fails_without_one(
-    make_redis, tmp_path, stream
-) -> None:
-    server = make_redis(appendonly="yes", appendfsync="always")
-    log = SparkLog(server.url, tmp_path / "cold").create()
-    log.append(100)
-    options = log.options(startingOffsets="earliest", **limited(10))
-    query = stream.start(options, processingTime="0 seconds")
-    try:
-        eventually(lambda: query.lastProgress and query.lastProgress["batchId"] >= 1)
-        server.restart(clean=False)
-        eventually(lambda: len(stream.rows()) == 100)
-        server.kill()
-        with pytest.raises(StreamingQueryException, match="HotTierUnavailableError"):
-            query.awaitTermination()
-    finally:
-        query.stop()
-    server.start()
-    log.append(50)  # above what may have been lost with the server's tail
-    stream.drain(options)
-    assert [row[3] for row in stream.rows()] == [row[3] for row in log.expected()]
-
-
-def tasks_of(spark: Any, query: Any) -> int:
-    """How many tasks Spark ran for a stream's micro-batches."""
-    tracker = spark.sparkContext.statusTracker()
-    stages = {
-        stage
-        for job in tracker.getJobIdsForGroup(str(query.runId))
-        for stage in tracker.getJobInfo(job).stageIds
-    }
-    return sum(tracker.getStageInfo(stage).numTasks for stage in stages)
-
-
-@pytest.mark.slow
-def test_a_stream_over_an_hour_long_gap_takes_two_tasks_more_at_most(
-    spark: Any, make_log: Any, tmp_path: Path
-) -> None:
-    tasks = {}
-    for name in ("plain", "gapped"):
-        log = make_log(name=name)
-        log.append(10)
-        if name == "gapped":
-            log.skip()
-        log.append(11)
-        stream = Stream(spark, tmp_path / name)
-        query = stream.start(log.options(startingOffsets="earliest"))
-        query.awaitTermination()
-        tasks[name] = tasks_of(spark, query)
-        assert stream.rows() == log.expected()
-        assert rows_of(batch(spark, log.options(minPartitions=4))) == log.expected()
-        assert batch(spark, log.options(minPartitions=4)).rdd.getNumPartitions() == 4
-    assert 0 < tasks["gapped"] <= tasks["plain"] + 2

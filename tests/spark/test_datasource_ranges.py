@@ -184,18 +184,6 @@ def test_a_gap_makes_no_part_more(gap, least) -> None:
     assert [part.records for part in with_gap] == [part.records for part in without]
 
 
-def test_one_hot_partition_is_cut_and_the_small_ones_are_not() -> None:
-    ranges = [sized(0, 0, 1000), sized(1, 0, 10)]
-    assert [(p.partition, p.start_offset, p.end_offset) for p in split(ranges, 4)] == [
-        (0, 0, 250),
-        (0, 250, 500),
-        (0, 500, 750),
-        (0, 750, 1000),
-        (1, 0, 10),
-    ]
-    assert len(split(ranges, 1, split_bytes=100)) == 11
-
-
 GAPS_SEEN = (OffsetRange(100, 900), OffsetRange(950, 960))
 LOOK = Look(
     {0: LogOffsets(0, 0, 0, 1000, gaps=GAPS_SEEN)},

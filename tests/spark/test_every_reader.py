@@ -297,22 +297,6 @@ def test_the_readers_by_name_notice_a_frame_that_leaves_the_offsets_unsaid(make_
 
 
 @pytest.mark.slow
-def test_files_that_share_a_segment_below_a_log_start_and_a_hot_tail(make_bench, spark, schema):
-    story = Story(make_bench())
-    for _ in range(3):
-        story.append(0, [1, 2], EntryFormat.FIELDS)
-        story.archive(0, 8)
-    story.trim(0, 4)
-    story.append(0, [3, 4], EntryFormat.ARROW)
-    story.delete(0, 2)
-    files = story.bench.table.snapshot().files.of_partition(0)
-    assert {file.segment for file in files} == {0}
-    assert len(files) == 3
-    assert story.log_starts == [2]
-    check_with_spark(spark, schema, story, random.Random(0))
-
-
-@pytest.mark.slow
 def test_an_untiered_log_is_the_same_to_every_reader(make_bench, spark, schema):
     story = Story(make_bench(tiered=False))
     story.append(0, [1] * 30, EntryFormat.FIELDS)

@@ -279,24 +279,6 @@ def test_nothing_that_is_done_to_the_table_forgets_it(
     lost.compare(table)
 
 
-def test_the_cold_tier_keeps_one_small_file_a_partition(lost: LostAttempts) -> None:
-    table = rows()
-    for calls in (2, 4, 6):
-        lost.begin(table, calls)
-        lost.archive()
-    folder = table_folder(lost) / FOLDER
-    ends = {o.archived_end for o in lost.lakelog.log("orders").offsets().values()}
-    assert {int(file.stem.split("-")[1]) for file in folder.iterdir()} == ends
-    assert len(list(folder.iterdir())) == 2
-
-
-def test_a_topic_without_the_sink_has_none(lost: LostAttempts) -> None:
-    with lost.lakelog.producer() as producer:
-        producer.send("orders", b"1/")
-    lost.archive()
-    assert not (table_folder(lost) / FOLDER).exists()
-
-
 def test_a_table_of_which_that_is_gone_is_restored_without_it(lost: LostAttempts) -> None:
     """As one that an older lakelog archived."""
     table = rows(40)
