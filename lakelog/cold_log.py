@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from .archive.trouble import Trouble
+    from .archive.report import Trouble
     from .cleanup.cleanup import Cleanup, Removal
     from .cleanup.plan import CleanupPlan
     from .cleanup.report import CleanupReport

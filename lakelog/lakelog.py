@@ -59,8 +59,7 @@ from .values.topic_partition import OffsetRange, TopicPartition
 if TYPE_CHECKING:
     from .archive.archiver import Archiver, Until
     from .archive.continuous import ContinuousArchive
-    from .archive.report import ArchiveReport
-    from .archive.trouble import Trouble
+    from .archive.report import ArchiveReport, Trouble
     from .cleanup.cleanup import Cleanup, Removal
     from .cleanup.report import CleanupReport
     from .cold.answers import PurgedTopic

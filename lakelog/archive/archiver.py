@@ -47,8 +47,7 @@ from ..values.offsets import (
 from ..values.producer_calls import REMEMBERED_CALLS
 from ..values.topic import Topic
 from ..values.topic_partition import OffsetRange
-from .held import trimmable
-from .local_retention import next_trim_ms, trim_points
+from .local_retention import next_trim_ms, trim_points, trimmable
 from .plan import FlushLimit, plan
 from .report import ArchiveReport, PartitionArchived
 

@@ -27,9 +27,8 @@ from ..errors import ArchiveUnfinishedError, LakelogError
 from ..hot.hot_log import HotLog
 from ..values.topic import Topic
 from .archiver import Archiver, Flushed
-from .report import ArchiveReport
+from .report import ArchiveReport, Trouble
 from .supervisor import LONG_CALL_S, Supervisor, is_of_deleted_topic
-from .trouble import Trouble
 from .watchers import ServerWatcher, TopicsWatcher
 
 logger = logging.getLogger(__name__)

@@ -24,7 +24,7 @@ from ..values.topic import Topic
 from ..values.topic_partition import TopicPartition
 from .archiver import Flushed
 from .plan import FlushLimit
-from .trouble import Trouble, why
+from .report import Trouble, why
 
 logger = logging.getLogger(__name__)
 

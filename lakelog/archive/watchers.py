@@ -18,7 +18,7 @@ from ..hot.hot_log import HotLog
 from ..hot.server_looks import ServerLook, ServerLooks
 from ..values.topic import Topic
 from ..values.topic_partition import TopicPartition
-from .trouble import Trouble, why
+from .report import Trouble, why
 
 logger = logging.getLogger(__name__)
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from ..archive.report import ArchiveReport
-from ..archive.trouble import Trouble
+from ..archive.report import ArchiveReport, Trouble
 from ..cleanup.report import CleanupReport
 from ..values.topic_partition import TopicPartition
 

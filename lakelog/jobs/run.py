@@ -12,8 +12,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from ..archive.report import ArchiveReport
-from ..archive.trouble import NOT_ARCHIVED, Trouble
+from ..archive.report import NOT_ARCHIVED, ArchiveReport, Trouble
 from ..base.back_off import ASK_AGAIN, patiently
 from ..base.failpoints import failpoint
 from ..cleanup import STEPS

@@ -55,7 +55,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
-from ..archive.trouble import Trouble
+from ..archive.report import Trouble
 from ..base import compute as pc
 from ..errors import CorruptRecordError
 from ..operate.group_lag import GroupLag

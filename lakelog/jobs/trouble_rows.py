@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from ..archive.trouble import NOT_ARCHIVED, NOT_RECORDED, NOT_SHOWN, Trouble
+from ..archive.report import NOT_ARCHIVED, NOT_RECORDED, NOT_SHOWN, Trouble
 from ..base import compute as pc
 from ..operate.log_figures import LogFigures
 from ..place import ColdRoot

@@ -10,7 +10,7 @@ from uuid import UUID
 import numpy as np
 from msgspec import Struct, field
 
-from ..archive.trouble import Trouble, reported
+from ..archive.report import Trouble, reported
 from ..base.text_table import counted
 from ..cleanup.retention import future_warning
 from ..cold.segment import Segment

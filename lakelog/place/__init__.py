@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 from ..base.lazy_names import lazy_names
 from .by_path import PathRoot
-from .cold_root import ColdRoot, cold_root
-from .log_place import LogPlace
+from .log_place import ColdRoot, LogPlace, cold_root
 
 if TYPE_CHECKING:
     from .by_name import NamedRoot

@@ -14,7 +14,7 @@ from ..errors import LakelogError
 from ..values.topic import Topic, catalog_name
 
 if TYPE_CHECKING:
-    from ..archive.trouble import Trouble
+    from ..archive.report import Trouble
     from . import ColdRoot
 
 
@@ -75,7 +75,7 @@ class NamesInCatalog:
                 del self._troubles[topic_id]
 
     def _failed(self, topic: Topic, error: LakelogError) -> Trouble:
-        from ..archive.trouble import NOT_SHOWN, Trouble, why
+        from ..archive.report import NOT_SHOWN, Trouble, why
 
         with self._lock:
             before = self._troubles.get(topic.topic_id)

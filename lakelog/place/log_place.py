@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 from ..base.clock import Clock
 from ..base.once_a_process import OnceAProcess
 from ..base.secret_reference import check_executors_can_resolve
+from ..cold.by_name.names import SCHEMA
 from ..cold.change import nothing_hot
 from ..cold.table import ColdTable, unguarded
 from ..engines.engine import Engine, InlineEngine
@@ -31,13 +33,14 @@ from ..read.tiers import Tiers
 from ..spark.open_session import open_session
 from ..values.tenant_name import check_tenant_name, tenant_keyspace
 from ..values.topic import Topic
-from .cold_root import ColdRoot, cold_root
+from .by_path import PathRoot
 from .task_tiers import TaskTiers, WholeTiers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ..cold.as_archived import AsArchived
+    from .by_name import NamedRoot
 
 
 class LogPlace(Struct, frozen=True):
@@ -379,3 +382,62 @@ class _RedisClock(Struct, frozen=True):
 
     def now_ms(self) -> int:
         return self.source.open().now_ms()
+
+
+# -- the cold tier ---------------------------------------------------------------------------
+
+#: One of the two kinds, which have the same methods: `PathRoot` says what each is for. A value: it
+#: can be pickled, compared and hashed. As a string, how people call it.
+ColdRoot: TypeAlias = "PathRoot | NamedRoot"
+
+
+def cold_root(
+    cold: str | Path | None,
+    location: str | Path | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    *,
+    spark: Callable[[], SparkSession] = open_session,
+    tables_at: str | None = None,
+) -> ColdRoot | None:
+    """Where the tables of topics lie; None where no place is named.
+
+    ================  ========  ========================================================
+    cold              location  tables
+    ================  ========  ========================================================
+    a path or URL               at paths: `PathRoot`
+    `catalog.schema`            the catalog's own (managed), by name: `NamedRoot`
+    `catalog.schema`  a path    at paths, each known to the catalog by its name: `PathRoot`
+    ================  ========  ========================================================
+
+    Two names with a dot and without a slash are a schema; a folder of such a name is ``./a.b``. On
+    Databricks a folder begins with ``/``: any other lies in the working directory, on the disk of a
+    machine that goes with its cluster, and is rarely what was meant.
+
+    Args:
+        spark: gives the session that tables by name are opened with.
+        tables_at: finds tables by name where there is no session; see `TableLocation`.
+
+    Raises:
+        InvalidArgumentError: a location, or storage options, that go with nothing; on Databricks,
+            a relative path.
+        ColdTierError: no place that a Delta commit can be made in.
+    """
+    schema = cold if isinstance(cold, str) and SCHEMA.fullmatch(cold) else None
+    if location is not None and schema is None:
+        raise InvalidArgumentError(
+            f"location={str(location)!r} goes with cold='catalog.schema', not with {cold!r}: it "
+            "says where the schema's tables lie"
+        )
+    path = cold if schema is None else location
+    if path is not None:
+        text = str(path) if isinstance(path, PathLike) else path
+        root = PathRoot(Storage(text, storage_options), schema)
+        check_lasts(text, "cold" if schema is None else "location")
+        return root
+    if storage_options:
+        raise InvalidArgumentError("storage options open an object store, and none is named")
+    if schema is None:
+        return None
+    from .by_name import NamedRoot
+
+    return NamedRoot(schema, spark, tables_at)

@@ -14,7 +14,7 @@ import redis
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.archive.trouble import Trouble
+from lakelog.archive.report import Trouble
 from lakelog.codec import ProducedBatch, encode
 from lakelog.errors import LakelogError
 from lakelog.hot.hot_log import HotLog

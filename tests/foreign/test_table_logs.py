@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from test_texts import odd_values, places
 
 from lakelog import Lakelog
-from lakelog.archive.trouble import Trouble
+from lakelog.archive.report import Trouble
 from lakelog.cold.by_path.path_table import PathTable
 from lakelog.errors import LakelogError
 from lakelog.jobs.status_rows import RunKey, status_rows

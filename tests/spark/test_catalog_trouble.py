@@ -10,7 +10,7 @@ import pytest
 from spark_log import SparkLog, rows_of
 
 from lakelog import Lakelog
-from lakelog.archive.trouble import NOT_SHOWN
+from lakelog.archive.report import NOT_SHOWN
 from lakelog.cli import main as cli
 from lakelog.errors import ForeignTableError
 from lakelog.jobs import JobRun

@@ -14,7 +14,7 @@ from pyspark.errors import StreamingQueryException
 from spark_log import SPARKS_OWN, Row, SparkLog, rows_of
 
 from lakelog import Lakelog
-from lakelog.archive.trouble import NOT_ARCHIVED
+from lakelog.archive.report import NOT_ARCHIVED
 from lakelog.errors import ColdTierError, ForeignTableError
 from lakelog.testing.eventually import eventually
 from lakelog.testing.object_store import Fault

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...archive.archiver import Archiver
-from ...archive.held import trimmable
+from ...archive.local_retention import trimmable
 from ...base.failpoints import failpoint
 from ...base.text_table import counted
 from ...cleanup.erasure import ColdErased, Erasure

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from ...archive.trouble import reported
+from ...archive.report import reported
 from ...base.metrics import of_log as m
 from ...base.metrics.metric import Measured, Metric, Sample
 from ...cold.table import NO_TABLE, ColdSnapshot, ColdTable

@@ -7,7 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from ...archive.trouble import NOT_RECORDED, Trouble, why
+from ...archive.report import NOT_RECORDED, Trouble, why
 from ...errors import HotTierUnavailableError, LakelogError
 from ...groups.admin import GroupAdmin
 from ...groups.group_records import GroupRecords
