@@ -13,13 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from ...base.failpoints import failpoint
-from ...cold.answers import ORPHAN, QUARANTINED, Discarded, Leftover
-from ...cold.change import Rewrite
-from ...cold.offset_set import OffsetSet
-from ...cold.segment import SegmentFile
-from ...cold.table import ColdSnapshot, ColdTable
-from ...errors import (
+from ..base.failpoints import failpoint
+from ..cold.answers import ORPHAN, QUARANTINED, Discarded, Leftover
+from ..cold.change import Rewrite
+from ..cold.offset_set import OffsetSet
+from ..cold.segment import SegmentFile
+from ..cold.table import ColdSnapshot, ColdTable
+from ..errors import (
     CommitConflictError,
     CorruptRecordError,
     LakelogError,

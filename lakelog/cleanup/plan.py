@@ -12,7 +12,9 @@ from ..base.text_table import counted
 from ..cold.answers import Vacuumed
 from ..cold.change import Rewrite
 from ..cold.registers import LogStart
+from ..cold.segment import Segment
 from ..cold.table import ColdSnapshot
+from ..values.config import INT64_MAX, TopicConfig
 from ..values.offsets import HotSegments
 from ..values.topic import Topic
 from ..values.topic_partition import TopicPartition

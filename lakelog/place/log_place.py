@@ -19,6 +19,8 @@ from ..base.once_a_process import OnceAProcess
 from ..base.secret_reference import check_executors_can_resolve
 from ..cold.by_name.names import SCHEMA
 from ..cold.change import nothing_hot
+from ..cold.store.object_store import check_lasts
+from ..cold.store.storage import Storage
 from ..cold.table import ColdTable, unguarded
 from ..engines.engine import Engine, InlineEngine
 from ..errors import (

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from msgspec.structs import replace
 
-from lakelog.archive import ArchiveReport
+from lakelog.archive.report import ArchiveReport
 from lakelog.cold.properties import mirrored_topic
 from lakelog.engines.engine import InlineEngine
 from lakelog.errors import UnknownTopicIdError

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lakelog.cleanup.erasure.erasure import Erasure
 from made_up import EPOCH_MS, MadeUpRows, archive, batch_of
 from msgspec.structs import replace
 
 from lakelog.base import failpoints
+from lakelog.cleanup.erasure import Erasure
 from lakelog.cold.answers import Orphans, Vacuumed
 from lakelog.cold.change import Change, HotRange, Rewrite
 from lakelog.cold.offset_set import OffsetSet

@@ -34,7 +34,7 @@ from ...values.record import RECORDS
 
 @dataclass(frozen=True)
 class RecordCondition:
-    """A `cleanup.erasure.condition.Condition` over an expression. Picklable."""
+    """A `cleanup.erasure_plan.Condition` over an expression. Picklable."""
 
     where: Where
 
