@@ -8,6 +8,7 @@ from html import escape
 from msgspec import Struct
 
 from ..base.text_table import counted
+from .words import size
 
 
 class Cell(Struct, frozen=True):
@@ -65,13 +66,6 @@ def rest_text(left_out: int) -> str:
     return f"… and {counted(left_out, 'more row')}" if left_out > 0 else ""
 
 
-def readable_size(size: int) -> str:
-    """Bytes below a thousand, then KiB and MiB."""
-    if size < 1000:
-        return f"{size} B"
-    return f"{size / 1024:,.1f} KiB" if size < 1000 * 1024 else f"{size / 1024**2:,.1f} MiB"
-
-
 def _head(column: Column) -> str:
     sorts = f' data-sort="{escape(column.name)}"' if column.sorts else ""
     return f"<th{_style(column)}{sorts}>{column.html or escape(column.name)}</th>"
@@ -93,6 +87,6 @@ def _cell(cell: Cell, column: Column) -> str:
         return text
     cut = ""
     if cell.of_bytes is not None:
-        cut = f'… <span class="ll-cut">{readable_size(cell.of_bytes)}</span>'
+        cut = f'… <span class="ll-cut">{size(cell.of_bytes)}</span>'
     binary = '<span class="ll-kind">hex</span> ' if cell.kind == "hex" else ""
     return f'{binary}<span title="{text}">{text}</span>{cut}'

@@ -5,15 +5,12 @@ Each is a pure function of an Arrow table, beside the function that makes the ta
 title says what the chart shows. Where plotly is not installed, a plain table takes its place.
 """
 
-from .archive_lag import archive_lag
 from .compaction_savings import compaction_report_rows, compaction_rows, compaction_savings
-from .group_lag import group_lag
 from .ingest_rate import ingest_rate, ingest_rates
+from .lag import archive_lag, group_lag
 from .partition_map import partition_map, partition_ranges
-from .plain_table import PlainTable, table_html
-from .segment_choices import segment_choices
-from .segment_map import segment_map, segment_rows
-from .show import show
+from .segment_map import segment_choices, segment_map, segment_rows
+from .shown import PlainTable, show, table_html
 
 __all__ = [
     "PlainTable",

@@ -12,12 +12,19 @@ from msgspec import Struct
 from ...base import compute as pc
 from ...cleanup.report import CleanupReport
 from ...read.topic_log import TopicLog
-from . import words
-from .drawing import drawn
-from .facts import NULL, about, checked, described, int64, notes_of, partitions_of
-from .lanes import MOST_LANES, beside, lane_axis, plot_height, room_beside
-from .segment_map import covered
-from .style import COLD, GONE, TEXT, layout, says
+from .. import words
+from ..record_times import covered
+from .look import COLD, GONE, MOST_LANES, TEXT, lanes, says
+from .shown import (
+    NULL,
+    about,
+    checked,
+    described,
+    drawn,
+    int64,
+    notes_of,
+    partitions_of,
+)
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -233,19 +240,10 @@ def _draw(
         for row in rows.tolist()
     ]
     what = "bytes" if seen.by_bytes else "records"
-    look = layout(
-        message,
-        said,
-        plot_height=plot_height(len(rows)) + 6,
-        axis=f"{what} left (% of those before)",
-        right=room_beside(texts, what),
-    )
+    look = lanes(message, said, partitions, texts, what, f"{what} left (% of those before)")
     look |= {"barmode": "stack"}
     look["legend"] |= {"traceorder": "normal"}
-    look["bargap"] = 0.28 if len(rows) <= 40 else 0.1
-    look["yaxis"] = lane_axis(partitions)
     look["xaxis"] |= {"range": [0, 100], "ticksuffix": " %"}
-    look["annotations"] = beside(texts, f"<b>{what}</b>")
     common = {
         "type": "bar",
         "orientation": "h",

@@ -13,12 +13,10 @@ from msgspec import Struct
 from ...errors import InvalidArgumentError
 from ...read.topic_log import TopicLog
 from ...values.offsets import timestamp_ms
-from . import words
-from .drawing import drawn
-from .facts import about, checked, described, float64, int64, notes_of
-from .record_times import Stretches, counted, known_stretches
-from .style import COLD, HOT, layout, says
-from .times import inner_window
+from .. import record_times, words
+from ..histogram import Groups, bounds, edges, histogram, whole
+from .look import COLD, HOT, Numbers, layout, says
+from .shown import about, checked, described, drawn, float64, int64, notes_of
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -37,8 +35,6 @@ RATES = pa.schema(
 )
 
 DEFAULT_BINS = 120
-#: The share of records, at either end of the time, that may lie outside the default window.
-_TAIL = 0.001
 _SURE = 0.5  # counts this close are the same: they are sums of floats, of whole records
 
 
@@ -53,10 +49,10 @@ def ingest_rates(
     """How many records came in when, by their timestamps.
 
     The cold tier's segment index and Redis's segments say how many records lie between two known
-    timestamps. Files and hot segments that are longer than a part of the time are read, their
-    timestamps alone where they are cold, as far as `record_times` allows. What stays unread is
-    spread evenly over its time, so a rate is as fine as ``spread_seconds`` says. Records that
-    compaction has removed count, at the times of those beside them; deleted records do not, nor do
+    timestamps. Files and hot segments that reach over an edge of the parts are read, their
+    timestamps alone where they are cold, as far as `record_times.CHART` allows. What stays unread
+    is spread evenly over its time, so a rate is as fine as ``spread_seconds`` says. Records that
+    compaction has removed count, over the time of their file; deleted records do not, nor do
     offsets that were skipped after an unclean stop.
 
     Args:
@@ -78,34 +74,36 @@ def ingest_rates(
     if bins < 1:
         raise InvalidArgumentError(f"bins={bins} is no number of parts ≥ 1")
     asked = list(range(log.topic.partitions) if partitions is None else partitions)
-    look = log.tiers().look_at_segments(asked)
-    known = known_stretches(look, asked, log)
-    window, notes = _window(Stretches.together(one.every for one in known.values()), start, end)
+    look, budget = log.tiers().look_at_segments(asked), record_times.CHART
+    groups, removed = record_times.groups_of(look), record_times.removed_groups(look)
+    # Of a hot segment the first time is not known, so the whole time is only known once it is read.
+    uncertain = np.flatnonzero((groups.certain == 0) & (groups.records > 0))
+    read = uncertain[np.cumsum(groups.records[uncertain]) <= budget.hot_records]
+    groups = record_times.counted(log, look, groups, read)
+    window, notes = _window(Groups.joined([groups, removed]), start, end)
     if window is None:
         empty = RATES.empty_table()
         return described(empty, topic=log.topic.name, partitions=asked, notes=notes)
-    # Whole milliseconds: an edge within one would split records that have the same timestamp.
-    many = max(1, min(bins, int((window[1] - window[0]) // 1_000)))
-    edges = np.unique(np.linspace(*window, many + 1).round().astype(np.int64))
-    stretches = counted(known, edges, look, log)
-    tables = [_rows(partition, stretches[partition], edges) for partition in asked]
+    edges_ms = edges(window, max(1, min(bins, (window[1] - window[0]) // 1_000)))
+    groups = record_times.refined(log, look, groups, edges_ms, budget)
+    groups = Groups.joined([groups, removed])
+    tables = [_rows(number, groups.where(groups.partition == number), edges_ms) for number in asked]
     table = pa.concat_tables(tables) if tables else RATES.empty_table()
     return described(table, topic=log.topic.name, partitions=asked, notes=notes)
 
 
-def _rows(partition: int, stretches: Stretches, edges: np.ndarray[Any, Any]) -> pa.Table:
-    records, over = stretches.spread(edges.tolist())
-    at_least, at_most = stretches.bounds(edges)
+def _rows(partition: int, groups: Groups, edges_ms: Numbers) -> pa.Table:
+    found, (at_least, at_most) = histogram(groups, edges_ms), bounds(groups, edges_ms)
     # A burst within a millisecond is not a rate of a million a second.
-    seconds = np.maximum(1.0, np.diff(edges) / 1000)
+    seconds = np.maximum(1.0, np.diff(edges_ms) / 1000)
     return pa.table(
         [
-            pa.array([partition] * len(records), pa.int32()),
-            pa.array(edges[:-1] * 1000, pa.int64()).cast(RATES.field("start").type),
+            pa.array([partition] * len(seconds), pa.int32()),
+            pa.array(edges_ms[:-1] * 1000, pa.int64()).cast(RATES.field("start").type),
             pa.array(seconds),
-            pa.array(records),
-            pa.array(records / seconds),
-            pa.array(over / 1000, mask=np.isnan(over)),
+            pa.array(found.totals),
+            pa.array(found.totals / seconds),
+            pa.array(found.spread_ms / 1000, mask=np.isnan(found.spread_ms)),
             pa.array(at_least),
             pa.array(at_most),
         ],
@@ -114,26 +112,27 @@ def _rows(partition: int, stretches: Stretches, edges: np.ndarray[Any, Any]) -> 
 
 
 def _window(
-    every: Stretches, start: int | str | datetime | None, end: int | str | datetime | None
+    groups: Groups, start: int | str | datetime | None, end: int | str | datetime | None
 ) -> tuple[tuple[int, int] | None, list[str]]:
     """[start, end) in ms, or None if nothing has a timestamp; and notes on what lies outside."""
     low = None if start is None else timestamp_ms(start)
     high = None if end is None else timestamp_ms(end)
     if low is not None and high is not None and high <= low:
         raise InvalidArgumentError(f"the time from {start} to {end} ends before it begins")
-    if not len(every.records):
+    inner, timed = whole(groups), groups.where(groups.is_timed & (groups.records > 0))
+    if inner is None:
         return None, []
+    first, last = int(timed.min_ms.min()), int(timed.max_ms.max()) + 1
     if low is None and high is None:
-        inner = inner_window(every.start_ms, every.end_ms, every.records, _TAIL)
-        if inner is not None:
-            before, after = every.start_ms.min(), every.end_ms.max()
-            parts, _ = every.spread([before, *inner, after])
-            return (int(inner[0]), int(inner[1])), [
-                f"Not shown: {words.count(parts[0] + parts[2], 'record')} outside this time, "
-                f"in {words.period(before, after)}. Ask for them with start= and end=."
-            ]
-    low = int(every.start_ms.min()) if low is None else low
-    high = int(every.end_ms.max()) if high is None else high
+        left_out = (timed.max_ms < inner[0]) | (timed.min_ms >= inner[1])
+        if inner == (first, last) or not left_out.any():
+            return (first, last), []
+        outside = words.count(timed.records[left_out].sum(), "record")
+        return inner, [
+            f"Not shown: {outside} outside this time, in {words.period(first, last)}. Ask for them "
+            "with start= and end=."
+        ]
+    low, high = first if low is None else low, last if high is None else high
     return (low, max(high, low + 1)), []
 
 
@@ -160,12 +159,12 @@ def ingest_rate(table: pa.Table) -> Figure:
 
 
 class _Seen(Struct, frozen=True, eq=False):
-    start_ms: np.ndarray[Any, Any]  # of each part
-    seconds: np.ndarray[Any, Any]
-    total: np.ndarray[Any, Any]  # records
-    at_least: np.ndarray[Any, Any]  # likewise
-    at_most: np.ndarray[Any, Any]
-    busiest: np.ndarray[Any, Any]  # records of the partition that has most
+    start_ms: Numbers  # of each part
+    seconds: Numbers
+    total: Numbers  # records
+    at_least: Numbers  # likewise
+    at_most: Numbers
+    busiest: Numbers  # records of the partition that has most
     partition: int
     partitions: int
     spread_seconds: float  # the time that most records were spread over
@@ -175,7 +174,7 @@ class _Seen(Struct, frozen=True, eq=False):
         start, where = np.unique(int64(table, "start"), return_inverse=True)
         partition, whose = np.unique(int64(table, "partition"), return_inverse=True)
 
-        def summed(name: str) -> np.ndarray[Any, Any]:
+        def summed(name: str) -> Numbers:
             found = np.zeros((len(partition), len(start)))
             np.add.at(found, (whose, where), np.nan_to_num(float64(table, name)))
             return found
@@ -277,9 +276,7 @@ def _draw(
     return traces, look
 
 
-def _steps(
-    seen: _Seen, records: np.ndarray[Any, Any], name: str, colour: str, fill: str
-) -> dict[str, Any]:
+def _steps(seen: _Seen, records: Numbers, name: str, colour: str, fill: str) -> dict[str, Any]:
     rates = (records / seen.seconds * seen.unit.seconds).tolist()
     start = seen.start_ms.tolist()
     # The last part has a width too: a step ends where the next would begin.

@@ -13,12 +13,20 @@ from msgspec import Struct
 from ...base import compute as pc
 from ...read.topic_log import TopicLog
 from ...values.offsets import LogOffsets
-from . import style, words
-from .drawing import drawn
-from .facts import about, checked, described, int64, notes_of, partitions_of
-from .lanes import MOST_LANES, beside, lane_axis, plot_height, room_beside
-from .offset_scale import OffsetScale
-from .style import COLD, GONE, GRID, HOT, MISSING, TEXT, layout, says
+from .. import words
+from .look import (
+    BOTH_STRIPES,
+    COLD,
+    GONE,
+    HOT,
+    MISSING,
+    MOST_LANES,
+    SKIPPED_COLOUR,
+    Numbers,
+    lanes,
+    says,
+)
+from .shown import about, checked, described, drawn, int64, notes_of, partitions_of
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -53,14 +61,11 @@ _MEANING = {
 _LOOK: dict[str, dict[str, Any]] = {
     DELETED: {"color": GONE},
     COLD_ONLY: {"color": COLD},
-    BOTH: {
-        "color": COLD,
-        "pattern": {"shape": "/", "bgcolor": COLD, "fgcolor": HOT, "size": 9, "solidity": 0.4},
-    },
+    BOTH: {"color": COLD, "pattern": BOTH_STRIPES},
     HOT_ONLY: {"color": HOT},
     SKIPPED: {
-        "color": style.SKIPPED,
-        "pattern": {"shape": "x", "fgcolor": style.SKIPPED, "size": 7, "solidity": 0.4},
+        "color": SKIPPED_COLOUR,
+        "pattern": {"shape": "x", "fgcolor": SKIPPED_COLOUR, "size": 7, "solidity": 0.4},
     },
     NOWHERE: {
         "color": MISSING,
@@ -168,9 +173,8 @@ def partition_map(table: pa.Table) -> Figure:
     """Draws where the offsets of each partition lie, one row for each partition.
 
     Each row is fitted to the width: short ranges are widened so that none disappears, and ranges
-    without records are shortened. A button shows all rows on one scale of offsets, broken where no
-    partition has records. Exact numbers appear on hover. Of more than 300 partitions only those are
-    drawn where most waits or something was skipped, with a note.
+    without records are shortened. Exact numbers appear on hover. Of more than 300 partitions only
+    those are drawn where most waits or something was skipped, with a note.
 
     Args:
         table: as `partition_ranges` gives it.
@@ -195,10 +199,10 @@ class _Seen(Struct, frozen=True, eq=False):
     """The table as columns, and what is in it by kind and partition."""
 
     partitions: list[int]
-    partition: np.ndarray[Any, Any]
-    kind: np.ndarray[Any, Any]  # numbers of `KINDS`
-    start: np.ndarray[Any, Any]
-    end: np.ndarray[Any, Any]
+    partition: Numbers
+    kind: Numbers  # numbers of `KINDS`
+    start: Numbers
+    end: Numbers
     waiting: Mapping[int, int]  # partition → ms
 
     @classmethod
@@ -324,20 +328,17 @@ def _draw(
             f"The chart shows {len(chosen)} of {len(seen.partitions):,} partitions: those that "
             "skipped or miss something, or have most in Redis alone. The table has all."
         )
+    said.append("A row widens short ranges and shortens those that hold no records.")
     lane_of = {partition: lane for lane, partition in enumerate(chosen)}
     fitted = _fitted(seen)
     thickness = 0.72 if len(chosen) <= 40 else 0.88 if len(chosen) <= 100 else 1
-    traces, exact, fit = [], [], []
-    drawn_here = np.isin(seen.partition, chosen)
-    scale = _scale(seen, drawn_here)
+    is_drawn = np.isin(seen.partition, chosen)
+    traces = []
     for number, kind in enumerate(KINDS):
-        rows = np.flatnonzero((seen.kind == number) & drawn_here)
+        rows = np.flatnonzero((seen.kind == number) & is_drawn)
         if not len(rows):
             continue
         start, end, partition = seen.start[rows], seen.end[rows], seen.partition[rows]
-        begin = scale.drawn(start)
-        exact.append(((scale.drawn(end) - begin).tolist(), begin.tolist()))
-        fit.append((_short(fitted[rows, 1] - fitted[rows, 0]), _short(fitted[rows, 0])))
         traces.append(
             {
                 "type": "bar",
@@ -345,8 +346,8 @@ def _draw(
                 "width": thickness,  # else plotly goes by the distance between this kind's lanes
                 "name": _MEANING[kind],
                 "y": [lane_of[one] for one in partition.tolist()],
-                "x": fit[-1][0],
-                "base": fit[-1][1],
+                "x": np.round(fitted[rows, 1] - fitted[rows, 0], 5).tolist(),
+                "base": np.round(fitted[rows, 0], 5).tolist(),
                 "marker": {**_LOOK[kind], "line": {"width": 0}},
                 "customdata": np.column_stack([partition, start, end, end - start]).tolist(),
                 "hovertemplate": (
@@ -357,85 +358,17 @@ def _draw(
             }
         )
     ends = dict.fromkeys(chosen, 0)
-    for partition, end in zip(seen.partition.tolist(), seen.end.tolist(), strict=True):
-        if partition in ends:
-            ends[partition] = max(ends[partition], end)
+    ends |= dict(zip(seen.partition[is_drawn].tolist(), seen.end[is_drawn].tolist(), strict=True))
     texts = [words.count(ends[partition]) for partition in chosen]
-    said.append("A fitted row widens short ranges and shortens those that hold no records.")
-    fitted_title = "offsets, each row from 0 to its log end"
-    look = layout(
-        message,
-        said,
-        plot_height=plot_height(len(chosen)) + 6,
-        axis=fitted_title,
-        right=room_beside(texts, "log end"),
-    )
+    axis = "offsets, each row from 0 to its log end"
+    look = lanes(message, said, chosen, texts, "log end", axis)
     look["barmode"] = "overlay"
-    look["yaxis"] = lane_axis(chosen)
-    look["margin"]["b"] += 12
-    look["height"] += 12
-    fitted_axis = {"showticklabels": False, "ticks": "", "showgrid": False, "range": [0, 1]}
-    look["xaxis"] |= {**fitted_axis, "zeroline": False}
-    look["annotations"] = beside(texts, "log end")
-    fitted_axis["title.text"] = fitted_title
-    look["updatemenus"] = [_views(exact, fit, fitted_axis, scale)]
+    hidden = {"showticklabels": False, "ticks": "", "showgrid": False, "zeroline": False}
+    look["xaxis"] |= {**hidden, "range": [0, 1]}
     return traces, look
 
 
-def _views(
-    exact: Sequence[Any], fit: Sequence[Any], axis: Mapping[str, Any], scale: OffsetScale
-) -> dict[str, Any]:
-    """Two buttons: each row fitted to the width, or all to one scale."""
-
-    def view(
-        label: str, places: Sequence[Any], axis: Mapping[str, Any], shapes: Sequence[Any] = ()
-    ) -> dict[str, Any]:
-        restyle = {"x": [x for x, _ in places], "base": [base for _, base in places]}
-        relayout: dict[str, Any] = {f"xaxis.{name}": value for name, value in axis.items()}
-        relayout["shapes"] = list(shapes)
-        return {"label": label, "method": "update", "args": [restyle, relayout]}
-
-    scaled = {
-        "showticklabels": True,
-        "ticks": "outside",
-        "showgrid": True,
-        "title.text": "offset (dotted: none of these partitions has records there)"
-        if len(scale.jumps)
-        else "offset",
-        "range": [0, float(scale.drawn(np.array(scale.top))) * 1.01],
-        "tickmode": "array",
-        **scale.ticks(),
-    }
-    return {
-        "type": "buttons",
-        "direction": "right",
-        "x": 1,
-        "xanchor": "right",
-        "y": 0,
-        "yanchor": "top",
-        "pad": {"t": 26, "r": 0},
-        "showactive": True,
-        "bgcolor": "rgba(0,0,0,0)",
-        "bordercolor": GRID,
-        "font": {"color": TEXT, "size": 11},
-        "buttons": [
-            view("fitted", fit, axis),
-            view("to scale", exact, scaled, scale.lines_down()),
-        ],
-    }
-
-
-def _scale(seen: _Seen, rows: np.ndarray[Any, Any]) -> OffsetScale:
-    """One scale for all rows drawn, from offset 0, broken where none of them has records."""
-    held = rows & ~np.isin(seen.kind, _NO_RECORDS)
-    held = held if held.any() else rows
-    top = seen.end[rows].max()
-    return OffsetScale.of(
-        np.array([0, *seen.start[held], top]), np.array([0, *seen.end[held], top])
-    )
-
-
-def _fitted(seen: _Seen) -> np.ndarray[Any, Any]:
+def _fitted(seen: _Seen) -> Numbers:
     """Where each range begins and ends in its row, as shares of the row's width."""
     found = np.zeros((len(seen.kind), 2))
     edges = np.flatnonzero(np.diff(seen.partition)) + 1
@@ -448,9 +381,7 @@ def _fitted(seen: _Seen) -> np.ndarray[Any, Any]:
     return found
 
 
-def fitted_widths(
-    lengths: np.ndarray[Any, Any], gone: np.ndarray[Any, Any]
-) -> np.ndarray[Any, Any]:
+def fitted_widths(lengths: Numbers, gone: Numbers) -> Numbers:
     """Shares of a row for ranges of these lengths: they sum to 1, and none is too small to see.
 
     Args:
@@ -471,7 +402,3 @@ def fitted_widths(
         if (again == small).all():
             return scaled
         small = again
-
-
-def _short(numbers: np.ndarray[Any, Any]) -> list[float]:
-    return [round(number, 5) for number in numbers.tolist()]

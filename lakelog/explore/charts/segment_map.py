@@ -11,21 +11,27 @@ from msgspec import Struct
 
 from ...base import compute as pc
 from ...cold.segment import UNKNOWN_TIMESTAMP_MS
-from ...cold.table import ColdSnapshot
 from ...operate.check.finding import COLD, HOT
-from ...operate.segments import BELOW_LOG_START, CLEANED, CLOSED, DIRTY, OPEN
+from ...operate.segments import BELOW_LOG_START, segments
+from ...read.tiers import SegmentedLook
 from ...read.topic_log import TopicLog
-from ...values.offsets import HotSegments, LogOffsets
-from ...values.topic_partition import OffsetRange
-from . import words
-from .drawing import drawn
-from .facts import NULL, about, checked, described, float64, int64, notes_of, partitions_of
-from .lanes import MOST_LANES, lane_axis, plot_height
-from .offset_scale import OffsetScale
-from .style import AXIS, GONE, layout, says
-from .style import COLD as COLD_COLOUR
-from .style import HOT as HOT_COLOUR
-from .times import inner_window
+from .. import words
+from ..histogram import inner_window
+from ..record_times import covered
+from .look import AXIS, BOTH_STRIPES, GONE, Numbers, OffsetScale, layout, says
+from .look import COLD as COLD_COLOUR
+from .look import HOT as HOT_COLOUR
+from .shown import (
+    NULL,
+    about,
+    checked,
+    described,
+    drawn,
+    float64,
+    int64,
+    notes_of,
+    partitions_of,
+)
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -48,7 +54,7 @@ SEGMENTS = pa.schema(
 )
 
 #: With more boxes than these, neighbours are drawn as one.
-_MOST_BOXES, _MOST_BARS = 300, 3_000
+_MOST_BOXES = 300
 #: Partitions that have room for an offset axis each.
 _MOST_PANELS = 6
 #: Px of the plot's width, about: who looks may make it wider, never much narrower.
@@ -61,7 +67,7 @@ _COMPACTED = 0.0005  # a share below this cannot be seen
 
 
 def segment_rows(log: TopicLog, partitions: Iterable[int] | None = None) -> pa.Table:
-    """The segments of each partition in either tier; one look, no records and no files are read.
+    """The segments of each partition in either tier; no records and no files are read.
 
     Args:
         partitions: numbers; None for all.
@@ -81,148 +87,54 @@ def segment_rows(log: TopicLog, partitions: Iterable[int] | None = None) -> pa.T
     """
     asked = list(range(log.topic.partitions) if partitions is None else partitions)
     look = log.tiers().look_at_segments(asked)
-    parts = []
-    for partition in asked:
-        offsets, hot = look.offsets[partition], look.hot[partition]
-        parts.append(
-            _cold_rows(look.cold, partition, offsets, hot.gaps, log.topic.config.compacted)
+    whole = {
+        (partition, base): offsets
+        for partition in asked
+        for base, offsets in _whole(look, partition).items()
+    }
+    rows = []
+    for one in segments(log, asked):
+        partition, base = one.topic_partition.partition, one.base_offset
+        offsets, local = look.offsets[partition], look.hot[partition].local_log_start
+        is_known = one.records >= 0
+        compacted: float | None = 0.0
+        if one.tier == COLD:
+            of = whole.get((partition, base))
+            compacted = None if of is None or not is_known else max(0.0, 1 - one.records / of)
+        rows.append(
+            {
+                "partition": partition,
+                "tier": one.tier,
+                "base_offset": base,
+                "end_offset": one.end_offset,
+                "records": one.records if is_known else None,
+                "size_bytes": one.size_bytes,
+                "first_timestamp": _micros(one.first_timestamp_ms),
+                "max_timestamp": _micros(one.max_timestamp_ms),
+                "compacted": compacted,
+                "state": one.state,
+                "start_offset": max(base, offsets.log_start, local if one.tier == HOT else 0),
+            }
         )
-        parts.append(_hot_rows(partition, offsets, hot))
     schema = SEGMENTS.append(pa.field("start_offset", pa.int64()))
-    table = pa.concat_tables(parts) if parts else schema.empty_table()
+    table = pa.Table.from_pylist(rows, schema=schema)
     return described(table, topic=log.topic.name, partitions=asked)
 
 
-def _cold_rows(
-    cold: ColdSnapshot,
-    partition: int,
-    offsets: LogOffsets,
-    gaps: Sequence[OffsetRange],
-    compacted: bool,
-) -> pa.Table:
-    files = cold.files.rows_of_partition(partition)
-    files = files.append_column("covered", pa.array(covered(files, gaps)))
-    unknown = pc.less(files["records"], 0)
-    files = files.append_column("blind", pc.cast(unknown, pa.int64()))
-    found = files.group_by("segment").aggregate(
-        [
-            ("end_offset", "max"),
-            ("records", "sum"),
-            ("size_bytes", "sum"),
-            ("min_timestamp_ms", "min"),
-            ("max_timestamp_ms", "max"),
-            ("covered", "sum"),
-            ("blind", "sum"),
-        ]
-    )
-    found = found.sort_by("segment")
-    base, end = int64(found, "segment"), int64(found, "end_offset_max")
-    state = np.where(
-        end <= cold.cleaned_end(partition), CLEANED, DIRTY if compacted else CLOSED
-    ).astype(object)
-    state[-1:] = OPEN
-    state[end <= cold.log_start(partition)] = BELOW_LOG_START
-    known = int64(found, "blind_sum") == 0
-    records = int64(found, "records_sum")
-    whole = np.maximum(1, int64(found, "covered_sum"))
-    return _rows(
-        partition,
-        COLD,
-        base,
-        end,
-        pa.array(records, mask=~known),
-        int64(found, "size_bytes_sum"),
-        int64(found, "min_timestamp_ms_min"),
-        int64(found, "max_timestamp_ms_max"),
-        pa.array(np.clip(1 - records / whole, 0, 1), mask=~known),
-        state.tolist(),
-        np.maximum(base, offsets.log_start),
-    )
+def _whole(look: SegmentedLook, partition: int) -> dict[int, int]:
+    """How many offsets each cold segment was made of, by its base."""
+    files = look.cold.files.rows_of_partition(partition)
+    bases, which = np.unique(int64(files, "segment"), return_inverse=True)
+    offsets = np.zeros(len(bases), np.int64)
+    np.add.at(offsets, which, covered(files, look.hot[partition].gaps))
+    return dict(zip(bases.tolist(), np.maximum(1, offsets).tolist(), strict=True))
 
 
-def covered(
-    files: pa.Table, gaps: Sequence[OffsetRange], log_start: int = 0
-) -> np.ndarray[Any, Any]:
-    """How many offsets each file was made of: its records, and those that compaction removed.
-
-    Offsets that were skipped after an unclean stop are in no file, though they may lie in a file's
-    range: before its segment's base, or within it if compaction merged the segments on both sides.
-
-    Args:
-        gaps: as the hot tier declares them.
-        log_start: records below it were deleted, and are not counted.
-    """
-    segment, start = int64(files, "segment"), int64(files, "start_offset")
-    end = int64(files, "end_offset")
-    first = np.maximum(segment, start)
-    kept = np.maximum(first, log_start)
-    found: np.ndarray[Any, Any] = np.maximum(0, end - kept)
-    for gap in gaps:
-        within = (first < gap.start) & (gap.end <= end)
-        found = np.where(
-            within, found - np.maximum(0, gap.end - np.maximum(gap.start, kept)), found
-        )
-    return found
-
-
-def _hot_rows(partition: int, offsets: LogOffsets, hot: HotSegments) -> pa.Table:
-    newest = hot.segments[-1].base_offset if hot.segments else 0
-    start = hot.local_log_start
-    # A closed segment that was trimmed whole while it was open is listed until the next trim.
-    kept = [one for one in hot.segments if one.base_offset == newest or one.end_offset > start]
-    base = np.array([one.base_offset for one in kept], np.int64)
-    end = np.array([one.end_offset for one in kept], np.int64)
-    return _rows(
-        partition,
-        HOT,
-        base,
-        end,
-        pa.array(np.maximum(0, end - np.maximum(base, start))),
-        np.array([one.bytes_from(start) for one in kept], np.int64),
-        np.array([one.first_timestamp_ms for one in kept], np.int64),
-        np.array([one.max_timestamp_ms for one in kept], np.int64),
-        pa.array(np.zeros(len(kept))),
-        [OPEN if one.base_offset == newest else CLOSED for one in kept],
-        np.maximum(base, max(start, offsets.log_start)),
-    )
-
-
-def _rows(
-    partition: int,
-    tier: str,
-    base: Any,
-    end: Any,
-    records: pa.Array,
-    size_bytes: Any,
-    first_ms: Any,
-    max_ms: Any,
-    compacted: pa.Array,
-    state: list[str],
-    start: Any,
-) -> pa.Table:
-    def times(milliseconds: Any) -> pa.Array:
-        # Only unknown times are beyond what microseconds can hold.
-        none = (milliseconds < 0) | (milliseconds >= UNKNOWN_TIMESTAMP_MS // 1_000)
-        micro = np.where(none, 0, milliseconds) * 1_000
-        return pa.array(micro, pa.int64(), mask=none).cast(_TIME)
-
-    many = len(base)
-    return pa.table(
-        [
-            pa.array([partition] * many, pa.int32()),
-            pa.array([tier] * many, pa.string()),
-            pa.array(base, pa.int64()),
-            pa.array(end, pa.int64()),
-            records.cast(pa.int64()),
-            pa.array(size_bytes, pa.int64()),
-            times(first_ms),
-            times(max_ms),
-            compacted.cast(pa.float64()),
-            pa.array(state, pa.string()),
-            pa.array(start, pa.int64()),
-        ],
-        schema=SEGMENTS.append(pa.field("start_offset", pa.int64())),
-    )
+def _micros(timestamp_ms: int | None) -> int | None:
+    """Only unknown times are beyond what microseconds can hold."""
+    if timestamp_ms is None or not 0 <= timestamp_ms < UNKNOWN_TIMESTAMP_MS // 1_000:
+        return None
+    return timestamp_ms * 1_000
 
 
 # -- what is drawn -----------------------------------------------------------------------------
@@ -232,31 +144,23 @@ _BELOW, _COLD, _BOTH, _HOT = range(4)
 _NAMES = ("deleted, file not removed yet", "cold (Delta)", "in both tiers", "hot alone (Redis)")
 _COLOURS = (GONE, COLD_COLOUR, COLD_COLOUR, HOT_COLOUR)
 _LINES = ("#8a8a8a", COLD_COLOUR, HOT_COLOUR, HOT_COLOUR)
-#: In both tiers: cold with hot stripes, as on the partition map.
-_STRIPES = {
-    "shape": "/",
-    "bgcolor": COLD_COLOUR,
-    "fgcolor": HOT_COLOUR,
-    "size": 9,
-    "solidity": 0.4,
-}
 
 
 class Boxes(Struct, frozen=True, eq=False):
     """The segments to draw, each once, or neighbours as one; columns of one length."""
 
-    partition: np.ndarray[Any, Any]
-    place: np.ndarray[Any, Any]  # number of `_NAMES`
-    base: np.ndarray[Any, Any]
-    start: np.ndarray[Any, Any]  # the first offset that can be read
-    end: np.ndarray[Any, Any]
-    records: np.ndarray[Any, Any]
-    cold_bytes: np.ndarray[Any, Any]
-    hot_bytes: np.ndarray[Any, Any]
-    first_us: np.ndarray[Any, Any]  # `NULL`: not known
-    max_us: np.ndarray[Any, Any]
-    left: np.ndarray[Any, Any]  # share of the offsets that still hold a record
-    segments: np.ndarray[Any, Any]  # how many it stands for
+    partition: Numbers
+    place: Numbers  # number of `_NAMES`
+    base: Numbers
+    start: Numbers  # the first offset that can be read
+    end: Numbers
+    records: Numbers
+    cold_bytes: Numbers
+    hot_bytes: Numbers
+    first_us: Numbers  # `NULL`: not known
+    max_us: Numbers
+    left: Numbers  # share of the offsets that still hold a record
+    segments: Numbers  # how many it stands for
 
     def __len__(self) -> int:
         return len(self.base)
@@ -265,9 +169,9 @@ class Boxes(Struct, frozen=True, eq=False):
         return Boxes(*(getattr(self, name)[rows] for name in self.__struct_fields__))
 
     @property
-    def timed(self) -> np.ndarray[Any, Any]:
+    def timed(self) -> Numbers:
         """Which boxes have a place in time."""
-        found: np.ndarray[Any, Any] = (self.first_us != NULL) & (self.max_us != NULL)
+        found: Numbers = (self.first_us != NULL) & (self.max_us != NULL)
         return found
 
     @classmethod
@@ -352,12 +256,12 @@ def segment_map(table: pa.Table) -> Figure:
 
     Up to 6 partitions have an offset axis each: a box is a segment, from its first to its largest
     timestamp and from its base offset to its end, filled as far as its offsets still hold records;
-    the area of a dot, where it does not hide the box, is its size. More partitions get a row each,
-    with the offsets on hover. If there are more segments than can be seen, a box stands for several
-    neighbours, and a note says so.
+    the area of a dot, where it does not hide the box, is its size. Of more partitions, those with
+    most segments are drawn. If there are more segments than can be seen, a box stands for several
+    neighbours. Notes say so.
 
-    A plain Figure cannot call Python when it is clicked. For front ends that can, each dot's (or
-    bar's) customdata begin with partition and base offset; `segment_choices` gives the same
+    A plain Figure cannot call Python when it is clicked. For front ends that can, each dot's
+    customdata begin with partition and base offset; `segment_choices` gives the same
     segments for a Dropdown.
 
     Args:
@@ -412,6 +316,56 @@ def _hot_bytes(boxes: Boxes) -> int:
     return int(boxes.hot_bytes[~again].sum())
 
 
+# -- to choose from ----------------------------------------------------------------------------
+
+DEFAULT_CHOICES = 500
+
+
+def segment_choices(
+    table: pa.Table, partition: int | None = None, *, most: int = DEFAULT_CHOICES
+) -> list[tuple[str, tuple[int, int]]]:
+    """The segments that can be read, the newest first: a label, and where to seek.
+
+    They do what a click on a segment map would do, if a Figure could call Python::
+
+        rows = charts.segment_rows(log)
+        choice = ipywidgets.Dropdown(options=charts.segment_choices(rows))
+        choice.observe(lambda change: seek(*change["new"]), "value")  # partition, offset
+
+    Args:
+        table: as `segment_rows` gives it.
+        partition: its number; None for all.
+        most: the largest number of choices; the oldest are left out.
+
+    Returns:
+        (label, (partition, offset)) for each; the offset is the segment's first that can be read.
+        A segment in both tiers is one choice.
+
+    Raises:
+        InvalidArgumentError: the table has other columns.
+    """
+    boxes = Boxes.of(checked(table, SEGMENTS, "segment_rows"))
+    rows = np.flatnonzero((boxes.place != 0) & (boxes.start < boxes.end))
+    if partition is not None:
+        rows = rows[boxes.partition[rows] == partition]
+    newest = rows[np.lexsort((-boxes.end[rows], -boxes.max_us[rows]))][:most]
+    several = partition is None and len(set(boxes.partition[rows].tolist())) > 1
+    return [_choice(boxes, at, several) for at in newest.tolist()]
+
+
+def _choice(boxes: Boxes, at: int, several: bool) -> tuple[str, tuple[int, int]]:
+    partition, start = int(boxes.partition[at]), int(boxes.start[at])
+    tier: Any = ("", "cold", "cold and hot", "hot")[int(boxes.place[at])]
+    whose = f"partition {partition}: " if several else ""
+    since = int(boxes.first_us[at])
+    when = "" if since == NULL else f", from {words.moment(since // 1000)}"
+    label = (
+        f"{whose}[{start:,}, {int(boxes.end[at]):,}) {tier}, "
+        f"{words.count(int(boxes.records[at]), 'record')}{when}"
+    )
+    return label, (partition, start)
+
+
 # -- how it looks ------------------------------------------------------------------------------
 
 _FIELDS = (
@@ -460,7 +414,6 @@ def _draw(
         )
     if not len(timed):
         return [], says(message, notes)
-    partitions = partitions_of(table)
     window = inner_window(timed.first_us, timed.max_us + 1_000, np.ones(len(timed)), _TAIL)
     if window is not None:
         outside = int(((timed.max_us > window[1]) | (timed.first_us < window[0])).sum())
@@ -468,22 +421,26 @@ def _draw(
             f"{words.count(outside, 'segment')} reach{'es' if outside == 1 else ''} far outside "
             "the time shown: double-click to see all."
         )
-    held = set(timed.partition.tolist())
-    none = [number for number in partitions if number not in held]
-    panels = len(held) <= _MOST_PANELS
-    if panels and none:
-        partitions = sorted(held)
+    held, many = np.unique(timed.partition, return_counts=True)
+    none = [number for number in partitions_of(table) if number not in set(held.tolist())]
+    if none:
         notes.append(f"No segment of {words.names(none)} is drawn.")
-    drawn_boxes = timed.merged(_MOST_BOXES if panels else _MOST_BARS)
+    if len(held) > _MOST_PANELS:
+        notes.append(
+            f"The chart shows {_MOST_PANELS} of {len(held):,} partitions, those with most "
+            "segments: pass the rows of others to see them."
+        )
+        held = np.sort(held[np.argsort(-many, kind="stable")[:_MOST_PANELS]])
+        timed = timed.take(np.flatnonzero(np.isin(timed.partition, held)))
+    drawn_boxes = timed.merged(_MOST_BOXES)
     if len(drawn_boxes) < len(timed):
         together = int(drawn_boxes.segments.max())
         notes.append(
             f"Up to {together:,} neighbouring segments are drawn as one: {len(timed):,} could not "
             "be told apart. The table has all."
         )
-    draw = _panels if panels else _lanes
     span = window or (timed.first_us.min(), timed.max_us.max())
-    traces, look = draw(partitions, drawn_boxes, message, notes, int(span[1] - span[0]))
+    traces, look = _panels(held.tolist(), drawn_boxes, message, notes, int(span[1] - span[0]))
     margin = max(1_000, (span[1] - span[0]) * 0.015)  # µs
     look["xaxis"] |= {"type": "date"}
     if window is not None or span[0] == span[1]:
@@ -496,26 +453,28 @@ def _panels(
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """A plane of time and offset for each partition, one below the other."""
     many = len(partitions)
+    panel = _ONE_PANEL if many == 1 else _PANEL
     hollow = bool((1 - boxes.left > _COMPACTED).any())
     filled = ", filled as far as its offsets still hold records" if hollow else ""
     said = [f"A box is a segment{filled}; the area of its dot, where one fits, is its size."]
-    least = span_us * _NARROWEST
     look = layout(
         message,
         [*said, *notes],
-        plot_height=_ONE_PANEL if many == 1 else _PANEL * many,
+        plot_height=panel * many,
         axis="timestamps of the records (UTC)",
     )
-    look["hovermode"] = "closest"
+    look |= {"hovermode": "closest", "shapes": [], "annotations": []}
     gap = 0.04 if many > 1 else 0
     tall = (1 - gap * (many - 1)) / many
     traces: list[dict[str, Any]] = []
-    seen: set[int] = set()
+    named: set[int] = set()
     largest = max(1, int((boxes.cold_bytes + boxes.hot_bytes).max()))
     for nth, partition in enumerate(partitions):
-        name = "" if nth == 0 else str(nth + 1)
+        axis = "y" if nth == 0 else f"y{nth + 1}"
         top = 1 - nth * (tall + gap)
-        look[f"yaxis{name}"] = {
+        here = boxes.take(np.flatnonzero(boxes.partition == partition))
+        scale = OffsetScale.of(here.base, here.end)
+        y_axis = look[f"yaxis{axis[1:]}"] = {
             **AXIS,
             "domain": [max(0, top - tall), top],
             "title": {"text": f"partition {partition}<br>offset"},
@@ -523,146 +482,98 @@ def _panels(
             "tickformat": ",d",
             "nticks": 6,
         }
-        here = boxes.take(np.flatnonzero(boxes.partition == partition))
-        scale = OffsetScale.of(here.base, here.end)
         if len(scale.jumps):
-            look[f"yaxis{name}"] |= scale.ticks()
-            look.setdefault("shapes", []).extend(scale.lines(f"y{name}"))
-            look.setdefault("annotations", []).extend(scale.says(f"y{name}"))
+            y_axis |= scale.ticks()
+            lines, texts = scale.marks(axis)
+            look["shapes"] += lines
+            look["annotations"] += texts
         offsets = max(1, int(scale.drawn(np.array(scale.top)) - scale.bottom))
-        offsets_a_px = offsets / (_ONE_PANEL if many == 1 else _PANEL)
         for place in range(len(_NAMES)):
             some = here.take(np.flatnonzero(here.place == place))
-            if not len(some):
-                continue
-            common = {
-                "yaxis": f"y{name}",
-                "legendgroup": _NAMES[place],
-                "name": _NAMES[place],
-            }
-            line = {"color": _LINES[place], "width": 1}
-            low, high = scale.drawn(some.base), scale.drawn(some.end)
-            height = high - low
-            full = low + height * some.left
-            if hollow:
-                traces.append(
-                    {
-                        **common,
-                        **_rectangles(some.first_us, some.max_us, low, high, least),
-                        "fillcolor": "rgba(128,128,128,0.12)",
-                        "line": line,
-                        "showlegend": False,
-                    }
+            if len(some):
+                traces += _traces(
+                    some, place, axis, scale, hollow, span_us, offsets / panel, largest
                 )
-            traces.append(
-                {
-                    **common,
-                    **_rectangles(some.first_us, some.max_us, low, full, least),
-                    "fillcolor": _COLOURS[place],
-                    **({"fillpattern": _STRIPES} if place == _BOTH else {}),
-                    "line": {"color": line["color"], "width": 0 if hollow else 1},
-                    "showlegend": place not in seen,
-                }
-            )
-            seen.add(place)
-            dots = _SMALLEST_DOT + _DOT * np.sqrt((some.cold_bytes + some.hot_bytes) / largest)
-            wide = np.maximum(least, some.max_us - some.first_us) / max(1, span_us) * _WIDTH
-            # A dot that would hide its box is there for the pointer alone.
-            fits = 2 * dots <= np.minimum(wide, height / offsets_a_px)
-            traces.append(
-                {
-                    **common,
-                    "type": "scatter",
-                    "mode": "markers",
-                    "x": _ms((some.first_us + some.max_us) // 2),
-                    "y": (low + height // 2).tolist(),
-                    "marker": {
-                        "size": [round(dot, 1) for dot in dots.tolist()],
-                        "color": "#ffffff",
-                        "line": {"color": "#3a3a3a", "width": 1},
-                        "opacity": np.where(fits, 0.8, 0).tolist(),
-                    },
-                    "customdata": _customdata(some),
-                    "hovertemplate": _FIELDS,
-                    "showlegend": False,
-                }
-            )
-    look["xaxis"]["anchor"] = "y" if many == 1 else f"y{many}"
+                traces[-2]["showlegend"] = place not in named
+                named.add(place)
+    look["xaxis"]["anchor"] = axis
     return traces, look
 
 
-def _rectangles(first_us: Any, max_us: Any, low: Any, high: Any, least: float) -> dict[str, Any]:
-    """One closed line for each box, all in one trace; none too narrow to be seen."""
-    wide = np.maximum(0, least - (max_us - first_us)) / 2
-    left, right = first_us - wide, max_us + wide
-    x = np.column_stack([left, right, right, left, left]) / 1000
-    y = np.column_stack([low, low, high, high, low])
-    return {
+def _traces(
+    boxes: Boxes,
+    place: int,
+    axis: str,
+    scale: OffsetScale,
+    hollow: bool,
+    span_us: int,
+    offsets_a_px: float,
+    largest: int,
+) -> list[dict[str, Any]]:
+    """The boxes of one place in one panel: hollow, if some are; filled; their dots."""
+    common = {"yaxis": axis, "legendgroup": _NAMES[place], "name": _NAMES[place]}
+    low, high = scale.drawn(boxes.base), scale.drawn(boxes.end)
+    height = high - low
+    least = span_us * _NARROWEST
+    wide = np.maximum(least, boxes.max_us - boxes.first_us)
+    rectangle = {
+        **common,
         "type": "scatter",
         "mode": "lines",
         "fill": "toself",
-        "x": [at for row in np.round(x).astype(np.int64).tolist() for at in (*row, None)],
-        "y": [at for row in np.round(y).astype(np.int64).tolist() for at in (*row, None)],
         "hoverinfo": "skip",
     }
-
-
-def _lanes(
-    partitions: Sequence[int], boxes: Boxes, message: str, notes: Sequence[str], span_us: int
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """A row for each partition."""
-    chosen = list(partitions)
-    if len(chosen) > MOST_LANES:
-        order = np.argsort(-boxes.records, kind="stable")
-        large = list(dict.fromkeys(boxes.partition[order].tolist()))
-        chosen = sorted(large[:MOST_LANES])
-        boxes = boxes.take(np.flatnonzero(np.isin(boxes.partition, chosen)))
-        notes = [
-            *notes,
-            f"The chart shows {len(chosen)} of {len(partitions):,} partitions, those with the "
-            "largest segments.",
-        ]
-    lane_of = {partition: lane for lane, partition in enumerate(chosen)}
-    least = span_us * _NARROWEST
-    faint = bool((1 - boxes.left > _COMPACTED).any())
-    said = f"Offsets are on hover; up to {_MOST_PANELS} partitions have an axis of offsets each."
-    if faint:
-        said += " The fainter a bar, the more compaction removed."
-    look = layout(
-        message,
-        [said, *notes],
-        plot_height=max(140, plot_height(len(chosen))),
-        axis="timestamps of the records (UTC)",
-    )
-    look |= {"barmode": "overlay", "hovermode": "closest"}
-    look["bargap"] = 0.28 if len(chosen) <= 40 else 0.1
-    look["yaxis"] = lane_axis(chosen)
     traces: list[dict[str, Any]] = []
-    for place in range(len(_NAMES)):
-        some = boxes.take(np.flatnonzero(boxes.place == place))
-        if not len(some):
-            continue
-        wide = np.maximum(some.max_us - some.first_us, max(1_000, least))
-        marker: dict[str, Any] = {"color": _COLOURS[place], "line": {"width": 0}}
-        if place == _BOTH:
-            marker["pattern"] = _STRIPES
-        if faint:
-            marker["opacity"] = [round(0.25 + 0.75 * one, 2) for one in some.left.tolist()]
+    if hollow:
         traces.append(
             {
-                "type": "bar",
-                "orientation": "h",
-                "name": _NAMES[place],
-                "y": [lane_of[one] for one in some.partition.tolist()],
-                "base": _ms(some.first_us),
-                "x": [round(one / 1000) or 1 for one in wide.tolist()],
-                "marker": marker,
-                "customdata": _customdata(some),
-                "hovertemplate": _FIELDS,
+                **rectangle,
+                **_corners(boxes, wide, low, high),
+                "fillcolor": "rgba(128,128,128,0.12)",
+                "line": {"color": _LINES[place], "width": 1},
+                "showlegend": False,
             }
         )
-    return traces, look
+    traces.append(
+        {
+            **rectangle,
+            **_corners(boxes, wide, low, low + height * boxes.left),
+            "fillcolor": _COLOURS[place],
+            **({"fillpattern": BOTH_STRIPES} if place == _BOTH else {}),
+            "line": {"color": _LINES[place], "width": 0 if hollow else 1},
+        }
+    )
+    dots = _SMALLEST_DOT + _DOT * np.sqrt((boxes.cold_bytes + boxes.hot_bytes) / largest)
+    # A dot that would hide its box is there for the pointer alone.
+    fits = 2 * dots <= np.minimum(wide / max(1, span_us) * _WIDTH, height / offsets_a_px)
+    traces.append(
+        {
+            **common,
+            "type": "scatter",
+            "mode": "markers",
+            "x": ((boxes.first_us + boxes.max_us) // 2 // 1000).tolist(),
+            "y": (low + height // 2).tolist(),
+            "marker": {
+                "size": [round(dot, 1) for dot in dots.tolist()],
+                "color": "#ffffff",
+                "line": {"color": "#3a3a3a", "width": 1},
+                "opacity": np.where(fits, 0.8, 0).tolist(),
+            },
+            "customdata": _customdata(boxes),
+            "hovertemplate": _FIELDS,
+            "showlegend": False,
+        }
+    )
+    return traces
 
 
-def _ms(microseconds: Any) -> list[int]:
-    return [at // 1000 for at in microseconds.tolist()]
+def _corners(boxes: Boxes, wide: Any, low: Any, high: Any) -> dict[str, Any]:
+    """One closed line for each box, all in one trace."""
+    more = (wide - (boxes.max_us - boxes.first_us)) / 2
+    left, right = boxes.first_us - more, boxes.max_us + more
+    x = np.column_stack([left, right, right, left, left]) / 1000
+    y = np.column_stack([low, low, high, high, low])
+    return {
+        name: [at for row in np.round(grid).astype(np.int64).tolist() for at in (*row, None)]
+        for name, grid in (("x", x), ("y", y))
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...base.text_table import text_table
-from ..table import readable_size
+from ..words import size
 from .rows import COLUMNS, PARTITION, Row
 
 #: The widest a column gets; a line stays readable in a terminal.
@@ -27,8 +27,8 @@ def page_text(rows: Sequence[Row], columns: Sequence[str] = COLUMNS) -> str:
 
 
 def _text(text: str, of_bytes: int | None) -> str:
-    size = "" if of_bytes is None else f"… {readable_size(of_bytes)}"
-    if len(text) + len(size) <= _WIDTH:
-        return text + size
-    size = size or "…"
-    return text[: _WIDTH - len(size)] + size
+    cut = "" if of_bytes is None else f"… {size(of_bytes)}"
+    if len(text) + len(cut) <= _WIDTH:
+        return text + cut
+    cut = cut or "…"
+    return text[: _WIDTH - len(cut)] + cut

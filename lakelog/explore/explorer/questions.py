@@ -20,7 +20,7 @@ from ...read.found import Progress
 from ...read.topic_log import TopicLog
 from ...values.offsets import AtOffset, Latest
 from ...values.topic import Topic
-from ..picture.picture import Picture, pictures
+from ..picture import Picture, pictures
 from .answer import answer
 from .background import Background, Job
 from .controls import ALL

@@ -7,7 +7,7 @@ from html import escape
 
 from ...base.text_table import counted
 from ...values.record import Record, TimestampType
-from ..table import readable_size
+from ..words import size
 from .decode import AUTO, EMPTY, HEX, NULL, decode
 from .moment import clock_time
 from .rows import size_bytes
@@ -46,7 +46,7 @@ def record_html(
         ("offset", f"{record.offset}"),
         ("time", f"{escape(clock_time(record.timestamp_ms, zone))} <small>{clock}</small>"),
         ("tier", f'<span class="ll-tier ll-{escape(tier)}">{escape(tier)}</span>'),
-        ("size", f"{readable_size(size_bytes(record))}"),
+        ("size", f"{size(size_bytes(record))}"),
         ("key", _bytes_html(record.key, AUTO, limit)),
         ("value", _bytes_html(record.value, kind, limit)),
         ("headers", _headers_html(record, full)),
@@ -91,7 +91,7 @@ def _headers_html(record: Record, full: bool) -> str:
         text = escape(decoded.text)
         if decoded.kind in {NULL, EMPTY}:
             text = f'<i class="ll-nothing">{decoded.kind}</i>'
-        cut = f'… <span class="ll-cut">{readable_size(decoded.size_bytes)}</span>'
+        cut = f'… <span class="ll-cut">{size(decoded.size_bytes)}</span>'
         written = escape(decode(name.encode()).text)
         lines.append(f"<tr><th>{written}</th><td>{text}{cut if decoded.cut else ''}</td></tr>")
     more = len(record.headers) - len(shown)

@@ -9,7 +9,8 @@ from msgspec import Struct
 from ...read.found import records_of
 from ...values.record import Record, to_records
 from ...values.topic_partition import TopicPartition
-from ..table import Cell, readable_size
+from ..table import Cell
+from ..words import size
 from .decode import AUTO, EMPTY, NULL, Decoded, decode, one_line
 from .moment import clock_time
 from .view import Shown
@@ -98,7 +99,7 @@ def _row(record: Record, tier: str, zone: tzinfo, kind: str, *, several: bool) -
             _cell(key),
             _cell(value, null="tombstone" if record.key is not None else NULL),
             Cell(header_text(record)),
-            Cell(readable_size(size_bytes(record))),
+            Cell(size(size_bytes(record))),
         ),
     )
 

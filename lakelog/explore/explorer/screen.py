@@ -21,8 +21,8 @@ from ...values.offsets import AtTimestamp, Earliest, Latest
 from ...values.record import Record
 from ...values.typed_time import UTC, zone_named
 from ...values.value_ddl import parse_columns
-from ..picture.drawing import Mark, legend, picture_html, summary
-from ..picture.picture import Picture
+from ..picture import Mark, Picture
+from ..picture_html import legend, picture_html, summary
 from .controls import ALL, CHOSEN_MOST, NONE, Controls, hide, unhide
 from .member_columns import FIRST_COLUMNS, Members, heads_html, members_of, with_members
 from .record_html import is_long, record_html

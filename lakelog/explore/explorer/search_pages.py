@@ -18,7 +18,7 @@ from ...read.topic_log import TopicLog
 from ...read.where import Always, Bounds, is_all
 from ...values.config import MIB
 from ...values.offsets import AtOffset, Earliest, Latest
-from ..table import readable_size
+from ..words import size
 from .key_history import history_note
 from .view import Ask, Cut
 
@@ -236,7 +236,7 @@ def _notes(ask: Ask, found: Found, page: Page, backward: bool) -> Iterator[str]:
     if ask.partition is not None:
         start, end = found.spans[ask.partition]
         text += f" in [{start:,}, {end:,})"
-    text += f"; {counted(seen.read, 'record')}, {readable_size(seen.bytes)} read"
+    text += f"; {counted(seen.read, 'record')}, {size(seen.bytes)} read"
     if seen.skipped:
         text += f", {seen.skipped:,} passed over by their index"
     further = "Back" if backward else "Forward"

@@ -16,7 +16,7 @@ from ...base.text_table import counted
 from ...errors import InvalidArgumentError
 from ...read.found import FOUND
 from ...values.record_lines import CSV_HEADING, csv_lines, json_lines
-from ..table import readable_size
+from ..words import size
 from .view import Shown, View
 
 #: What they can be saved as, by the end of a file's name.
@@ -55,11 +55,11 @@ def download_html(shown: Shown, kind: str) -> str:
     data = file.getvalue()
     if len(data) > LINKED_BYTES:
         raise InvalidArgumentError(
-            f"{readable_size(len(data))} are too much for a link; "
+            f"{size(len(data))} are too much for a link; "
             f"explorer.export('{shown.view.topic}.{kind}') writes a file"
         )
     name = escape(f"{shown.view.topic}.{kind}")
-    held = f"{counted(shown.records.num_rows, 'row')}, {readable_size(len(data))}"
+    held = f"{counted(shown.records.num_rows, 'row')}, {size(len(data))}"
     return (
         f'<a download="{name}" href="data:application/octet-stream;base64,'
         f'{base64.b64encode(data).decode()}">{name}</a> '

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import InvalidArgumentError
-from lakelog.explore.charts.group_lag import GROUP_LAGS, group_lag
+from lakelog.explore.charts.lag import GROUP_LAGS, group_lag
 
 pytest.importorskip("plotly")
 START = datetime(2026, 3, 1, tzinfo=timezone.utc)

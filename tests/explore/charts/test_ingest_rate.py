@@ -10,45 +10,33 @@ from hypothesis import strategies as st
 from lakelog.cold.change import Change, Rewrite
 from lakelog.cold.offset_set import OffsetSet
 from lakelog.errors import InvalidArgumentError
-from lakelog.explore.charts import ingest_rate, ingest_rates, record_times
-from lakelog.explore.charts.record_times import Stretches
+from lakelog.explore import record_times
+from lakelog.explore.charts import ingest_rate, ingest_rates
+from lakelog.explore.histogram import COLD, Groups, bounds, edges
 
 pytest.importorskip("plotly")
 EPOCH_MS = 1_700_000_000_000
 MINUTE_MS = 60_000
 
-stretch = st.tuples(st.integers(1, 1000), st.integers(0, 10_000), st.integers(0, 10_000))
-
-
-@given(st.lists(stretch, max_size=8), st.lists(st.integers(1, 20_000), min_size=1, unique=True))
-def test_spreading_loses_and_doubles_nothing(rows, cuts):
-    records, first, more = zip(*rows, strict=True) if rows else ((), (), ())
-    stretches = Stretches.of(records, first, np.array(first) + np.array(more))
-
-    counted, _ = stretches.spread([0, *sorted(cuts), 30_000])
-
-    assert counted.sum() == pytest.approx(sum(records))
-    assert (counted >= 0).all()
-
 
 @given(
     st.lists(st.lists(st.integers(0, 100), min_size=1, max_size=9), min_size=1, max_size=6),
     st.lists(st.booleans(), min_size=6, max_size=6),
-    st.lists(st.integers(1, 99), unique=True, max_size=5),
+    st.integers(1, 12),
 )
-def test_the_true_count_of_a_part_lies_within_its_bounds(groups, bounded, cuts):
-    edges = np.array([0, *sorted(cuts), 101])
-    truth, _ = np.histogram([time for group in groups for time in group], np.append(edges, 999))
+def test_the_true_count_of_a_part_lies_within_its_bounds(times, bounded, steps):
+    edges_ms = edges((0, 101), steps)
+    truth, _ = np.histogram([time for group in times for time in group], np.append(edges_ms, 999))
     # What is not sure is told at a wrong time.
-    said = [group if sure else [5] for group, sure in zip(groups, bounded, strict=False)]
-    stretches = Stretches.of(
-        [len(group) for group in groups], *zip(*((min(g), max(g)) for g in said), strict=True)
-    )
-    stretches = Stretches(
-        stretches.records, stretches.start_ms, stretches.end_ms, np.array(bounded[: len(groups)])
+    said = [group if sure else [5] for group, sure in zip(times, bounded, strict=False)]
+    groups = Groups.of(
+        [
+            (0, 0, 1, len(group), min(told), max(told), COLD, int(sure))
+            for group, told, sure in zip(times, said, bounded, strict=False)
+        ]
     )
 
-    at_least, at_most = stretches.bounds(edges)
+    at_least, at_most = bounds(groups, edges_ms)
 
     assert (at_least <= truth[:-1]).all()
     assert (truth[:-1] <= at_most).all()
@@ -181,7 +169,8 @@ def test_no_maximum_is_named_that_the_index_does_not_know(make_bench, monkeypatc
     times = bursts(bench)
     bench.archive()
     bench.trim(len(times))
-    monkeypatch.setattr(record_times, "MOST_COLD_RECORDS", len(times) - 1)
+    budget = record_times.Budget(len(times) - 1, 0, 100, 0)
+    monkeypatch.setattr(record_times, "CHART", budget)
 
     table = ingest_rates(bench.log, start=EPOCH_MS, end=EPOCH_MS + 110_000, bins=11)
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from lakelog.errors import InvalidArgumentError
 from lakelog.explore.charts import partition_map, partition_ranges
-from lakelog.explore.charts.facts import described
 from lakelog.explore.charts.partition_map import RANGES, fitted_widths, placed
+from lakelog.explore.charts.shown import described
 from lakelog.values.offsets import LogOffsets
 from lakelog.values.topic_partition import OffsetRange
 
@@ -118,40 +118,6 @@ def test_bars_carry_the_exact_ranges_and_the_title_counts():
     assert figure._message == (
         "orders: 86 % of 2 partitions is archived; partition 1 has waited 2 min 5 s with 30 offsets"
     )
-
-
-def test_the_button_draws_all_rows_to_one_scale():
-    figure = partition_map(ranges({0: LogOffsets(0, 50, 50, 1000), 1: LogOffsets(0, 0, 0, 10)}))
-    fitted, exact = figure.layout.updatemenus[0].buttons
-
-    for trace, x, base in zip(figure.data, *(exact.args[0][n] for n in ("x", "base")), strict=True):
-        whole = [(row[1], row[2]) for row in trace.customdata]
-        assert [(at, at + long) for at, long in zip(base, x, strict=True)] == whole
-    assert [list(trace.x) for trace in figure.data] == [list(x) for x in fitted.args[0]["x"]]
-
-
-def test_one_scale_is_broken_where_no_partition_has_records():
-    hour = 3_600_000 * 16_384
-    logs = {
-        0: LogOffsets(0, 50, 50, 200 + hour, gaps=(OffsetRange(100, 100 + hour),)),
-        1: LogOffsets(0, 0, 0, 300 + hour, gaps=(OffsetRange(80, 80 + hour),)),
-        2: LogOffsets(90 + hour, 90 + hour, 0, 150 + hour),
-    }
-    figure = partition_map(ranges(logs))
-    exact = figure.layout.updatemenus[0].buttons[1].args
-
-    low, high = exact[1]["xaxis.range"]
-    assert low == 0
-    assert high < 400
-    wide = {}
-    for trace, x in zip(figure.data, exact[0]["x"], strict=True):
-        for (partition, start, end, _), width in zip(trace.customdata, x, strict=True):
-            wide[trace.name.split()[0], partition] = width, end - start
-    for (kind, _), (width, offsets) in wide.items():
-        if kind in ("cold", "in", "hot"):
-            assert width == offsets  # what holds records is to scale
-        assert 0 <= width < 400
-    assert len(exact[1]["shapes"]) == 1
 
 
 @given(st.lists(st.tuples(st.integers(1, 2**53), st.booleans()), min_size=1, max_size=30))

@@ -14,11 +14,10 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import InvalidArgumentError
-from lakelog.explore import charts
-from lakelog.explore.charts import words
+from lakelog.explore import charts, words
+from lakelog.explore.charts.look import layout
 from lakelog.explore.charts.partition_map import RANGES
-from lakelog.explore.charts.show import _bundle
-from lakelog.explore.charts.style import layout
+from lakelog.explore.charts.shown import bundle
 
 MIMETYPE = "application/vnd.plotly.v1+json"
 TABLE = pa.table([[0, 0], ["cold", "hot"], [0, 90], [90, 100]], schema=RANGES)
@@ -26,7 +25,7 @@ TABLE = pa.table([[0, 0], ["cold", "hot"], [0, 90], [90, 100]], schema=RANGES)
 
 def test_a_chart_goes_out_as_json_with_its_table_beside_it_and_no_plotly_js():
     pytest.importorskip("plotly")
-    found = _bundle(charts.partition_map(TABLE))
+    found = bundle(charts.partition_map(TABLE))
 
     assert set(found) == {MIMETYPE, "text/html", "text/plain"}
     assert found[MIMETYPE]["data"][0]["customdata"] == [[0, 0, 90, 90]]
@@ -42,8 +41,8 @@ def test_a_cell_that_ends_with_a_chart_shows_the_same():
 
     data, _ = formatters.DisplayFormatter().format(figure)
 
-    assert data[MIMETYPE] == _bundle(figure)[MIMETYPE]
-    assert data["text/html"] == _bundle(figure)["text/html"]
+    assert data[MIMETYPE] == bundle(figure)[MIMETYPE]
+    assert data["text/html"] == bundle(figure)["text/html"]
     assert figure.table == TABLE
 
 
@@ -51,7 +50,7 @@ def test_a_notebook_keeps_few_rows_of_a_long_table():
     pytest.importorskip("plotly")
     many = pa.table([range(250), ["cold"] * 250, [0] * 250, [9] * 250], schema=RANGES)
 
-    html = _bundle(charts.partition_map(many))["text/html"]
+    html = bundle(charts.partition_map(many))["text/html"]
 
     assert html.count("<tr>") == 21
     assert "… and 230 more rows" in html
@@ -89,7 +88,7 @@ def test_databricks_draws_a_chart_as_html_and_a_table_as_any_other(monkeypatch):
 
 def test_another_figure_is_shown_too_and_anything_else_refused():
     go = pytest.importorskip("plotly.graph_objects")
-    found = _bundle(go.Figure(data=[{"type": "bar", "y": [1]}]))
+    found = bundle(go.Figure(data=[{"type": "bar", "y": [1]}]))
     assert found[MIMETYPE]["data"][0]["y"] == [1]
     with pytest.raises(InvalidArgumentError, match="dict is neither a chart nor a table"):
         charts.show({})
@@ -103,7 +102,7 @@ def test_a_chart_is_a_figure_and_survives_pickling():
     again = pickle.loads(pickle.dumps(figure))
 
     assert again.to_json() == figure.to_json()
-    assert _bundle(again) == _bundle(figure)
+    assert bundle(again) == bundle(figure)
 
 
 def test_it_reads_in_either_theme():
@@ -201,7 +200,7 @@ def test_importing_the_charts_loads_no_plotly():
         (words.percent(99_999, 100_000), "more than 99.9 %"),
         (words.percent(3, 3), "100 %"),
         (words.percent(0, 0), "0 %"),
-        (words.size(1), "1 byte"),
+        (words.size(1), "1 B"),
         (words.size(5 << 20), "5.0 MiB"),
         (words.rate_unit(0.5).text(0.5), "30 records/min"),
         (words.rate_unit(1234.5).text(1234.5), "1,234 records/s"),

@@ -16,15 +16,12 @@ from hypothesis import strategies as st
 
 from lakelog.cold import rows as cold_rows
 from lakelog.errors import MissingFileError
+from lakelog.explore import record_times
 from lakelog.explore.explorer.opened_topic import OpenedTopic
-from lakelog.explore.picture import groups as grouping
-from lakelog.explore.picture import row_groups as by_row_group
-from lakelog.explore.picture.drawing import Mark, duration, legend, picture_html
-from lakelog.explore.picture.groups import groups_of
-from lakelog.explore.picture.histogram import BOTH, COLD, HOT, Groups, histogram, whole
-from lakelog.explore.picture.marks import marks_of
-from lakelog.explore.picture.picture import pictures
-from lakelog.explore.picture.time_axis import ticks, written
+from lakelog.explore.histogram import BOTH, COLD, HOT, Groups, edges, histogram, whole
+from lakelog.explore.picture import Mark, marks_of, pictures
+from lakelog.explore.picture_html import legend, picture_html, ticks, written
+from lakelog.explore.record_times import groups_of
 from lakelog.values.config import EntryFormat
 
 EPOCH_MS = 1_700_000_000_000
@@ -51,7 +48,7 @@ groups = st.lists(
     steps=st.integers(1, 40),
 )
 def test_no_record_is_lost_or_counted_twice(rows, start, wide, steps):
-    found = histogram(Groups.of(rows), (start, start + wide), steps)
+    found = histogram(Groups.of(rows), edges((start, start + wide), steps))
     assert len(found.totals) <= steps
     assert found.edges_ms[0] == start
     assert found.edges_ms[-1] >= start + wide
@@ -68,7 +65,7 @@ def test_no_record_is_lost_or_counted_twice(rows, start, wide, steps):
 )
 def test_a_group_is_spread_evenly_over_its_time(rows, start, wide, steps):
     """Said plainly: millisecond by millisecond."""
-    found = histogram(Groups.of(rows), (start, start + wide), steps)
+    found = histogram(Groups.of(rows), edges((start, start + wide), steps))
     plain = np.zeros((3, 20_000))
     for *_, records, low, high, tier, _ in rows:
         if low >= 0:
@@ -82,7 +79,7 @@ def test_a_wrong_clock_does_not_squeeze_the_picture():
     rows = [(0, n, n + 1, 10_000, 1_000 * n, 1_000 * n + 999, COLD, 1) for n in range(10)]
     rows.append((0, 10, 11, 1, 4_000_000_000, 4_000_000_000, HOT, 1))
     assert whole(Groups.of(rows)) == (0, 10_000)
-    assert histogram(Groups.of(rows), (0, 10_000), 10).outside == 1
+    assert histogram(Groups.of(rows), edges((0, 10_000), 10)).outside == 1
 
 
 @given(beginning=beginnings, steps=st.lists(happenings, max_size=6))
@@ -137,7 +134,7 @@ def test_too_many_records_are_not_counted_one_by_one(orders, monkeypatch):
     opened = OpenedTopic(orders.lakelog.log("orders"))
     look = opened.look([0])
     assert pictures(opened.log, look).found.exact.all()
-    monkeypatch.setattr(grouping, "COUNTED_RECORDS", 10)
+    monkeypatch.setattr(record_times, "PICTURE", record_times.Budget(10, 10, 500, 1))
     coarse = pictures(opened.log, look).found
     assert not coarse.exact.all()
     zoomed = pictures(opened.log, look, (EPOCH_MS, EPOCH_MS + 5_000), steps=5).found
@@ -147,7 +144,7 @@ def test_too_many_records_are_not_counted_one_by_one(orders, monkeypatch):
 @pytest.fixture
 def bursts(make_bench, monkeypatch):
     """One file of many row groups, whose records come in bursts with silence between them."""
-    for module in (cold_rows, by_row_group):
+    for module in (cold_rows, record_times):
         monkeypatch.setattr(module, "ROW_GROUP_ROWS", 4)
     bench = make_bench()
     times = [10_000 * burst + n for burst in range(16) for n in range(32)]
@@ -161,7 +158,7 @@ def test_row_groups_say_when_the_records_of_a_long_file_are(bursts, monkeypatch,
     bench, times = bursts
     if not hot:
         bench.trim(len(times))
-    monkeypatch.setattr(grouping, "COUNTED_RECORDS", 50)
+    monkeypatch.setattr(record_times, "PICTURE", record_times.Budget(50, 50, 500, 1))
     opened = OpenedTopic(bench.log)
     look = opened.look([0])
     made: list[Any] = []
@@ -185,7 +182,7 @@ def test_row_groups_say_when_the_records_of_a_long_file_are(bursts, monkeypatch,
 def test_footers_are_read_up_to_a_limit_and_where_they_may_help(bursts, monkeypatch):
     bench, times = bursts
     bench.trim(len(times))
-    monkeypatch.setattr(grouping, "COUNTED_RECORDS", 20)
+    monkeypatch.setattr(record_times, "PICTURE", record_times.Budget(20, 20, 500, 1))
     opened = OpenedTopic(bench.log)
     look = opened.look([0])
     asked: list[Any] = []
@@ -195,7 +192,7 @@ def test_footers_are_read_up_to_a_limit_and_where_they_may_help(bursts, monkeypa
     coarse = pictures(opened.log, look, steps=40, fine=False).found
     for name, most in (("MOST_FOOTERS", 0), ("MOST_FOOTER_BYTES", 1), ("ROW_GROUP_ROWS", 1_000)):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(by_row_group, name, most)
+            patch.setattr(record_times, name, most)
             found = pictures(opened.log, look, steps=40).found
         assert found.totals.tolist() == coarse.totals.tolist()
     assert asked == []
@@ -232,7 +229,7 @@ def test_the_archived_end_is_marked_when_the_first_record_is_that_waits(shop):
 
 def test_marks_and_bars_are_where_they_are_in_time():
     rows = [(0, 0, 9, 9, 0, 0, COLD, 1), (0, 9, 10, 1, 9_000, 9_000, HOT, 1)]
-    found = histogram(Groups.of(rows), (0, 10_000), 10)
+    found = histogram(Groups.of(rows), edges((0, 10_000), 10))
     html = picture_html(found, [Mark("archived", 9_000), Mark("start", -1)], timezone.utc, None)
     assert 'class="ll-mark ll-archived" style="left:90.00%;' in html
     assert "ll-start" not in html
@@ -264,7 +261,7 @@ def test_of_many_readers_the_last_have_a_mark_with_their_name():
     marks = marks_of(Groups.of(rows), {}, positions)
     assert [mark.label for mark in marks] == ["<group 0>", "<group 1>", "<group 2>"]
     assert marks[-1].text.endswith("; 6 more are further")
-    found = histogram(Groups.of(rows), (0, 9_000), 9)
+    found = histogram(Groups.of(rows), edges((0, 9_000), 9))
     html = picture_html(found, marks, timezone.utc, None)
     assert re.findall(r'<b class="ll-label ll-after ll-row(\d)">([^<]*)</b>', html) == [
         ("0", "&lt;group 0&gt;"),
@@ -300,12 +297,6 @@ def test_an_axis_is_never_crowded(start, wide, most):
     found = ticks(start, start + wide, timezone.utc, most)
     assert len(found) <= most + 1
     assert all(start <= time_ms <= start + wide for time_ms, _ in found)
-
-
-def test_lengths_of_time_are_in_their_largest_unit():
-    assert [duration(ms) for ms in (5, 1_500, 60_000, 5_400_000, 86_400_000 * 3)] == [
-        *("5 ms", "1.5 s", "1 minute", "1.5 hours", "3 days"),
-    ]
 
 
 # -- hands ---------------------------------------------------------------------------------------

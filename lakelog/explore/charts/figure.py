@@ -8,7 +8,7 @@ from typing import Any
 import plotly.graph_objects as go
 import pyarrow as pa
 
-from .plain_table import table_html
+from .shown import table_html
 
 MIMETYPE = "application/vnd.plotly.v1+json"
 _CONFIG = {"responsive": True, "displaylogo": False}
@@ -31,7 +31,7 @@ class Chart(go.Figure):  # type: ignore[misc]  # plotly has no types
         self._message = message
 
     def _repr_mimebundle_(self, *_: Any, **__: Any) -> dict[str, Any]:
-        found = bundle(self, self._message)
+        found = drawing(self, self._message)
         if self._table is not None:
             found["text/html"] = table_html(self._table, self._message, rows=_KEPT_ROWS)
         return found
@@ -45,10 +45,10 @@ class Chart(go.Figure):  # type: ignore[misc]  # plotly has no types
         return _again, (self.to_dict(), self._table, self._message)
 
 
-def bundle(figure: Any, message: str = "") -> dict[str, Any]:
+def drawing(figure: Any, message: str = "") -> dict[str, Any]:
     """What a front end chooses from: the drawing, and a sentence as text."""
-    drawing = {**json.loads(figure.to_json()), "config": dict(_CONFIG)}
-    return {MIMETYPE: drawing, "text/plain": message or "a plotly figure"}
+    drawn = {**json.loads(figure.to_json()), "config": dict(_CONFIG)}
+    return {MIMETYPE: drawn, "text/plain": message or "a plotly figure"}
 
 
 def _again(figure: dict[str, Any], table: pa.Table | None, message: str) -> Chart:

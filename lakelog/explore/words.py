@@ -22,11 +22,11 @@ def count(number: float, noun: str = "", plural: str = "") -> str:
 
 
 def size(size_bytes: float) -> str:
-    """``12.3 MiB``; whole bytes below 1 KiB."""
-    for unit, factor in _BYTES:
-        if size_bytes >= factor:
-            return f"{size_bytes / factor:,.1f} {unit}"
-    return count(size_bytes, "byte")
+    """``12.3 MiB``; whole bytes below a thousand."""
+    if size_bytes < 1000:
+        return f"{size_bytes:.0f} B"
+    unit, factor = next((one for one in _BYTES if size_bytes >= one[1]), _BYTES[-1])
+    return f"{size_bytes / factor:,.1f} {unit}"
 
 
 def percent(part: float, whole: float) -> str:
