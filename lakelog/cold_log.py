@@ -250,7 +250,7 @@ class ColdLog:
             UnknownTopicOrPartitionError: no such topic or partition.
             InvalidArgumentError: not a position, or not an expression; or `write` without a Redis.
         """
-        from .explore.explorer.launch import launch
+        from .explore.explorer import launch
 
         def names() -> list[str]:
             return [found.name for found in self.topics.list()]

@@ -244,7 +244,7 @@ NOT_TO_READ_HOT = (
     "lakelog.archive.archiver",
     "lakelog.cleanup.cleanup",
     "lakelog.cold.by_name.named_table",
-    "lakelog.explore.explorer.launch",
+    "lakelog.explore.explorer",
     "lakelog.ingest.producer",
     "lakelog.operate.check.check",
     "lakelog.operate.status",

@@ -269,10 +269,14 @@ def counted(
         steps = np.where(times < 0, -1, steps)
         _, firsts, counts = np.unique(steps, return_index=True, return_counts=True)
         full = np.ones(len(firsts), np.int64)
-        where = (full * int(column[row]) for column in (groups.partition, groups.start, groups.end))
+        partition, start, end, tier = (
+            full * int(column[row])
+            for column in (groups.partition, groups.start, groups.end, groups.tier)
+        )
         last_ms = times[firsts + counts - 1]
-        tier = full * int(groups.tier[row])
-        parts.append(Groups(*where, counts * 1.0, times[firsts], last_ms, tier, full))
+        parts.append(
+            Groups(partition, start, end, counts * 1.0, times[firsts], last_ms, tier, full)
+        )
     return Groups.joined([groups.where(rest), *parts])
 
 

@@ -29,10 +29,10 @@ from lakelog import Lakelog
 from lakelog.cli.main import main as lakelog_command
 from lakelog.cold.segment import COLUMNS, SegmentIndex
 from lakelog.cold.table import ColdSnapshot
-from lakelog.explore.picture.drawing import picture_html
-from lakelog.explore.picture.groups import groups_of
-from lakelog.explore.picture.histogram import histogram, whole
-from lakelog.explore.picture.picture import STEPS
+from lakelog.explore.histogram import edges, histogram, whole
+from lakelog.explore.picture import STEPS
+from lakelog.explore.picture_html import picture_html
+from lakelog.explore.record_times import groups_of
 from lakelog.read.tiers import SegmentedLook
 from lakelog.values.config import HOUR_MS
 from lakelog.values.offsets import HotSegments, LogOffsets
@@ -220,7 +220,7 @@ def drawing(files: int) -> Callable[[], None]:
         groups = groups_of(look)
         window = whole(groups)
         assert window is not None
-        picture_html(histogram(groups, window, STEPS), [], timezone.utc, None)
+        picture_html(histogram(groups, edges(window, STEPS)), [], timezone.utc, None)
 
     return draw
 

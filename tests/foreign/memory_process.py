@@ -16,8 +16,7 @@ import pyarrow as pa
 from lakelog import Lakelog
 from lakelog.cold.store.storage import Storage
 from lakelog.explore.explorer.answer import answer
-from lakelog.explore.explorer.opened_topic import OpenedTopic
-from lakelog.explore.explorer.view import Ask
+from lakelog.explore.explorer.view import Ask, OpenedTopic
 from lakelog.hot import HotSource
 from lakelog.place import LogPlace, PathRoot
 from lakelog.read.where import parse

@@ -11,8 +11,8 @@ import pytest
 from spark_log import EPOCH_MS, SPARKS_OWN, SparkLog
 
 from lakelog.cli import main as cli
-from lakelog.explore.picture import groups, row_groups
-from lakelog.explore.picture.picture import Picture, pictures
+from lakelog.explore import record_times
+from lakelog.explore.picture import Picture, pictures
 from lakelog.read.tiers import SegmentedLook, join
 
 pytestmark = pytest.mark.slow
@@ -102,9 +102,9 @@ def test_rows_that_a_deletion_vector_hides_are_neither_shown_nor_counted(
     look = SegmentedLook({0: join(hot, cold, 0)}, cold, {0: hot})
     made: list[Picture] = []
     window = (EPOCH_MS, EPOCH_MS + 201_000)
-    for most_counted in (0, groups.COUNTED_RECORDS):
-        monkeypatch.setattr(groups, "COUNTED_RECORDS", most_counted)
-        monkeypatch.setattr(row_groups, "ROW_GROUP_ROWS", 1)  # so that a row group tells more
+    for budget in (record_times.Budget(0, 0, 0, 1), record_times.PICTURE):
+        monkeypatch.setattr(record_times, "PICTURE", budget)
+        monkeypatch.setattr(record_times, "ROW_GROUP_ROWS", 1)  # so that a row group tells more
         made.append(pictures(unified, look, window, on_coarse=made.append))
     drawn = [one.found for one in made if one.found is not None]
     assert len(drawn) == len(made) == 4

@@ -24,8 +24,7 @@ from lakelog.codec.encryption.sealed_values import with_values
 from lakelog.cold.record_batches import shaped
 from lakelog.cold.table import NO_TABLE
 from lakelog.explore.explorer.answer import answer
-from lakelog.explore.explorer.opened_topic import OpenedTopic
-from lakelog.explore.explorer.view import Ask, Before
+from lakelog.explore.explorer.view import Ask, Before, OpenedTopic
 from lakelog.place import LogPlace
 from lakelog.read.consumer import Consumer
 from lakelog.read.consumer_config import ConsumerConfig

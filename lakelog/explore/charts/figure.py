@@ -8,11 +8,8 @@ from typing import Any
 import plotly.graph_objects as go
 import pyarrow as pa
 
-from .shown import table_html
-
 MIMETYPE = "application/vnd.plotly.v1+json"
 _CONFIG = {"responsive": True, "displaylogo": False}
-_KEPT_ROWS = 20  # of its table: they are stored in the notebook
 
 
 class Chart(go.Figure):  # type: ignore[misc]  # plotly has no types
@@ -25,16 +22,22 @@ class Chart(go.Figure):  # type: ignore[misc]  # plotly has no types
     #: IPython asks for this first. It takes None for absent, and then asks for the bundle.
     _ipython_display_ = None
 
-    def __init__(self, *args: Any, table: pa.Table | None = None, message: str = "", **more: Any):
+    def __init__(
+        self,
+        *args: Any,
+        table: pa.Table | None = None,
+        message: str = "",
+        table_html: str = "",
+        **more: Any,
+    ):
         super().__init__(*args, **more)
         self._table = table
         self._message = message
+        self._table_html = table_html
 
     def _repr_mimebundle_(self, *_: Any, **__: Any) -> dict[str, Any]:
         found = drawing(self, self._message)
-        if self._table is not None:
-            found["text/html"] = table_html(self._table, self._message, rows=_KEPT_ROWS)
-        return found
+        return {**found, "text/html": self._table_html} if self._table_html else found
 
     @property
     def table(self) -> pa.Table | None:
@@ -42,7 +45,7 @@ class Chart(go.Figure):  # type: ignore[misc]  # plotly has no types
         return self._table
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (self.to_dict(), self._table, self._message)
+        return _again, (self.to_dict(), self._table, self._message, self._table_html)
 
 
 def drawing(figure: Any, message: str = "") -> dict[str, Any]:
@@ -51,5 +54,5 @@ def drawing(figure: Any, message: str = "") -> dict[str, Any]:
     return {MIMETYPE: drawn, "text/plain": message or "a plotly figure"}
 
 
-def _again(figure: dict[str, Any], table: pa.Table | None, message: str) -> Chart:
-    return Chart(figure, table=table, message=message)
+def _again(figure: dict[str, Any], table: pa.Table, message: str, table_html: str) -> Chart:
+    return Chart(figure, table=table, message=message, table_html=table_html)

@@ -31,6 +31,7 @@ _KEY = b"lakelog.chart"
 NULL = np.iinfo(np.int64).min
 
 DEFAULT_ROWS = 100
+_KEPT_ROWS = 20  # that a notebook stores with a chart
 _CHARACTERS = 200  # of one cell
 _RIGHT = "ll-right"
 _STYLE = (
@@ -221,7 +222,8 @@ def drawn(
             raise
         return PlainTable(table, message)
     traces, layout = draw()
-    return Chart(data=traces, layout=layout, table=table, message=message)
+    kept = table_html(table, message, rows=_KEPT_ROWS)
+    return Chart(data=traces, layout=layout, table=table, message=message, table_html=kept)
 
 
 def show(shown: Any) -> None:

@@ -8,15 +8,14 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...read.tiers import SegmentedLook
+from ...base import compute as pc
+from ...read.tiers import Look, SegmentedLook
 from ...read.unified_log import UnifiedLog
 from ...read.where import Always
 from ...values.offsets import Ago, AtOffset, AtTimestamp, LogOffsets, MaxTimestamp, Position
 from ...values.topic_partition import OffsetRange
-from .opened_topic import OpenedTopic
-from .record_tiers import record_tiers
 from .search_pages import PAGE_BYTES, Found, OnProgress, search_page
-from .view import Ask, Before, Cut, Shown, View
+from .view import Ask, Before, Cut, OpenedTopic, Shown, View
 
 
 class _Place(Struct, frozen=True):
@@ -225,3 +224,38 @@ def _page_notes(records: pa.Table, place: _Place, offsets: LogOffsets) -> Iterat
         skipped = any(one.start < gap.end and one.end > gap.start for one in offsets.gaps)
         why = "were skipped or removed" if skipped else "were removed by compaction"
         yield f"offsets [{gap.start:,}, {gap.end:,}) {why}; the next record is shown"
+
+
+# -- which tier ---------------------------------------------------------------------------------
+
+HOT, COLD, BOTH = "hot", "cold", "both"
+
+
+def record_tiers(
+    opened: OpenedTopic, look: Look, partition: int, offsets: pa.ChunkedArray
+) -> list[str]:
+    """For each offset of a record that was read: hot, cold or both.
+
+    Below the cleaned end, compaction may have removed from cold what hot still holds, so the files
+    are read there.
+    """
+    if not len(offsets):
+        return []
+    log, hot = look.offsets[partition], look.hot[partition]
+    is_hot = pc.greater_equal(offsets, log.local_log_start)
+    for gap in hot.gaps:  # cold got these records before hot lost its tail
+        within = pc.and_(pc.greater_equal(offsets, gap.start), pc.less(offsets, gap.end))
+        is_hot = pc.and_not(is_hot, within)
+    is_cold = pc.less(offsets, log.archived_end)
+    start, end = offsets[0].as_py(), offsets[-1].as_py() + 1
+    in_doubt = log.local_log_start < end and start < look.cold.thinned_end(partition)
+    if in_doubt and opened.log.table is not None:
+        files = look.cold.files.files_between(partition, start, end)
+        held = [
+            batch.column("offset") for batch in opened.log.table.read(files, start, end, ["offset"])
+        ]
+        is_cold = pc.is_in(offsets, value_set=pa.chunked_array(held, pa.int64()).combine_chunks())
+    return [
+        (BOTH if cold else HOT) if hot else COLD
+        for hot, cold in zip(is_hot.to_pylist(), is_cold.to_pylist(), strict=True)
+    ]

@@ -1,19 +1,38 @@
-"""The explorer's widgets and their layout; `widget` says what they do."""
+"""The explorer's widgets and their layout; `handlers` says what they do."""
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 import ipywidgets as widgets
 
 from ...values.typed_time import UTC
 from .decode import FORMATS
-from .reader_zone import ZONE_TELLER
+from .rows import AWAY, OVER
 from .shown_code import CODES, PYTHON
 from .shown_files import FILES
 from .style import CSS
-from .table_html import AWAY, OVER
 from .view import DEFAULT_PAGE_RECORDS
+
+#: What browsers call UTC.
+UTC_NAMES = frozenset({"UTC", "GMT", "Etc/UTC", "Etc/UCT", "Etc/GMT", "Etc/Zulu", "Etc/Universal"})
+
+#: The box of that class hears the browser's zone, by its name in the zone database. It may come
+#: onto the page later than the style.
+_SCRIPT = escape(
+    "var self = this, tries = 0; (function tell() { "
+    "var root = self.closest('.lakelog-explorer'), "
+    "told = root && root.querySelector('.lakelog-reader-zone input'); "
+    "if (!told) { if (tries++ < 100) { setTimeout(tell, 100); } return; } "
+    "var zone = Intl.DateTimeFormat().resolvedOptions().timeZone; "
+    "if (zone && told.value !== zone) { told.value = zone; "
+    "told.dispatchEvent(new Event('input', {bubbles: true})); "
+    "told.dispatchEvent(new Event('change', {bubbles: true})); } })()"
+)
+
+#: A style that is without effect, but tells the zone once the page has loaded it.
+ZONE_TELLER = f'<style onload="{_SCRIPT}">.lakelog-reader-zone {{ display: none; }}</style>'
 
 #: The zones on offer; any other name of the zone database may be typed.
 _ZONES = (
@@ -46,145 +65,71 @@ class Controls:
         self._make_paging()
         self._make_secondary()
         self._make_page()
-        for widget in (
-            self.again,
-            self.sending,
-            self.new,
-            self.retry,
-            self.error,
-            self.secondary,
-            self.side,
-        ):
-            hide(widget)
-        for widget in (
-            *(self.segment, self.segment_map),
-            *(self.pointer, self.picked, self.reader_zone, self.members, self.sort),
-        ):
-            hide(widget)
+        hide(self.again, self.sending, self.new, self.retry, self.error, self.secondary, self.side)
+        hide(self.segment, self.segment_map, self.members, self.sort)
+        hide(self.pointer, self.picked, self.reader_zone)  # scripts in the page's HTML set these
 
     def _make_toolbar(self) -> None:
         """Which topic, where, and what of it."""
-        self.topic = _classed(widgets.Dropdown(), "topic", "160px")
-        self.partition = _classed(widgets.Dropdown(), "partition", "150px")
-        self.timestamp = _classed(
-            widgets.Text(placeholder="go to a time: 2013-07-04 12:00", continuous_update=False),
-            "timestamp",
-            "205px",
-        )
+        self.topic = _named("topic", widgets.Dropdown(), "160px")
+        self.partition = _named("partition", widgets.Dropdown(), "150px")
+        self.timestamp = _text("timestamp", "205px", placeholder="go to a time: 2013-07-04 12:00")
         self.taken = _html("taken")
-        self.search = _classed(
-            widgets.Text(
-                placeholder='a text, or key = "N229JB" and value.dep_delay > 60',
-                continuous_update=False,
-            ),
-            "search",
-        )
+        example = 'a text, or key = "N229JB" and value.dep_delay > 60'
+        self.search = _text("search", placeholder=example)
         self.search.layout = widgets.Layout(flex="1 1 260px", min_width="180px", width="auto")
-        self.find = _button("Search", "find", "in the partitions shown, in the time chosen")
+        self.find = _button("find", "Search", "in the partitions shown, in the time chosen")
         self.find.button_style = "primary"
-        self.follow = _classed(
-            widgets.ToggleButton(description="Follow", tooltip="show the tail as it grows"),
-            "follow",
-            "auto",
-        )
-        self.new = _button("", "new", "close the record, and show what came since")
-        self.more = _classed(
-            widgets.ToggleButton(description="⋯", tooltip="more controls"), "more", "auto"
-        )
+        self.follow = _toggle("follow", "Follow", "show the tail as it grows")
+        self.new = _button("new", "", "close the record, and show what came since")
+        self.more = _toggle("more", "⋯", "more controls")
 
     def _make_picture(self) -> None:
         """When there are records; a range below chooses where nothing can be clicked."""
         self.picture = _html("picture")
-        self.chosen = _classed(
-            widgets.IntRangeSlider(
-                value=(0, CHOSEN_MOST),
-                min=0,
-                max=CHOSEN_MOST,
-                readout=False,
-                continuous_update=False,
-            ),
-            "chosen",
-            "auto",  # the full width: the picture above is as wide
+        self.chosen = widgets.IntRangeSlider(
+            value=(0, CHOSEN_MOST), max=CHOSEN_MOST, readout=False, continuous_update=False
         )
+        _named("chosen", self.chosen, "auto")  # the full width: the picture above is as wide
         self.chosen.tooltip = "the time to search"
-        # The picture's own script sets it.
-        self.picked = _classed(widgets.Text(continuous_update=False), "picked")
+        self.picked = _text("picked")
         self.told = _html("told")
         self.told.layout.flex = "1 1 300px"
-        self.zoom = _button("Zoom in", "zoom", "show the chosen time in the picture")
-        self.whole = _button("All time", "whole", "choose all the time there is")
+        self.zoom = _button("zoom", "Zoom in", "show the chosen time in the picture")
+        self.whole = _button("whole", "All time", "choose all the time there is")
 
     def _make_paging(self) -> None:
         """From page to page."""
-        self.earliest = _button("Earliest", "earliest", "the log start")
-        self.back = _button("◀ Back", "back", "the page before")
-        self.forward = _button("Forward ▶", "forward", "the page after")
-        self.latest = _button("Latest", "latest", "the last records")
-        self.stop = _button("Stop", "stop", "end the search with what it has")
+        self.earliest = _button("earliest", "Earliest", "the log start")
+        self.back = _button("back", "◀ Back", "the page before")
+        self.forward = _button("forward", "Forward ▶", "the page after")
+        self.latest = _button("latest", "Latest", "the last records")
+        self.stop = _button("stop", "Stop", "end the search with what it has")
         self.stop.disabled = True
         self.progress = _html("progress")
         self.notes = _html("notes")
-        # The table's own script sets it, while the tail is followed.
-        self.pointer = _classed(widgets.Dropdown(options=[AWAY, OVER]), "pointer")
+        self.pointer = _named("pointer", widgets.Dropdown(options=[AWAY, OVER]))
 
     def _make_secondary(self) -> None:
         """What is needed now and then."""
-        self.refresh = _button("↻", "refresh", "look for new topics, and read the page again")
-        self.offset = _classed(
-            widgets.IntText(value=0, description="offset", continuous_update=False),
-            "offset",
-            "165px",
-        )
-        self.seek = _button("Seek", "seek", "go to the offset or the time, whichever changed last")
-        self.earliest_local = _button(
-            "Earliest local", "earliest-local", "the first offset that Redis holds"
-        )
-        self.clear = _button("Clear", "clear", "show all records again")
-        self.zone = _classed(
-            widgets.Combobox(
-                value=UTC,
-                options=_ZONES,
-                description="zone",
-                ensure_option=False,
-                continuous_update=False,
-            ),
-            "zone",
-            "190px",
-        )
-        # The page's own script sets it.
-        self.reader_zone = _classed(widgets.Text(continuous_update=False), "reader-zone")
-        self.page_records = _classed(
-            widgets.Dropdown(
-                options=sorted({*_PAGES, DEFAULT_PAGE_RECORDS}),
-                value=DEFAULT_PAGE_RECORDS,
-                description="rows",
-            ),
-            "page-records",
-            "110px",
-        )
-        self.format = _classed(
-            widgets.Dropdown(options=FORMATS, value=FORMATS[0], description="values as"),
-            "format",
-            "170px",
-        )
-        self.segments = _classed(
-            widgets.ToggleButton(
-                description="Segments", tooltip="of this partition, in both tiers"
-            ),
-            "segments",
-            "auto",
-        )
+        self.refresh = _button("refresh", "↻", "look for new topics, and read the page again")
+        self.offset = widgets.IntText(value=0, description="offset", continuous_update=False)
+        _named("offset", self.offset, "165px")
+        self.seek = _button("seek", "Seek", "go to the offset or the time, whichever changed last")
+        told = "the first offset that Redis holds"
+        self.earliest_local = _button("earliest-local", "Earliest local", told)
+        self.clear = _button("clear", "Clear", "show all records again")
+        self.zone = _combobox("zone", "190px", value=UTC, options=_ZONES, ensure_option=False)
+        self.reader_zone = _text("reader-zone")
+        self.page_records = _dropdown("page-records", "rows", "110px", _PAGES, DEFAULT_PAGE_RECORDS)
+        self.format = _dropdown("format", "values as", "170px", FORMATS, FORMATS[0])
+        self.segments = _toggle("segments", "Segments", "of this partition, in both tiers")
         # It begins with one option: a list that gets its first options later shows none as chosen.
-        self.segment = _classed(
-            widgets.Dropdown(description="go to", options=[("–", -1)]), "segment", "auto"
-        )
-        self.segment_map = _classed(widgets.Output(), "segment-map")
-        self.members = _classed(
-            widgets.SelectMultiple(rows=4, description="columns"), "members", "260px"
-        )
-        self.sort = _classed(
-            widgets.Dropdown(description="sort by", options=[(NONE, None)]), "sort", "210px"
-        )
+        self.segment = _dropdown("segment", "go to", "auto", [(NONE, -1)], -1)
+        self.segment_map = _named("segment-map", widgets.Output())
+        self.members = widgets.SelectMultiple(rows=4, description="columns")
+        _named("members", self.members, "260px")
+        self.sort = _dropdown("sort", "sort by", "210px", [(NONE, None)], None)
         self.secondary = _row(
             *(self.refresh, self.offset, self.seek, self.earliest_local, self.clear),
             *(self.zone, self.page_records, self.format, self.segments, self.segment),
@@ -196,26 +141,13 @@ class Controls:
         """The rows, and the record that is open beside them."""
         self.table = _html("table")
         self.table.layout = widgets.Layout(flex="999 1 520px", min_width="0")
-        self.opened = _classed(
-            # Its value is the row's name; that of a list's choice would be sent as a place in the
-            # list, which names another row once the next page is drawn.
-            widgets.Combobox(
-                description="record", placeholder="partition:offset", continuous_update=False
-            ),
-            "opened",
-            "180px",
-        )
-        self.columns = _classed(
-            widgets.ToggleButton(
-                description="Columns", tooltip="members of JSON values as columns; again: as it is"
-            ),
-            "columns",
-            "auto",
-        )
-        self.history = _button("History of its key", "history", "all versions, in both tiers")
-        self.full = _classed(
-            widgets.ToggleButton(description="In full", tooltip="long values too"), "full", "auto"
-        )
+        # Its value is the row's name; that of a list's choice would be sent as a place in the list,
+        # which names another row once the next page is drawn.
+        self.opened = _combobox("opened", "180px", "record", placeholder="partition:offset")
+        told = "members of JSON values as columns; again: as it is"
+        self.columns = _toggle("columns", "Columns", told)
+        self.history = _button("history", "History of its key", "all versions, in both tiers")
+        self.full = _toggle("full", "In full", "long values too")
         self.record = _html("record")
         self._make_sending()
         buttons = _row(self.history, self.full, self.again)
@@ -224,36 +156,26 @@ class Controls:
         self.side.add_class("lakelog-side")
         self.expression = _html("expression")
         self.expression.layout.flex = "1 1 400px"
-        self.code = _classed(
-            widgets.Dropdown(options=CODES, value=PYTHON, tooltip="the rows shown as"),
-            "code",
-            "135px",
-        )
-        self.export = _classed(
-            widgets.Dropdown(
-                options=[("export …", NONE), *((name, kind) for kind, name in FILES.items())]
-            ),
-            "export",
-            "100px",
-        )
+        self.code = _dropdown("code", "", "135px", CODES, PYTHON)
+        self.code.tooltip = "the rows shown as"
+        kinds = [("export …", NONE), *((name, kind) for kind, name in FILES.items())]
+        self.export = _dropdown("export", "", "100px", kinds, NONE)
         self.download = _html("download")
         self.error = _html("error")
-        self.retry = _button("Retry", "retry", "ask again what failed")
+        self.retry = _button("retry", "Retry", "ask again what failed")
 
     def _make_sending(self) -> None:
         """The open record, to be sent again by those who may."""
-        self.again = _button("Send again …", "again", "append this record once more, or edited")
-        self.send_topic = _classed(widgets.Dropdown(description="to"), "send-topic", "auto")
-        self.send_key = _classed(widgets.Text(description="key"), "send-key", "auto")
-        self.send_value = _classed(
-            widgets.Textarea(description="value", rows=6), "send-value", "auto"
-        )
-        self.send = _button("Send", "send", "asks once more")
-        self.send_not = _button("Cancel", "send-not", "send nothing")
-        self.sending = widgets.VBox(
-            [self.send_topic, self.send_key, self.send_value, _row(self.send, self.send_not)]
-        )
-        self.sending.add_class("lakelog-sending")
+        self.again = _button("again", "Send again …", "append this record once more, or edited")
+        self.send_topic = _named("send-topic", widgets.Dropdown(description="to"), "auto")
+        self.send_key = _named("send-key", widgets.Text(description="key"), "auto")
+        value = widgets.Textarea(description="value", rows=6)
+        self.send_value = _named("send-value", value, "auto")
+        self.send = _button("send", "Send", "asks once more")
+        self.send_not = _button("send-not", "Cancel", "send nothing")
+        buttons = _row(self.send, self.send_not)
+        boxes = [self.send_topic, self.send_key, self.send_value, buttons]
+        self.sending = _named("sending", widgets.VBox(boxes))
         self.sent = _html("sent")
 
     def rows(self) -> list[Any]:
@@ -266,8 +188,12 @@ class Controls:
             *(self.find, self.follow, self.new, self.more),
         )
         toolbar.add_class("ll-toolbar")
+        style, zone_teller = (
+            widgets.HTML(text, layout={"height": "0px", "margin": "0px", "overflow": "hidden"})
+            for text in (CSS, ZONE_TELLER)
+        )
         return [
-            widgets.HTML(CSS, layout=widgets.Layout(height="0px", margin="0px", overflow="hidden")),
+            style,
             toolbar,
             self.secondary,
             self.picture,
@@ -282,27 +208,24 @@ class Controls:
             _row(self.expression, self.code, self.export, self.download),
             _row(self.error, self.retry),
             self.segment_map,
-            self.pointer,
-            self.picked,
-            self.reader_zone,
-            widgets.HTML(
-                ZONE_TELLER, layout=widgets.Layout(height="0px", margin="0px", overflow="hidden")
-            ),
+            *(self.pointer, self.picked, self.reader_zone, zone_teller),
         ]
 
     def all(self) -> list[Any]:
         return [one for one in vars(self).values() if isinstance(one, widgets.Widget)]
 
 
-def hide(widget: Any) -> None:
-    widget.layout.display = "none"
+def hide(*several: Any) -> None:
+    for widget in several:
+        widget.layout.display = "none"
 
 
-def unhide(widget: Any) -> None:
-    widget.layout.display = None
+def unhide(*several: Any) -> None:
+    for widget in several:
+        widget.layout.display = None
 
 
-def _classed(widget: Any, name: str, width: str | None = None) -> Any:
+def _named(name: str, widget: Any, width: str | None = None) -> Any:
     widget.add_class(f"lakelog-{name}")
     if hasattr(getattr(widget, "style", None), "description_width"):
         widget.style.description_width = "initial"
@@ -312,16 +235,30 @@ def _classed(widget: Any, name: str, width: str | None = None) -> Any:
 
 
 def _html(name: str) -> Any:
-    widget = widgets.HTML()
-    widget.add_class(f"lakelog-{name}")
-    return widget
+    return _named(name, widgets.HTML())
 
 
-def _button(text: str, name: str, tooltip: str) -> Any:
-    button = widgets.Button(description=text, tooltip=tooltip)
-    button.layout.width = "auto"
-    button.add_class(f"lakelog-{name}")
-    return button
+def _text(name: str, width: str | None = None, *, placeholder: str = "") -> Any:
+    """It tells what was typed by Enter, and when it is left."""
+    return _named(name, widgets.Text(placeholder=placeholder, continuous_update=False), width)
+
+
+def _combobox(name: str, width: str, description: str = "", **options: Any) -> Any:
+    options = {"description": description or name, "continuous_update": False, **options}
+    return _named(name, widgets.Combobox(**options), width)
+
+
+def _dropdown(name: str, description: str, width: str, options: Any, value: Any) -> Any:
+    box = widgets.Dropdown(options=options, value=value, description=description)
+    return _named(name, box, width)
+
+
+def _button(name: str, text: str, tooltip: str) -> Any:
+    return _named(name, widgets.Button(description=text, tooltip=tooltip), "auto")
+
+
+def _toggle(name: str, text: str, tooltip: str) -> Any:
+    return _named(name, widgets.ToggleButton(description=text, tooltip=tooltip), "auto")
 
 
 def _row(*children: Any) -> Any:

@@ -16,9 +16,8 @@ from ...values.config import MIB
 from ...values.offsets import HotOffsets, Latest
 from ...values.topic_partition import OffsetRange, TopicPartition
 from .answer import answer, of_search
-from .opened_topic import OpenedTopic
 from .search_pages import Found
-from .view import Ask, Shown
+from .view import Ask, OpenedTopic, Shown
 
 #: How long one blocking read of Redis lasts. A stop may go unnoticed for as long.
 WAIT_MS = 500

@@ -7,8 +7,9 @@ import math
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone, tzinfo
 from functools import partial
+from html import escape
 from typing import Any
 
 from msgspec.structs import replace
@@ -26,14 +27,11 @@ from ...values.offsets import (
     at_time,
     position,
 )
-from ...values.typed_time import UTC, TypedTime, read_time, zone_named
-from .controls import ALL, CHOSEN_MOST, NONE, hide, unhide
+from ...values.typed_time import UTC, TypedTime, clock_text, read_time, zone_named
+from .controls import ALL, CHOSEN_MOST, NONE, UTC_NAMES, hide, unhide
 from .key_history import history_of
 from .questions import Questions
-from .reader_zone import UTC_NAMES
-from .resend import Resend
 from .screen import Screen, chosen_ms
-from .taken_time import taken_html
 from .view import Ask
 
 #: By when the text that an Enter ended has come, from all but the slowest pages.
@@ -53,7 +51,6 @@ class Handlers:
     def __init__(self, screen: Screen, questions: Questions, *, may_write: bool = False) -> None:
         self._may_write = may_write
         self._refused: Exception | None = None  # the last input that was not even a question
-        self._confirmed: Resend | None = None  # what the next click sends
         self._screen = screen
         self._ui = screen.ui
         self._questions = questions
@@ -79,9 +76,9 @@ class Handlers:
         self._on_change(ui.full, lambda _: self._screen.draw_rows())
         self._on_click(ui.again, self._clicked_again)
         self._on_click(ui.send, self._clicked_send)
-        self._on_click(ui.send_not, self._screen.send_not)
+        self._on_click(ui.send_not, self._screen.form.withdraw)
         for box in (ui.send_topic, ui.send_key, ui.send_value):
-            self._on_change(box, lambda _: self._edited())
+            self._on_change(box, lambda _: self._screen.form.ask_again())
         if self._may_write:
             unhide(ui.again)
         self._on_change(ui.columns, self._toggled_columns)
@@ -330,27 +327,18 @@ class Handlers:
             self._ui.full.value = False
         screen.draw_rows()
 
-    def _clicked_send(self) -> None:
-        """The first click asks, the second sends."""
-        record = self._screen.to_send()
-        if record is None:
-            return
-        if record != self._confirmed:
-            self._confirmed = record
-            self._screen.confirm(ask=True)
-            return
-        self._confirmed = None
-        self._screen.confirm(ask=False)
-        self._questions.send(record)
-
-    def _edited(self) -> None:
-        self._confirmed = None
-        self._screen.confirm(ask=False)
-
     def _clicked_again(self) -> None:
-        self._confirmed = None
-        if self._may_write:
-            self._screen.send_again()
+        screen = self._screen
+        if self._may_write and screen.opened is not None and screen.shown is not None:
+            record, _ = screen.record(screen.opened)
+            with screen.quiet():
+                topics = self._ui.topic.options
+                screen.form.offer(record, topics, screen.shown.view.topic)
+
+    def _clicked_send(self) -> None:
+        record = self._screen.form.clicked()
+        if record is not None:
+            self._questions.send(record)
 
     def _toggled_columns(self, on: bool) -> None:
         self._screen.offer_members(on)
@@ -377,3 +365,22 @@ class Handlers:
     def _chose_segment(self, offset: int) -> None:
         if offset >= 0:
             self._go(AtOffset(offset))
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def taken_html(time: TypedTime, zone: tzinfo, now: datetime) -> str:
+    """The moment as the zone's clocks show it, and what the text left open.
+
+    Args:
+        now: aware; what a distance back counts from.
+    """
+    if time.said is not None:
+        text = time.said
+    else:
+        at_ms = time.timestamp_ms
+        if at_ms is None:
+            at_ms = (now - (time.ago or timedelta(0)) - _EPOCH) // timedelta(milliseconds=1)
+        text = f"= {clock_text(at_ms, zone)}"
+    return f'<span class="ll-kind">{escape(text)}</span>'

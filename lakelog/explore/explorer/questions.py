@@ -20,17 +20,16 @@ from ...read.found import Progress
 from ...read.topic_log import TopicLog
 from ...values.offsets import AtOffset, Latest
 from ...values.topic import Topic
+from .. import charts
+from ..charts.shown import bundle
 from ..picture import Picture, pictures
 from .answer import answer
-from .background import Background, Job
+from .background import Background, Job, ShownBy
 from .controls import ALL
 from .follow import follow
-from .opened_topic import OpenedTopic
 from .resend import Resend
 from .screen import Screen
-from .segment_map import SegmentMap, segment_map
-from .shown_by import ShownBy
-from .view import Ask, Cut, Shown
+from .view import Ask, Cut, OpenedTopic, Shown
 
 logger = logging.getLogger(__name__)
 
@@ -211,11 +210,11 @@ class Questions:
             raise InvalidArgumentError("segments are a partition's: choose one")
         topic, partition = self._drawn = shown.view.topic, shown.view.partition
 
-        def work(_: Job) -> SegmentMap:
+        def work(_: Job) -> tuple[list[tuple[str, int]], dict[str, Any]]:
             return segment_map(self.open(topic).log, partition)
 
-        def then(found: SegmentMap) -> None:
-            self._screen.segments(found)
+        def then(found: tuple[list[tuple[str, int]], dict[str, Any]]) -> None:
+            self._screen.segments(*found)
             if self.failed == self.draw_segments:
                 self.succeed()
 
@@ -240,7 +239,7 @@ class Questions:
                 at = sent.result()
             return f"appended to {at.topic}-{at.partition} at offset {at.offset:,}"
 
-        self.sending.start(work, self._screen.send_not, self.fails(lambda: None, beside=True))
+        self.sending.start(work, self._screen.form.withdraw, self.fails(lambda: None, beside=True))
 
     def stop(self) -> None:
         """Ends a search with what it has, or the following of the tail."""
@@ -442,6 +441,13 @@ class Questions:
             self.ask = replace(ask, topic=ui.topic.value, partition=picked)
         elif shown.view.topic == ask.topic:
             self.ask = replace(ask, partition=picked)
+
+
+def segment_map(log: TopicLog, partition: int) -> tuple[list[tuple[str, int]], dict[str, Any]]:
+    """The segments of both tiers as of now, to go to, and as a drawing; reads no records."""
+    rows = charts.segment_rows(log, [partition])
+    choices = [(label, offset) for label, (_, offset) in charts.segment_choices(rows, partition)]
+    return choices, bundle(charts.segment_map(rows))
 
 
 def _is_gone(error: Exception) -> bool:

@@ -9,8 +9,7 @@ from ...base.text_table import counted
 from ...values.record import Record, TimestampType
 from ..words import size
 from .decode import AUTO, EMPTY, HEX, NULL, decode
-from .moment import clock_time
-from .rows import size_bytes
+from .rows import clock_time, size_bytes
 
 #: Shown at first, and on demand. With more, a browser can no longer handle the page.
 FIRST_BYTES, FIRST_HEADERS = 4 * 1024, 50

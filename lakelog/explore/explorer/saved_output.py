@@ -18,9 +18,8 @@ from typing import Any
 
 from ...base.notebook import of_notebook
 from ..table import rest_text
-from .rows import Row
-from .shown_by import ShownBy
-from .table_html import kept_html
+from .background import ShownBy
+from .rows import Row, kept_html
 
 #: How long a page is shown before it is kept: leafing and following redraw a table several times.
 _SETTLED_S = 1.0

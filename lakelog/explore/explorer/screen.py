@@ -26,12 +26,19 @@ from ..picture_html import legend, picture_html, summary
 from .controls import ALL, CHOSEN_MOST, NONE, Controls, hide, unhide
 from .member_columns import FIRST_COLUMNS, Members, heads_html, members_of, with_members
 from .record_html import is_long, record_html
-from .resend import Resend, editable, edited
-from .rows import columns_of, records_shown, row_name, rows
-from .segment_map import SegmentMap
+from .resend import ResendForm
+from .rows import (
+    OVER,
+    columns_of,
+    marked_row_html,
+    note_html,
+    records_shown,
+    row_name,
+    rows,
+    table_html,
+)
 from .shown_code import code, shortened
 from .shown_files import download_html
-from .table_html import OVER, marked_row_html, table_html
 from .view import Ask, Shown, View
 
 #: Between two drawings of how far a search is.
@@ -63,7 +70,8 @@ class Screen:
         self.known_columns = ""
         self._told_topic, self._is_told = "", False  # and whether its columns are shown for that
         self._members = Members()  # of the page, while they are columns
-        self._sendable: str | None = None  # the row whose record can be edited
+        self.form = ResendForm(ui)
+        self._drawn_open: str | None = None
         self.css_class = css_class
         self._quietly = threading.local()
         self._progress_s = 0.0
@@ -155,8 +163,7 @@ class Screen:
 
     def offer_members(self, on: bool) -> None:
         """Offers members to be picked and sorted by, or not."""
-        for widget in (self.ui.members, self.ui.sort):
-            (unhide if on else hide)(widget)
+        (unhide if on else hide)(self.ui.members, self.ui.sort)
 
     def picked(self) -> list[tuple[str, str]]:
         """The members that are shown as columns, and their types, but for the topic's columns.
@@ -201,14 +208,14 @@ class Screen:
         with self.quiet():
             ui.opened.value = opened or ""
         ui.history.disabled = opened is None
+        if opened != self._drawn_open:
+            self.form.withdraw()
+        self._drawn_open = opened
         if opened is None:
-            self.send_not()
             ui.record.value = ""
             hide(ui.side)
             return
         unhide(ui.side)
-        if opened != self._sendable:
-            self.send_not()
         record, tier = self.record(opened)
         ui.record.value = marked_row_html(self.css_class, opened) + record_html(
             record, tier, where, kind, ui.full.value
@@ -220,8 +227,7 @@ class Screen:
         picture, ui, shown = self.pictured, self.ui, self.shown
         if picture is None or picture.found is None or shown is None:
             ui.picture.value = ui.told.value = ""
-            for widget in (ui.chosen, ui.zoom, ui.whole):
-                hide(widget)
+            hide(ui.chosen, ui.zoom, ui.whole)
             return
         one, zone = shown.view.partition, self.zone()
         marks = self._marks(picture)
@@ -232,8 +238,7 @@ class Screen:
             f'<div class="ll-told"><span>{escape(summary(picture.found, zone, one))}</span>'
             f'<span class="ll-legends">{drawn}</span></div>'
         )
-        for widget in (ui.chosen, ui.zoom, ui.whole):
-            unhide(widget)
+        unhide(ui.chosen, ui.zoom, ui.whole)
         chosen = chosen_ms(shown.ask, picture)
         ui.zoom.disabled = not shown.ask.is_bounded or chosen is None
         ui.whole.disabled = not shown.ask.is_bounded and not picture.is_zoomed
@@ -310,63 +315,25 @@ class Screen:
             if topic:
                 self.ui.topic.value = topic if topic in options else None
 
-    def segments(self, found: SegmentMap) -> None:
-        """Draws the segments of the partition."""
+    def segments(self, choices: Sequence[tuple[str, int]], bundle: Mapping[str, Any]) -> None:
+        """Draws the segments of the partition, and offers to go to one.
+
+        Args:
+            choices: a label, and the offset to seek to.
+            bundle: the drawing, by mimetype.
+        """
         ui = self.ui
         with self.quiet():
-            ui.segment.options = [("–", -1), *found.choices]
-        output = {"output_type": "display_data", "data": found.bundle, "metadata": {}}
+            ui.segment.options = [(NONE, -1), *choices]
+        output = {"output_type": "display_data", "data": dict(bundle), "metadata": {}}
         ui.segment_map.outputs = (output,)
-        for widget in (ui.segment, ui.segment_map):
-            unhide(widget)
+        unhide(ui.segment, ui.segment_map)
 
     def no_segments(self) -> None:
         """Leaves none of them."""
         with self.quiet():
-            self.ui.segment.options = [("–", -1)]
-        for widget in (self.ui.segment, self.ui.segment_map):
-            hide(widget)
-
-    # -- a record to be sent again ---------------------------------------------------------------
-
-    def send_again(self) -> None:
-        """Offers the open record to be edited and sent."""
-        shown, ui = self.shown, self.ui
-        if self.opened is None or shown is None:
-            return
-        record, _ = self.record(self.opened)
-        self._sendable = self.opened
-        ui.sent.value = ""
-        with self.quiet():
-            ui.send_topic.options = [*ui.topic.options]
-            ui.send_topic.value = shown.view.topic
-            for box, data in ((ui.send_key, record.key), (ui.send_value, record.value)):
-                text = editable(data)
-                box.value = text or ""
-                box.disabled = text is None
-                box.placeholder = "" if text is not None else "null" if data is None else "bytes"
-        self.confirm(ask=False)
-        unhide(ui.sending)
-
-    def to_send(self) -> Resend | None:
-        """The record that is offered, as it is edited by now; None: none is."""
-        if self._sendable is None or self._sendable != self.opened:
-            return None
-        record, _ = self.record(self._sendable)
-        ui = self.ui
-        return edited(record, ui.send_topic.value, ui.send_key.value, ui.send_value.value)
-
-    def confirm(self, *, ask: bool) -> None:
-        """Makes the button ask once more, or not yet."""
-        ui = self.ui
-        ui.send.description = f"Yes, append it to {ui.send_topic.value!r}" if ask else "Send"
-        ui.send.button_style = "danger" if ask else ""
-
-    def send_not(self, said: str = "") -> None:
-        """Offers it no more."""
-        self._sendable = None
-        hide(self.ui.sending)
-        self.ui.sent.value = note_html(said) if said else ""
+            self.ui.segment.options = [(NONE, -1)]
+        hide(self.ui.segment, self.ui.segment_map)
 
     # -- what is under way -----------------------------------------------------------------------
 
@@ -440,8 +407,7 @@ class Screen:
                 text = f"{type(error).__name__}: {error}"
             text = f'<div class="ll-error" role="alert">{escape(text)}</div>'
         self.ui.error.value = text
-        for widget in (self.ui.error, self.ui.retry):
-            (unhide if text else hide)(widget)
+        (unhide if text else hide)(self.ui.error, self.ui.retry)
 
     # -- how -------------------------------------------------------------------------------------
 
@@ -491,11 +457,6 @@ def _times_ms(shown: Shown) -> tuple[int, int] | None:
     micros = np.asarray(shown.records["timestamp"].cast(pa.int64()))
     micros = micros[micros >= 0]
     return (int(micros.min()) // 1000, int(micros.max()) // 1000) if len(micros) else None
-
-
-def note_html(text: str) -> str:
-    """A remark below the controls."""
-    return f'<div class="ll-note">{escape(text)}</div>'
 
 
 def _names(shown: Shown) -> list[str]:

@@ -1,8 +1,8 @@
-"""What the explorer was asked for and what it shows, as values."""
+"""What the explorer was asked for and what it shows, as values; and the topic that it asks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 from msgspec import Struct, field
@@ -142,3 +142,18 @@ class Shown(Struct, frozen=True, eq=False):
         if self.edges is not None:
             return replace(self.ask, where=Cut(self.edges[0], backward=True))
         return replace(self.ask, where=Before(self.view.start_offset))
+
+
+class OpenedTopic:
+    """One log, and what was last seen of it, so that another look costs only the changes."""
+
+    def __init__(self, log: TopicLog) -> None:
+        self.log = log
+        self._tiers = log.tiers()
+
+    def look(self, partitions: Iterable[int]) -> SegmentedLook:
+        """Both tiers of some partitions as of now."""
+        asked = [*partitions]
+        for partition in asked:
+            self.log.topic.partition(partition)
+        return self._tiers.look_at_segments(asked)

@@ -18,16 +18,14 @@ from ...read.topic_log import TopicLog
 from ...read.where import Always, parse
 from ...values.offsets import PositionLike, position
 from ...values.record import Record
-from .background import Job
+from .background import AnyThread, Job, MainThread, ShownBy
 from .controls import Controls
 from .handlers import Handlers
 from .key_history import history_of
-from .page_text import page_text
 from .questions import NO_TOPICS, PositionsOf, Questions
-from .rows import columns_of, row_name, rows
+from .rows import columns_of, page_text, row_name, rows
 from .saved_output import SavedOutput, saved_html
 from .screen import Screen
-from .shown_by import AnyThread, MainThread, ShownBy
 from .shown_code import PYTHON, code, shortened
 from .shown_files import save
 from .view import DEFAULT_PAGE_RECORDS, Ask, Shown, View

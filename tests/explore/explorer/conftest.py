@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "read"))  # nor are bench.py,
 from bench import Bench
 
 from lakelog import Lakelog
-from lakelog.explore.explorer.launch import launch
+from lakelog.explore.explorer import launch
 
 EPOCH_MS = 1_700_000_000_000  # 2023-11-14T22:13:20Z
 

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelog.explore.explorer.answer import answer
-from lakelog.explore.explorer.opened_topic import OpenedTopic
-from lakelog.explore.explorer.view import Ask, Before, Shown
+from lakelog.explore.explorer.view import Ask, Before, OpenedTopic, Shown
 from lakelog.read.found import SearchLimit
 from lakelog.read.where import Always, Where, parse
 from lakelog.values.config import EntryFormat

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from datetime import timezone
 
-from lakelog.explore.explorer.moment import clock_time
+from lakelog.explore.explorer.rows import clock_time
 from lakelog.values.typed_time import zone_named
 
 NOON_MS = 1_372_939_200_000  # 2013-07-04T12:00:00Z

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from lakelog.cold import rows as cold_rows
 from lakelog.errors import MissingFileError
 from lakelog.explore import record_times
-from lakelog.explore.explorer.opened_topic import OpenedTopic
+from lakelog.explore.explorer.view import OpenedTopic
 from lakelog.explore.histogram import BOTH, COLD, HOT, Groups, edges, histogram, whole
 from lakelog.explore.picture import Mark, marks_of, pictures
 from lakelog.explore.picture_html import legend, picture_html, ticks, written
@@ -182,7 +182,7 @@ def test_row_groups_say_when_the_records_of_a_long_file_are(bursts, monkeypatch,
 def test_footers_are_read_up_to_a_limit_and_where_they_may_help(bursts, monkeypatch):
     bench, times = bursts
     bench.trim(len(times))
-    monkeypatch.setattr(record_times, "PICTURE", record_times.Budget(20, 20, 500, 1))
+    monkeypatch.setattr(record_times, "PICTURE", record_times.Budget(10, 10, 500, 1))
     opened = OpenedTopic(bench.log)
     look = opened.look([0])
     asked: list[Any] = []

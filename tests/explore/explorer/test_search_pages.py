@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelog.explore.explorer.answer import answer
-from lakelog.explore.explorer.opened_topic import OpenedTopic
-from lakelog.explore.explorer.view import Ask, Shown
+from lakelog.explore.explorer.view import Ask, OpenedTopic, Shown
 from lakelog.ingest.partitioner import partition_of_key
 from lakelog.read import search as searching
 from lakelog.read import seek
