@@ -316,7 +316,7 @@ def _draw(
         line, text = line_across(limit_ms / size, f"limit {words.duration(limit_ms)}")
         look |= {"shapes": [line], "annotations": [text]}
     traces = [
-        _trace(seen, line, size, {"color": colour, "width": 3 if line is lines[0] else 1.8})
+        _trace(seen, line, size, {"color": colour, "width": 4 if line is lines[0] else 1.5})
         for line, colour in zip(lines, _COLOURS, strict=False)
     ]
     return traces, look
