@@ -14,9 +14,9 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..cold.answers import RowGroupTimes
 from ..cold.schema import ROW_GROUP_ROWS
 from ..cold.segment import UNKNOWN_TIMESTAMP_MS
-from ..cold.table import RowGroupTimes
 from ..errors import MissingFileError, OffsetOutOfRangeError
 from ..read.stretches import TierRange, tiers_between
 from ..read.tiers import Look, SegmentedLook
