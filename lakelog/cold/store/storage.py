@@ -70,8 +70,9 @@ class StoreWriter:
         self._sent_bytes = 0  # since the store was waited for
 
     def write(self, data: bytes | memoryview, /) -> None:
-        self._out.write(data)
-        self._sent_bytes += memoryview(data).nbytes
+        content = bytes(data)  # Arrow sends out of what it is given, which may be used again
+        self._out.write(content)
+        self._sent_bytes += len(content)
         if self._sent_bytes >= SENT_BYTES:
             self._out.flush()
             self._sent_bytes = 0
