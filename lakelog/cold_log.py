@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from .cold.catalogue import Catalogue
     from .explore.explorer.widget import LogExplorer
     from .operate.check.check import Checked
-    from .operate.check.report import CheckReport
+    from .operate.check.finding import CheckReport
     from .operate.erasure.erase import HotSide
     from .operate.erasure.report import Erased
     from .operate.metrics.log_look import LogLook
@@ -359,7 +359,7 @@ class ColdLog:
             UnknownTopicOrPartitionError: no such topic. A topic that is there and cannot be looked
                 at raises nothing: it has a row ``lakelog_topic_failed``.
         """
-        from .base.metrics.counts import COUNTS
+        from .base.metrics.of_process import COUNTS
         from .operate.metrics.table import metrics_table
 
         return metrics_table(COUNTS.beside(self.log_look.look(self._topics(topics))))
@@ -771,13 +771,13 @@ class ColdLog:
         )
 
     def _deleted_one(self, name: str, topic_id: str | UUID | None) -> Topic:
-        from .operate.deletion import chosen
+        from .operate.restore import chosen
 
         found = [topic for topic in self.deleted() if topic.name == name]
         return chosen(name, None if topic_id is None else str(topic_id), found)
 
     def _purge(self, deleted: Topic, *, gone: bool = False) -> PurgedTopic:
-        from .operate.deletion import purge
+        from .operate.restore import purge
 
         return purge(deleted, None, self._opened(deleted), self._place.cold)
 
@@ -794,7 +794,7 @@ class ColdLog:
         return (Removal(place, _reported(self._swept)) for place in found.purged)
 
     def _expired(self, deleted: Iterable[Topic]) -> list[Topic]:
-        from .operate.deletion import is_expired
+        from .operate.restore import is_expired
 
         now_ms = self._clock.now_ms()
         return [topic for topic in deleted if is_expired(topic, now_ms)]

@@ -38,9 +38,9 @@ from .groups.coordinator import GroupCoordinator
 from .groups.group_records import GroupRecords
 from .groups.share.admin import ShareGroupAdmin
 from .hot import HotLog, TopicRegistry
-from .operate.acl.role import EVERY
+from .operate.acl.redis_rules import EVERY
 from .operate.check.finding import TIERS
-from .operate.recorded_groups.group_keeper import GroupKeeper
+from .operate.recorded_groups.recorder import GroupKeeper
 from .place import ColdRoot, LogPlace, PathRoot
 from .place.catalog_names import NamesInCatalog
 from .place.cold_mirror import ColdMirror, may_have_table
@@ -67,17 +67,16 @@ if TYPE_CHECKING:
     from .groups.share.share_partitions import SharePartitions
     from .ingest.producer import Producer
     from .operate.acl.acl import Acl
-    from .operate.acl.role import Role
+    from .operate.acl.redis_rules import Role
     from .operate.check.check import Checked
-    from .operate.check.report import CheckReport
+    from .operate.check.finding import CheckReport
     from .operate.erasure.erase import HotSide
     from .operate.group_lag import GroupLag, GroupOffset
-    from .operate.group_offsets import GroupOffsetsAdmin
+    from .operate.group_offsets import GroupOffsetsAdmin, ShareGroupOffsets
     from .operate.metrics.log_look import LogLook
     from .operate.recorded_groups.groups_table import GroupsTable
     from .operate.recorded_groups.recorder import GroupRecorder, GroupsRecorded, RestoredGroup
     from .operate.restore import RestoredTopic, RestoredTopics
-    from .operate.share_group_offsets import ShareGroupOffsets
     from .operate.skip import Skips
     from .operate.status import Status
     from .operate.transfer.exporting import Progress
@@ -603,7 +602,7 @@ class Lakelog(ColdLog):
         and the report says so.
         """
         from .operate.check.check import with_unreachable
-        from .operate.check.report import CheckReport
+        from .operate.check.finding import CheckReport
 
         try:
             return super().check(topics, repair=repair, tiers=tiers, progress=progress)
@@ -781,7 +780,7 @@ class Lakelog(ColdLog):
     @cached_property
     def share_group_offsets(self) -> ShareGroupOffsets:
         """Where share groups begin; moves that."""
-        from .operate.share_group_offsets import ShareGroupOffsets
+        from .operate.group_offsets import ShareGroupOffsets
 
         return ShareGroupOffsets(self.log, self.share_groups, self._shares, self.hot.now_ms)
 
@@ -873,7 +872,7 @@ class Lakelog(ColdLog):
             TopicPurgedError: nothing of it is left, or it is being removed for good.
             ColdTierError: its table cannot be read or committed to; nothing was changed.
         """
-        from .operate.deletion import undelete
+        from .operate.restore import undelete
 
         topic = self._to_undelete(name, topic_id)
         root = self._place.cold
@@ -1125,7 +1124,7 @@ class Lakelog(ColdLog):
             raise
 
     def _purge(self, deleted: Topic, *, gone: bool = False) -> PurgedTopic:
-        from .operate.deletion import check_not_away, purge
+        from .operate.restore import check_not_away, purge
 
         known = any(one.topic_id == deleted.topic_id for one in self.topics.deleted(deleted.name))
         topics = self.topics if known else None

@@ -99,7 +99,8 @@ from lakelog.jobs.trouble_rows import TroubleRows, recent_troubles
 from lakelog.operate.check.time_index import index_mends
 from lakelog.operate.check.verification import verify
 from lakelog.operate.diagnosis import diagnose
-from lakelog.operate.group_offsets import GroupOffsetsAdmin
+from lakelog.operate.group_offsets import GroupOffsetsAdmin, ShareGroupOffsets
+from lakelog.operate.headroom import high_water_marks
 from lakelog.operate.segments import (
     cold_records,
     dump_cold,
@@ -108,11 +109,9 @@ from lakelog.operate.segments import (
     segment_range,
     segments,
 )
-from lakelog.operate.share_group_offsets import ShareGroupOffsets
 from lakelog.operate.sizing import topic_rate
 from lakelog.operate.skip import Skips, noted
 from lakelog.operate.status import status
-from lakelog.operate.throttled import high_water_marks
 from lakelog.place.tenants.tenants import Tenants
 from lakelog.read.consumer import Consumer
 from lakelog.read.range_read import RangeRead

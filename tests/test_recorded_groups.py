@@ -24,7 +24,7 @@ from lakelog.groups.description import GroupState
 from lakelog.groups.recorded_offset import GroupType
 from lakelog.groups.settings import GroupSettings
 from lakelog.hot.keys import Keys
-from lakelog.operate.recorded_groups import group_keeper
+from lakelog.operate.recorded_groups import recorder as group_keeper
 from lakelog.operate.restore import restore
 from lakelog.read.consumer import Consumer
 from lakelog.testing.eventually import eventually

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ..base.failpoints import failpoint
 from ..base.metrics import of_process as m
-from ..base.metrics.counts import COUNTS
+from ..base.metrics.of_process import COUNTS
 from ..cold.by_path.orphans import SETTLING_MS
 from ..cold.change import Change, HotRange
 from ..cold.reserve import reserving

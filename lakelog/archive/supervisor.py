@@ -17,7 +17,7 @@ from uuid import UUID
 
 from ..base.back_off import BackOff, Tries
 from ..base.metrics import of_process as m
-from ..base.metrics.counts import COUNTS
+from ..base.metrics.of_process import COUNTS
 from ..errors import UnknownTopicIdError, UnknownTopicOrPartitionError
 from ..hot.server_looks import PartitionLook, ServerLook
 from ..values.topic import Topic

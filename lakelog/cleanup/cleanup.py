@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from ..base.clock import Clock, SystemClock
 from ..base.failpoints import failpoint
 from ..base.metrics import of_process as m
-from ..base.metrics.counts import COUNTS
+from ..base.metrics.of_process import COUNTS
 from ..cold.answers import Vacuumed
 from ..cold.catalogue import Untold
 from ..cold.change import Rewrite

@@ -59,7 +59,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def _run(arguments: argparse.Namespace) -> Page:
     from ..operate.acl.acl import acl
-    from ..operate.acl.role import EVERY
+    from ..operate.acl.redis_rules import EVERY
     from ..values.tenant_name import check_tenant_name, tenant_keyspace
 
     keyspace, cold = arguments.keyspace or "lakelog", arguments.location or arguments.cold

@@ -12,7 +12,7 @@ from .findings import finding_row, findings_shown
 from .output import ConsoleProgress, Failed, Message, Page, Table
 
 if TYPE_CHECKING:
-    from ..operate.check.report import CheckReport
+    from ..operate.check.finding import CheckReport
 
 _EPILOG = """\
 Reads all records of both tiers. A fault is one of:

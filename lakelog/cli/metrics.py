@@ -99,8 +99,7 @@ def _write(arguments: argparse.Namespace) -> Message:
 def _serve(arguments: argparse.Namespace) -> None:
     import threading
 
-    from ..operate.metrics.scrapes import Scrapes
-    from ..operate.metrics.server import Address, MetricsServer
+    from ..operate.metrics.exposition import Address, MetricsServer, Scrapes
     from .stop_signals import on_stop_signal
 
     if arguments.output != "text":

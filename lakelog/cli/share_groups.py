@@ -29,7 +29,7 @@ from .verbs import verbs_of
 
 if TYPE_CHECKING:
     from ..groups.share.admin import ShareGroupDescription
-    from ..operate.share_group_offsets import ShareGroupPartition
+    from ..operate.group_offsets import ShareGroupPartition
 
 _EPILOG = """\
 A member is an id that holds records: there is no other trace of one. What moves or forgets where a

@@ -12,7 +12,7 @@ from .output import Failed, Message, Page, Table, describe
 
 if TYPE_CHECKING:
     from ..cold_log import ColdLog
-    from ..operate.skipped import Skipped
+    from ..operate.status import Skipped
     from ..values.topic_partition import TopicPartition
 
 _SENTENCES = 3  # about what was skipped
@@ -103,7 +103,7 @@ def _run(arguments: argparse.Namespace) -> Page:
         }
         for one in seen.warnings
     ]
-    from ..operate.skipped import UNARCHIVED, may_be_lost
+    from ..operate.status import UNARCHIVED, may_be_lost
 
     at_most = may_be_lost(seen.servers)
     skipped = [

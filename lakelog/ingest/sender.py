@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..base.back_off import Telling
 from ..base.metrics import of_process as m
-from ..base.metrics.counts import COUNTS
+from ..base.metrics.of_process import COUNTS
 from ..codec import Entry
 from ..errors import (
     DeliveryError,

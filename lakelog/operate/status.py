@@ -4,7 +4,8 @@ and problems that will not go away by themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timezone
 from uuid import UUID
 
 import numpy as np
@@ -23,11 +24,8 @@ from ..read.tiers import SegmentedLook, Tiers
 from ..values.offsets import HotSegment, HotSegments, LogOffsets
 from ..values.topic import Topic
 from ..values.topic_partition import TopicPartition
-from .headroom import bytes_per_second, headroom_hours
-from .metrics.cold_figures import ColdFigures, figures_of
-from .metrics.cold_looks import ColdLooks, Found
-from .skipped import Skipped, skipped
-from .throttled import high_water_marks, throttle_ms
+from .headroom import bytes_per_second, headroom_hours, high_water_marks, throttle_ms
+from .metrics.cold_looks import ColdFigures, ColdLooks, Found, figures_of
 
 _NO_FIGURES = ColdFigures()
 
@@ -300,3 +298,87 @@ def _with_later_timestamps(cold: ColdSnapshot, now_ms: int) -> Mapping[int, list
         segments = cold.files.segments(partition)
         found[partition] = [one for one in segments if one.base_offset in bases]
     return found
+
+
+class Skipped(Struct, frozen=True, gc=False):
+    """Offsets [start, end) of one partition that no record has or ever will have.
+
+    An unclean stop of Redis left them unused. A gap spans every offset that may have been given out
+    before the stop, so that none names two records; most of these, often millions, never were. What
+    may be lost is bounded by the time of the last kept append and by how Redis writes to disk.
+    """
+
+    start_offset: int
+    end_offset: int  # exclusive
+    last_append_ms: int | None = None  # the last one kept, by Redis's clock; None: not known now
+    recovered_ms: int | None = None  # when the log went on above, likewise
+    was_lost: bool = False  # Redis had lost the whole partition, not only its tail
+
+    def sentence(self, topic_partition: TopicPartition, at_most: str) -> str:
+        """What happened, and what may be lost.
+
+        Args:
+            at_most: see `may_be_lost`.
+        """
+        if self.was_lost:
+            return (
+                f"{topic_partition}: offsets {self.start_offset:,}..{self.end_offset - 1:,} were "
+                f"skipped after Redis had lost the partition. Records that are lost: {UNARCHIVED}"
+            )
+        since = self.last_append_ms
+        after = "" if since is None else f", whose last kept append was at {_utc(since)}"
+        return (
+            f"{topic_partition}: offsets {self.start_offset:,}..{self.end_offset - 1:,} were "
+            f"skipped after an unclean stop of Redis{after}. Records that may be lost: {at_most}"
+        )
+
+
+#: What a total loss of Redis takes.
+UNARCHIVED = "all that were not archived then"
+
+
+def skipped(log: LogOffsets, hot: HotSegments) -> Iterator[Skipped]:
+    """A partition's gaps, with the times that the segments beside them in Redis tell."""
+    for gap in log.gaps:
+        whole = next((one for one in hot.gaps if one.start <= gap.start < one.end), gap)
+        before = [
+            s.modified_ms for s in hot.segments if s.base_offset < s.end_offset <= whole.start
+        ]
+        after = [s.created_ms for s in hot.segments if s.base_offset == whole.end]
+        yield Skipped(
+            gap.start,
+            gap.end,
+            before[-1] if before else None,
+            after[0] if after else None,
+            whole.start == hot.lost_from,
+        )
+
+
+def may_be_lost(servers: Iterable[ServerInfo]) -> str:
+    """The most that an unclean stop of such servers loses.
+
+    Judged by their present settings, which may have been changed since the stop.
+    """
+    servers = list(servers)
+    how = {server.appendfsync if server.append_only_file else "snapshot" for server in servers}
+    if how == {"always"}:
+        text = "none, as each append is on disk before it is answered (appendfsync always)"
+    elif how <= {"always", "everysec"}:
+        # Redis holds writes back for up to two seconds while a sync of its file is under way.
+        text = (
+            "at most those appended in the last second before the machine stopped, or two seconds "
+            "if its disk was slow to sync (appendfsync everysec); none if Redis's process alone "
+            "died and its disk kept up"
+        )
+    elif "snapshot" in how:
+        text = "at most those appended since the last snapshot, as there is no append-only file"
+    else:
+        text = (
+            "at most those that the operating system had not written yet when the machine stopped; "
+            "none if Redis's process alone died"
+        )
+    return f"{text}; after a failover, at most those that the replica lacked"
+
+
+def _utc(milliseconds: int) -> str:
+    return f"{datetime.fromtimestamp(milliseconds / 1000, timezone.utc):%Y-%m-%dT%H:%M:%SZ}"

@@ -6,7 +6,7 @@ import logging
 import time
 
 from ..base.metrics import of_process as m
-from ..base.metrics.counts import COUNTS
+from ..base.metrics.of_process import COUNTS
 from ..errors import NoOffsetForPartitionError, OffsetOutOfRangeError, RecoveryNeededError
 from ..values.offsets import Ago, Position
 from ..values.record import RECORDS_AT_ONCE, Record, RecordRows

@@ -9,7 +9,7 @@ from math import inf
 from typing import Protocol
 
 from ..base.metrics import of_process as m
-from ..base.metrics.counts import COUNTS
+from ..base.metrics.of_process import COUNTS
 from ..errors import UnknownTopicIdError, UnknownTopicOrPartitionError
 from ..groups.membership import Membership, Owner
 from ..hot.waker import Waker

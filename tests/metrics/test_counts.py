@@ -9,9 +9,8 @@ import threading
 
 import pytest
 
-from lakelog.base.metrics.counts import Counts
-from lakelog.base.metrics.every import METRICS
-from lakelog.base.metrics.metric import Histogram, Kind, Measured, counter, gauge, histogram
+from lakelog.base.metrics.metric import Counts, Histogram, Kind, Measured, counter, gauge, histogram
+from lakelog.base.metrics.of_process import METRICS
 
 SENT = counter("sent_total", "records", ("topic",), "Sent")
 LAST = gauge("last_seconds", "seconds", (), "Last")
@@ -69,7 +68,7 @@ def test_threads_lose_no_count(counts: Counts) -> None:
 def test_a_forked_process_has_counted_nothing() -> None:
     program = """
 import os
-from lakelog.base.metrics.counts import COUNTS
+from lakelog.base.metrics.of_process import COUNTS
 from lakelog.base.metrics.of_process import PRODUCED_RECORDS
 COUNTS.add(PRODUCED_RECORDS, 3, "a")
 if os.fork() == 0:

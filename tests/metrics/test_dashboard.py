@@ -11,8 +11,8 @@ from typing import Any
 import promql_parser
 import pytest
 
-from lakelog.base.metrics.every import METRICS
 from lakelog.base.metrics.metric import Kind
+from lakelog.base.metrics.of_process import METRICS
 
 FILE = Path(__file__).parents[2] / "conf" / "grafana" / "lakelog.json"
 DASHBOARD = json.loads(FILE.read_text("utf-8"))

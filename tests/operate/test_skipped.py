@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from lakelog.hot.server_info import ServerInfo
-from lakelog.operate.skipped import Skipped, may_be_lost, skipped
+from lakelog.operate.status import Skipped, may_be_lost, skipped
 from lakelog.values.offsets import HotSegment, HotSegments, LogOffsets
 from lakelog.values.topic_partition import OffsetRange, TopicPartition
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lakelog.base.metrics.counts import COUNTS
-from lakelog.base.metrics.of_process import CONSUMED_RECORDS
+from lakelog.base.metrics.of_process import CONSUMED_RECORDS, COUNTS
 from lakelog.errors import (
     CorruptRecordError,
     InvalidArgumentError,

@@ -26,8 +26,7 @@ from lakelog.errors import (
     UnknownTopicIdError,
 )
 from lakelog.hot.keys import Keys
-from lakelog.operate.deletion import purge, undelete
-from lakelog.operate.restore import restore
+from lakelog.operate.restore import purge, restore, undelete
 from lakelog.read.unified_log import UnifiedLog
 from lakelog.testing import strategies
 from lakelog.testing.model import REMEMBERED_CALLS, ModelLog, require, require_same

@@ -13,9 +13,8 @@ from ...errors import InvalidArgumentError
 from ...hot.key_patterns import KeyPatterns
 from ...hot.keys import DEFAULT_KEYSPACE
 from ...values.topic import check_topic_name
-from . import azure_policy, gcs_policy, s3_policy
-from .redis_rules import redis_rules
-from .role import EVERY, Role
+from .redis_rules import EVERY, Role, redis_rules
+from .store_policies import azure_policy, gcs_policy, s3_policy
 
 
 class Acl(Struct, frozen=True):
@@ -99,9 +98,9 @@ def acl(
         chosen,
         user,
         rules,
-        s3=s3_policy.s3_policy(*at) if scheme in s3_policy.SCHEMES else None,
-        gcs=gcs_policy.gcs_policy(*at) if scheme in gcs_policy.SCHEMES else None,
-        azure=azure_policy.azure_policy(*at) if scheme in azure_policy.SCHEMES else None,
+        s3=s3_policy(*at) if scheme in ("s3", "s3a") else None,
+        gcs=gcs_policy(*at) if scheme == "gs" else None,
+        azure=azure_policy(*at) if scheme == "abfss" else None,
     )
 
 

@@ -31,9 +31,20 @@ from ...hot.registry import TopicRegistry
 from ...place import ColdRoot
 from ...read.topic_log import TopicLog
 from ...values.topic import Topic
-from .finding import COLD, HOT, Finding, Kind, Progress, is_no_answer
+from .finding import (
+    COLD,
+    FAULTS,
+    HOT,
+    NOT_CHECKED,
+    OK,
+    CheckReport,
+    Finding,
+    Kind,
+    PartitionVerdict,
+    Progress,
+    is_no_answer,
+)
 from .group_positions import LogRange, judged
-from .report import FAULTS, NOT_CHECKED, OK, CheckReport, PartitionVerdict
 from .settings import partition_flaw, settings_mend, table_flaws
 from .verification import verify
 

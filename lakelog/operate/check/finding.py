@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from ...errors import ColdTierAccessError, HotTierAccessError, LakelogError
 from ...values.topic_partition import OffsetRange, TopicPartition
+
+if TYPE_CHECKING:
+    from ...cold.store.abilities import Ability
+    from ...engines.choice import Choice
 
 HOT, COLD = "hot", "cold"
 TIERS = (HOT, COLD)
@@ -133,3 +138,43 @@ def is_no_answer(error: LakelogError) -> bool:
 def predicate(message: str, subject: str) -> str:
     """An error's sentence without the subject it begins with, which is shown beside it."""
     return message.removeprefix(f"{subject} ")
+
+
+OK, FAULTS, NOT_CHECKED = "ok", "faults", "not checked"
+
+
+class PartitionVerdict(Struct, frozen=True):
+    """What is to be thought of a partition."""
+
+    topic: str
+    partition: int
+    verdict: str  # ok, faults or not checked
+    records: int  # that were read; those in both tiers count once
+    faults: int
+    not_checked: str = ""  # which tier was not, or what of one, and why
+
+
+class Repair(Struct, frozen=True):
+    """What became of something that was to be put right."""
+
+    kind: str  # as `Finding.kind`
+    topic: str
+    partition: int | None  # None: of the whole topic
+    done: bool
+    what: str  # what was done, or why it was not
+
+
+class CheckReport(Struct, frozen=True):
+    """The result of `Lakelog.check`."""
+
+    partitions: tuple[PartitionVerdict, ...]
+    findings: tuple[Finding, ...]  # faults, by topic
+    notices: tuple[Finding, ...] = ()  # what may be so, but may not be meant
+    store: tuple[Ability, ...] = ()  # empty: there is no cold root, or it was not asked
+    repairs: tuple[Repair, ...] = ()  # after them, all was checked again
+    engines: Mapping[str, Sequence[Choice]] = field(default_factory=dict)  # by topic
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is wrong, as far as was checked."""
+        return not self.findings

@@ -11,9 +11,8 @@ from ...values.offset_ranges import Ranges
 from ...values.topic import Topic
 from ...values.topic_partition import TopicPartition
 from .check import Checked
-from .finding import Finding, Kind
+from .finding import Finding, Kind, Repair
 from .hot_verification import HotVerification
-from .report import Repair
 from .settings import settings_mend
 from .time_index import index_mends
 

@@ -1,13 +1,23 @@
-"""Metrics as prometheus-client has them; the one module that imports it."""
+"""Metrics as prometheus-client has them, which this module alone imports: by HTTP or in a file."""
 
 from __future__ import annotations
 
+import errno
+import ipaddress
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
 
-from ...base.metrics.counts import COUNTS
+from msgspec import Struct
+
+from ...base.metrics import of_log as m
 from ...base.metrics.metric import Kind, Measured, Metric
-from ...errors import MissingExtraError
+from ...base.metrics.of_process import COUNTS, METRICS
+from ...engines.workers import Workers
+from ...errors import InvalidArgumentError, MissingExtraError
 from .table import samples_of
 
 try:
@@ -74,3 +84,143 @@ def _family(measured: Measured) -> Family:
         for labels, value in samples
     ]
     return family
+
+
+#: How long an answer may take: Prometheus gives up after 10 s.
+WITHIN_S = 8.0
+
+#: Of these, how long tables are waited for; what comes later is in the next answer.
+COLD_WITHIN_S = 5.0
+
+#: Who asks so soon after another gets the same answer.
+LASTS_S = 2.0
+
+
+class Scrapes:
+    """Looks at a log for whoever asks, in a thread that may hang; one look at a time. Thread-safe.
+
+    Args:
+        look: gives what there is to measure; told how long to wait for tables.
+        tell: called with what a look failed with, when that changes; with "" when it went well
+            again.
+        within_s, lasts_s: see `WITHIN_S` and `LASTS_S`.
+    """
+
+    def __init__(
+        self,
+        look: Callable[[float], list[Measured]],
+        tell: Callable[[str], None] = lambda error: None,
+        *,
+        within_s: float = WITHIN_S,
+        lasts_s: float = LASTS_S,
+    ) -> None:
+        self._look = look
+        self._tell = tell
+        self._within_s = within_s
+        self._lasts_s = lasts_s
+        self._workers = Workers("lakelog-scrape")
+        self._lock = threading.Lock()
+        self._under_way: Future[list[Measured]] | None = None
+        self._began_s = 0.0
+        self._error = ""
+
+    def measured(self) -> list[Measured]:
+        """What there is to measure, and what this process has counted. Raises nothing of a log's.
+
+        If the log cannot be looked at in time, ``lakelog_up`` is 0.
+        """
+        with self._lock:
+            asked = self._under_way
+            is_old = time.monotonic() - self._began_s >= self._lasts_s
+            if asked is None or (asked.done() and is_old):
+                self._began_s = time.monotonic()
+                asked = self._under_way = self._workers.ask(self._look_once)
+        try:
+            found = asked.result(self._within_s)
+            self._say("")
+        except FutureTimeoutError:
+            found = self._down("TimeoutError", f"no answer within {self._within_s:g} s")
+        except Exception as error:
+            found = self._down(type(error).__name__, str(error))
+        return COUNTS.beside(found)
+
+    def _look_once(self) -> list[Measured]:
+        return self._look(min(COLD_WITHIN_S, self._within_s / 2))
+
+    def _down(self, kind: str, why: str) -> list[Measured]:
+        self._say(f"{kind}: {why}")
+        return [Measured(m.UP, [((), 0)]), Measured(m.LAST_ERROR, [((kind,), 1)])]
+
+    def _say(self, error: str) -> None:
+        with self._lock:
+            before, self._error = self._error, error
+        if before != error:
+            self._tell(error)
+
+
+class Address(Struct, frozen=True):
+    """Where to listen."""
+
+    host: str
+    port: int  # 0: a free one
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """Reads ``HOST:PORT``, ``[::1]:PORT``, or a port alone, which is on this machine only.
+
+        Raises:
+            InvalidArgumentError: it is something else.
+        """
+        host, colon, port = text.rpartition(":")
+        if not colon:
+            host = "127.0.0.1"
+        host = host.removeprefix("[").removesuffix("]")
+        if not host or not port.isdecimal() or int(port) > 65_535:
+            raise InvalidArgumentError(
+                f"{text!r} is no place to listen: give HOST:PORT, such as 127.0.0.1:9464, or "
+                "0.0.0.0:9464 for all of this machine's addresses",
+                value=text,
+            )
+        return cls(host, int(port))
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class MetricsServer:
+    """Listens from when it is made until it is closed; answers in threads that delay no exit.
+
+    Raises:
+        InvalidArgumentError: the address is taken, or none of this machine's.
+    """
+
+    def __init__(self, address: Address, scrapes: Scrapes) -> None:
+        registry = registry_of(Collector(scrapes.measured, METRICS))
+        try:
+            self._server, _ = start_http_server(address.port, address.host, registry)
+        except OSError as error:
+            raise _cannot_listen(address, error) from error
+        self.address = Address(address.host, self._server.server_port)
+
+    def close(self) -> None:
+        """Takes no more requests."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def _cannot_listen(address: Address, error: OSError) -> InvalidArgumentError:
+    if error.errno == errno.EADDRINUSE:
+        why = "something listens there already. Stop it, or give another port"
+    elif error.errno in (errno.EACCES, errno.EPERM):
+        why = "this user may not. Give a port above 1023"
+    else:
+        why = f"{error.strerror or error}. Give an address of this machine's, such as 127.0.0.1"
+    return InvalidArgumentError(f"cannot listen at {address}:\n{why}", value=str(address))

@@ -23,10 +23,9 @@ from ...values.offsets import HotSegments, LogOffsets
 from ...values.topic import Topic
 from ...values.topic_partition import TopicPartition
 from ..group_lag import GroupOffset
-from ..throttled import high_water_marks, throttle_ms
+from ..headroom import high_water_marks, throttle_ms
 from . import cleaned
-from .cold_figures import ColdFigures, KnownFigures
-from .cold_looks import ColdLooks, Found
+from .cold_looks import ColdFigures, ColdLooks, Found, KnownFigures
 
 _NO_FILES = ColdFigures()
 

@@ -1,7 +1,11 @@
-"""How far a cluster comes on the way to Redis, before lakelog is installed there.
+"""What is asked of a workspace: how far a cluster comes on the way to Redis, and a user's rights.
 
 A few lines of Python's own library run on the cluster's driver: name, TCP and TLS. What needs the
 password is tried by `lakelog.spark.reach`, once the wheel is there.
+
+A right in Unity Catalog is held by the user, by a group the workspace names for that user, or by
+everybody; an owner has all of them. Source: Databricks REST API, ``effective-permissions``, which
+knows inherited ones.
 """
 
 from __future__ import annotations
@@ -9,8 +13,11 @@ from __future__ import annotations
 import json
 import socket
 import ssl
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
+
+from msgspec import Struct
 
 from ...hot.reachability import Way, walk_of
 
@@ -110,3 +117,64 @@ def _run(client: Any, cluster_id: str, program: str) -> str:
         why = results.summary or results.cause if results else "nothing came back"
         raise DatabricksError(f"cluster {cluster_id} did not run a few lines of Python: {why}")
     return str(results.data)
+
+
+#: Not part of ALL PRIVILEGES, and not an owner's by itself.
+_APART = frozenset({"EXTERNAL_USE_LOCATION", "EXTERNAL_USE_SCHEMA"})
+_EVERYBODY = "account users"
+_API = "/api/2.1/unity-catalog"
+
+
+class User(Struct, frozen=True):
+    """Who is logged in."""
+
+    name: str
+    groups: tuple[str, ...]
+    entitlements: frozenset[str]
+
+    @staticmethod
+    def of(client: Any) -> User:
+        me = client.api_client.do("GET", "/api/2.0/preview/scim/v2/Me")
+        return User(
+            me["userName"],
+            tuple(group["display"] for group in me.get("groups", ())),
+            frozenset(one["value"] for one in me.get("entitlements", ())),
+        )
+
+    @property
+    def principals(self) -> frozenset[str]:
+        return frozenset({self.name, _EVERYBODY, *self.groups})
+
+
+class Rights(Struct, frozen=True):
+    """Asks for a user's rights."""
+
+    client: Any  # a WorkspaceClient
+    user: User
+
+    def missing(self, kind: str, securable: dict[str, Any], wanted: Sequence[str]) -> list[str]:
+        """The privileges among `wanted` that the user lacks.
+
+        Args:
+            kind: ``catalog``, ``schema`` or ``external_location``.
+            securable: as the API describes it.
+
+        Raises:
+            DatabricksError: the workspace refuses to say.
+        """
+        name = securable.get("full_name") or securable["name"]
+        answer = self.client.api_client.do("GET", f"{_API}/effective-permissions/{kind}/{name}")
+        held = {
+            one["privilege"]
+            for assignment in answer.get("privilege_assignments", ())
+            if assignment["principal"] in self.user.principals
+            for one in assignment["privileges"]
+        }
+        everything = "ALL_PRIVILEGES" in held or securable.get("owner") in self.user.principals
+        return [one for one in wanted if one not in held and not (everything and one not in _APART)]
+
+    def grant(self, kind: str, name: str, privileges: Sequence[str]) -> str:
+        """The SQL that gives them."""
+        spoken = ", ".join(one.replace("_", " ") for one in privileges)
+        quoted = ".".join(f"`{part}`" for part in name.split("."))
+        return f"GRANT {spoken} ON {kind.replace('_', ' ').upper()} {quoted} TO `{self.user.name}`"

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from ...base.local_path import OBJECT_STORES, path_or_url
 from ...errors import InvalidArgumentError, MissingExtraError
 from ..diagnosis import BROKEN, MISSING, OK, RISKY, Finding
-from .cluster_reach import reach_from_cluster
+from .cluster_reach import Rights, User, reach_from_cluster
 from .deployment import Deployment
-from .rights import Rights, User
 
 if TYPE_CHECKING:
     from databricks.sdk import WorkspaceClient

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ...base.metrics import of_process as m
-from ...base.metrics.counts import COUNTS
+from ...base.metrics.of_process import COUNTS
 from ...errors import (
     InvalidArgumentError,
     InvalidRecordStateError,

@@ -11,7 +11,7 @@ from lakelog.cli.main import main
 from lakelog.errors import InvalidArgumentError, InvalidTopicError
 from lakelog.hot.key_patterns import KeyPatterns
 from lakelog.operate.acl.acl import acl
-from lakelog.operate.acl.role import Role
+from lakelog.operate.acl.redis_rules import Role
 
 
 def test_the_command_takes_the_roles_that_there_are() -> None:

@@ -15,9 +15,8 @@ import pytest
 from lakelog.cli.main import main
 from lakelog.errors import InvalidArgumentError
 from lakelog.operate.acl.acl import acl
-from lakelog.operate.acl.azure_policy import azure_policy
-from lakelog.operate.acl.gcs_policy import gcs_policy
-from lakelog.operate.acl.role import Role
+from lakelog.operate.acl.redis_rules import Role
+from lakelog.operate.acl.store_policies import azure_policy, gcs_policy
 
 GCS, AZURE = "gs://bucket/log", "abfss://box@account.dfs.core.windows.net/log"
 LOG_FILE, DATA_FILE = "log/orders/id/_delta_log/0.json", "log/orders/id/part.parquet"

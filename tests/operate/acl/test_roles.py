@@ -21,7 +21,7 @@ from lakelog.errors import (
     QuotaExceededError,
 )
 from lakelog.operate.acl.acl import acl
-from lakelog.operate.acl.role import Role
+from lakelog.operate.acl.redis_rules import Role
 from lakelog.operate.skip import Skips
 from lakelog.testing.servers import RedisServer
 

@@ -13,8 +13,8 @@ import pytest
 from lakelog import Lakelog
 from lakelog.errors import InvalidArgumentError
 from lakelog.operate.acl.acl import acl
-from lakelog.operate.acl.role import Role
-from lakelog.operate.acl.s3_policy import s3_policy
+from lakelog.operate.acl.redis_rules import Role
+from lakelog.operate.acl.store_policies import s3_policy
 from lakelog.testing.object_store import FaultyFront, s3_options
 
 BUCKET = "lakelog"

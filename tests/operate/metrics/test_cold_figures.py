@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelog.cold.segment import COLUMNS, SegmentIndex
-from lakelog.operate.metrics.cold_figures import ColdFigures, figures_of
+from lakelog.operate.metrics.cold_looks import ColdFigures, figures_of
 
 FILES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 9)), max_size=12)
 

@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lakelog.base.metrics.every import METRICS
 from lakelog.base.metrics.metric import Kind, Measured
 from lakelog.base.metrics.of_log import LOG_END, UP
+from lakelog.base.metrics.of_process import METRICS
 from lakelog.errors import InvalidArgumentError
 from lakelog.lakelog import Lakelog
-from lakelog.operate.metrics.scrapes import Scrapes
-from lakelog.operate.metrics.server import Address, MetricsServer
+from lakelog.operate.metrics.exposition import Address, MetricsServer, Scrapes
 from lakelog.testing.eventually import eventually
 
 LOCAL = Address("127.0.0.1", 0)
