@@ -1,8 +1,9 @@
-"""Moving groups, and where share groups begin, to where a scenario says; telling where they stand."""
+"""Tells where groups and share groups stand, and moves them to where a scenario says."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from msgspec import Struct
 
@@ -98,13 +99,8 @@ class GroupOffsetsAdmin:
             NonEmptyGroupError: the group has members.
         """
         check_inactive(self._admin.describe(group_id))
-        asked = checked_partitions(
-            scenario.offsets if isinstance(scenario, FromFile) else partitions
-        )
-        logs = {tp.topic: self._logs(tp.topic) for tp in asked}
-        committed = self._committed(group_id, logs)
-        at_ms = target_ms(scenario, self._now_ms())
-        return plan_reset(scenario, partition_facts(logs, asked, committed, at_ms))
+        known = partial(self._committed, group_id)
+        return _planned(scenario, partitions, self._logs, known, self._now_ms())
 
     def apply(self, group_id: str, planned: Sequence[ResetOffset]) -> None:
         """Commits what was planned: all of it, or nothing.
@@ -132,7 +128,7 @@ class GroupOffsetsAdmin:
             for tp in asked
             if tp.topic in logs and tp.partition < logs[tp.topic].topic.partitions
         )
-        ends = log_offsets(logs, there)
+        ends = _offsets(logs, there)
         found = []
         for tp in asked:
             log, offset, member = ends.get(tp), committed.get(tp), owners.get(tp)
@@ -227,10 +223,7 @@ class ShareGroupOffsets:
         group = self._admin.describe(group_id)
         check_unheld(group)
         starts = {one.topic_partition: one.start_offset for one in group.partitions}
-        at_ms = target_ms(scenario, self._now_ms())
-        asked = checked_partitions(partitions)
-        logs = {tp.topic: self._logs(tp.topic) for tp in asked}
-        return plan_reset(scenario, partition_facts(logs, asked, starts, at_ms))
+        return _planned(scenario, partitions, self._logs, lambda _: starts, self._now_ms())
 
     def apply(self, group_id: str, planned: Sequence[ResetOffset]) -> None:
         """Has the group begin there: what it knew of records from there on is forgotten.
@@ -302,30 +295,29 @@ def check_unheld(group: ShareGroupDescription, partition: TopicPartition | None 
         )
 
 
-def partition_facts(
-    logs: Mapping[str, TopicLog],
-    partitions: Iterable[TopicPartition],
-    known: Mapping[TopicPartition, int],
-    at_ms: int | None,
-) -> dict[TopicPartition, PartitionFacts]:
-    """The facts of each partition, in the order of the topics.
+def _planned(
+    scenario: Scenario,
+    partitions: Partitions,
+    logs: Callable[[str], TopicLog],
+    known: Callable[[Mapping[str, TopicLog]], Mapping[TopicPartition, int]],
+    now_ms: int,
+) -> tuple[ResetOffset, ...]:
+    """Where a scenario moves a group.
 
     Args:
-        logs: of all their topics.
-        known: where the group is, as far as it is anywhere.
-        at_ms: the time that the scenario goes to, if it goes to one.
-
-    Raises:
-        UnknownTopicOrPartitionError: there is no such partition.
+        known: where the group is in these logs, as far as it is anywhere.
     """
+    asked = checked_partitions(scenario.offsets if isinstance(scenario, FromFile) else partitions)
+    opened = {tp.topic: logs(tp.topic) for tp in asked}
+    there, at_ms = known(opened), target_ms(scenario, now_ms)
     facts = {}
-    for tp, log in log_offsets(logs, partitions).items():
-        found = None if at_ms is None else logs[tp.topic].seek(tp.partition, AtTimestamp(at_ms))
-        facts[tp] = PartitionFacts(log.log_start, log.log_end, known.get(tp), found)
-    return facts
+    for tp, log in _offsets(opened, asked).items():
+        found = None if at_ms is None else opened[tp.topic].seek(tp.partition, AtTimestamp(at_ms))
+        facts[tp] = PartitionFacts(log.log_start, log.log_end, there.get(tp), found)
+    return plan_reset(scenario, facts)
 
 
-def log_offsets(
+def _offsets(
     logs: Mapping[str, TopicLog], partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, LogOffsets]:
     """Where each begins and ends.
