@@ -25,12 +25,15 @@ from ...errors import (
     UnknownTopicOrPartitionError,
 )
 from ...groups.group_records import GroupRecords
-from ...groups.recorded_offset import RecordedOffset
+from ...groups.recorded_offset import GroupType, RecordedOffset
 from ...hot.hot_log import HotLog
 from ...hot.registry import TopicRegistry
 from ...place import ColdRoot
 from ...read.topic_log import TopicLog
+from ...values.offsets import LogOffsets
 from ...values.topic import Topic
+from ...values.topic_partition import OffsetRange, TopicPartition
+from .copies import offset_flaw, partition_flaw, settings_mend, table_flaws
 from .finding import (
     COLD,
     FAULTS,
@@ -44,8 +47,6 @@ from .finding import (
     Progress,
     is_no_answer,
 )
-from .group_positions import LogRange, judged
-from .settings import partition_flaw, settings_mend, table_flaws
 from .verification import verify
 
 #: How often two copies are compared that do not agree, and the pause in between: whoever changes
@@ -105,12 +106,15 @@ class _Check(Struct):
         store = self._store()
         # Before the logs: then no offset was committed above an end that is seen later.
         committed = self._committed()
-        found = None if self.cold_away else self._catalogue(topics is None)
-        chosen = self._all(found) if topics is None else topics
+        found = self._catalogue() if topics is None and not self.cold_away else None
+        chosen = topics
+        if chosen is None:
+            registry = self.log.registry
+            chosen = registry.list() if registry is not None else found.topics if found else ()
         for topic in chosen:
             self._topic(topic)
         if found is not None:
-            self._tables(found, chosen)
+            self._tables(found)
         if committed:
             self._groups(committed, chosen, is_all=topics is None)
         return CheckReport(
@@ -121,22 +125,33 @@ class _Check(Struct):
             engines=self.engines,
         )
 
-    def _all(self, found: Catalogue | None) -> Sequence[Topic]:
-        if self.log.registry is not None:
-            return self.log.registry.list()
-        return () if found is None else found.topics
+    def _told(
+        self,
+        kind: Kind,
+        tier: str,
+        topic: str | None,
+        where: str,
+        what: str,
+        *,
+        partition: int | None = None,
+        repairable: bool = False,
+        is_fault: bool = True,
+    ) -> None:
+        finding = Finding(kind, tier, topic, partition, where, what, repairable=repairable)
+        (self.findings if is_fault else self.notices).append(finding)
 
     # -- the root --------------------------------------------------------------------------------
 
     def _store(self) -> Sequence[Ability]:
+        root = self.log.root
         if COLD not in self.tiers:
             self.cold_away = "was not asked for"
             return ()
-        if self.log.root is None:
+        if root is None:
             self.cold_away = "no cold root was given"
             return ()
         try:
-            store = self.log.root.abilities()
+            store = root.abilities()
         except LakelogError as error:
             store = [Ability("open", None, error.message)]
         if store[0].flaw is not None:
@@ -144,37 +159,33 @@ class _Check(Struct):
         for at, one in enumerate(store):
             if one.flaw is not None:
                 kind = Kind.STORE if at else Kind.UNREACHABLE
-                where = f"{self.log.root}: {one.name}"
-                self.findings.append(Finding(kind, COLD, None, None, where, one.flaw))
+                self._told(kind, COLD, None, f"{root}: {one.name}", one.flaw)
         return store
 
-    def _catalogue(self, is_all: bool) -> Catalogue | None:
-        if not is_all:
-            return None
+    def _catalogue(self) -> Catalogue | None:
         try:
             return self.log.catalogue()
         except LakelogError as error:
             self.cold_away = "the cold root cannot be listed"
-            where = str(self.log.root)
-            self.findings.append(Finding(Kind.UNREACHABLE, COLD, None, None, where, error.message))
+            self._told(Kind.UNREACHABLE, COLD, None, str(self.log.root), error.message)
             return None
 
-    def _tables(self, found: Catalogue, topics: Sequence[Topic]) -> None:
+    def _tables(self, found: Catalogue) -> None:
         """What lies under the root and is none of the topics."""
         of_tables = {Kind.TABLE, Kind.UNREACHABLE}
         told = {one.topic for one in self.findings if one.kind in of_tables}
         for error in found.untold(self.log.root):
             name = getattr(error, "topic", None)
-            place = str(getattr(error, "path", self.log.root))
-            finding = Finding(_kind_of(error), COLD, name, None, place, error.message)
+            place, is_fault = str(getattr(error, "path", self.log.root)), True
             if isinstance(error, AmbiguousTopicError):
-                self.notices.append(finding)
-            elif name not in told:
-                self.findings.append(finding)
+                is_fault = False
+            elif name in told:
+                continue
+            self._told(_kind_of(error), COLD, name, place, error.message, is_fault=is_fault)
         for left in found.purged:
             what = "is what is left of a topic that was removed for good: cleanup removes it"
             path = f"{left.name}/{left.topic_id}"
-            self.notices.append(Finding(Kind.TABLE, COLD, left.name, None, path, what))
+            self._told(Kind.TABLE, COLD, left.name, path, what, is_fault=False)
         if self.log.registry is None:
             return
         deleted = {topic.topic_id for topic in self.log.registry.deleted()}
@@ -182,8 +193,7 @@ class _Check(Struct):
         for topic in found.lost(known[0].keyspace_id if known else None, known):
             if topic.topic_id not in deleted:
                 what = "is a topic's that Redis does not know: `lakelog restore` brings it back"
-                path = f"{topic.name}/{topic.topic_id}"
-                self.findings.append(Finding(Kind.TOPIC, COLD, topic.name, None, path, what))
+                self._told(Kind.TOPIC, COLD, topic.name, f"{topic.name}/{topic.topic_id}", what)
 
     # -- a topic ---------------------------------------------------------------------------------
 
@@ -198,8 +208,8 @@ class _Check(Struct):
                 why = self._not_checked(topic)
                 self._partitions(topic, [one for one in asked if one == HOT], why, left)
             if self._is_hot and self.log.registry is not None:
-                self._registered(topic)
-            if is_cold:
+                self._registered(topic, self.log.registry)
+            if is_cold and not self.cold_away:
                 self._table(topic)
         except (HotTierUnavailableError, HotTierAccessError):
             raise
@@ -207,9 +217,7 @@ class _Check(Struct):
             why = "it was deleted meanwhile"
         except LakelogError as error:
             if not any(one.topic == topic.name and one.tier != HOT for one in self.findings):
-                self.findings.append(
-                    Finding(_kind_of(error), COLD, topic.name, None, "the table", error.message)
-                )
+                self._told(_kind_of(error), COLD, topic.name, "the table", error.message)
             self._away(error)
             why = "its table cannot be used"
         for partition in left:
@@ -266,84 +274,71 @@ class _Check(Struct):
         verdict = FAULTS if count else OK if is_checked else NOT_CHECKED
         self.verdicts.append(PartitionVerdict(topic.name, partition, verdict, records, count, why))
 
-    def _registered(self, topic: Topic) -> None:
+    # -- the copies of its settings ----------------------------------------------------------------
+
+    def _registered(self, topic: Topic, registry: TopicRegistry) -> None:
         """Compares each partition's copy of the settings with the topic's."""
         assert self.log.redis is not None
-        assert self.log.registry is not None
         inspection = self.log.redis.inspection()
-        for topic_partition in topic.topic_partitions():
-            for attempt in range(_LOOKS):
-                newest = self.log.registry.renewed(topic)
+        for tp in topic.topic_partitions():
+            for is_last in _looks():
+                newest = registry.renewed(topic)
                 try:
-                    look = inspection.look(topic_partition, topic.topic_id)
+                    look = inspection.look(tp, topic.topic_id)
                 except UnknownTopicOrPartitionError:
                     break  # told already
                 what = partition_flaw(newest, look)
                 if what is None:
                     break
-                if attempt == _LOOKS - 1:
+                if is_last:
                     is_behind = (look.number("config_version") or 0) < newest.config_version
                     can = is_behind or settings_mend(newest, look) is not None
-                    name, number = topic_partition
                     where = look.keys.state
-                    self.findings.append(
-                        Finding(Kind.REGISTRY, HOT, name, number, where, what, repairable=can)
+                    self._told(
+                        *(Kind.REGISTRY, HOT, topic.name, where, what),
+                        partition=tp.partition,
+                        repairable=can,
                     )
-                    self._blame(topic, number)
-                else:
-                    time.sleep(_PAUSE_S)
-
-    def _blame(self, topic: Topic, partition: int) -> None:
-        """One more fault of a partition that has its verdict."""
-        for at, one in enumerate(self.verdicts):
-            if (one.topic, one.partition) == (topic.name, partition):
-                self.verdicts[at] = replace(one, verdict=FAULTS, faults=one.faults + 1)
+                    for at, one in enumerate(self.verdicts):
+                        if (one.topic, one.partition) == tp:
+                            more = replace(one, verdict=FAULTS, faults=one.faults + 1)
+                            self.verdicts[at] = more
 
     def _table(self, topic: Topic) -> None:
         """Compares the table's copy of the settings, and looks for files that nobody names."""
-        if self.cold_away:
-            return
         table = self.log.table_of(topic)
         if self.log.registry is not None:
             self._mirrored(topic, self.log.registry, table)
         for what in table.warnings():
-            self.notices.append(
-                Finding(Kind.PROPERTIES, COLD, topic.name, None, "the table's properties", what)
-            )
+            where = "the table's properties"
+            self._told(Kind.PROPERTIES, COLD, topic.name, where, what, is_fault=False)
         orphans = table.orphans()
         for path in orphans.old:
             what = "is a file that no commit names or can name: cleanup removes it"
-            self.findings.append(
-                Finding(Kind.ORPHAN, COLD, topic.name, None, path, what, repairable=True)
-            )
+            self._told(Kind.ORPHAN, COLD, topic.name, path, what, repairable=True)
         for path in orphans.young:
             what = "is a file that no commit names yet, too young to be removed"
-            self.notices.append(Finding(Kind.ORPHAN, COLD, topic.name, None, path, what))
+            self._told(Kind.ORPHAN, COLD, topic.name, path, what, is_fault=False)
         for path in orphans.foreign:
             what = "is somebody else's file, which no commit names: no reader of the table sees it"
-            self.notices.append(Finding(Kind.FOREIGN, COLD, topic.name, None, path, what))
+            self._told(Kind.FOREIGN, COLD, topic.name, path, what, is_fault=False)
 
     def _mirrored(self, topic: Topic, registry: TopicRegistry, table: ColdTable) -> None:
         assert self.log.root is not None
-        for attempt in range(_LOOKS):
+        for is_last in _looks():
             newest, mirrored = registry.renewed(topic), table.mirrored()
-            if mirrored is None:
+            flaws = [] if mirrored is None else list(table_flaws(newest, mirrored))
+            if not flaws or mirrored is None:
                 return
-            flaws = list(table_flaws(newest, mirrored))
-            if not flaws:
-                return
-            if attempt < _LOOKS - 1:
-                time.sleep(_PAUSE_S)
-                continue
-            finding = Finding(
-                *(Kind.PROPERTIES, COLD, topic.name, None, "the table's properties"),
-                "; ".join(flaws),
-                repairable=mirrored.config_version <= newest.config_version,
-            )
-            # By name, a change waits for the next archive run: its process may have no Spark.
-            is_behind = mirrored.config_version < newest.config_version
-            is_due = self.log.root.opens_in_tasks or not is_behind
-            (self.findings if is_due else self.notices).append(finding)
+            if is_last:
+                # By name, a change waits for the next archive run: its process may have no Spark.
+                is_behind = mirrored.config_version < newest.config_version
+                self._told(
+                    *(Kind.PROPERTIES, COLD, topic.name, "the table's properties"),
+                    "; ".join(flaws),
+                    repairable=mirrored.config_version <= newest.config_version,
+                    is_fault=self.log.root.opens_in_tasks or not is_behind,
+                )
 
     # -- groups ----------------------------------------------------------------------------------
 
@@ -355,27 +350,35 @@ class _Check(Struct):
         except (HotTierUnavailableError, HotTierAccessError):
             raise
         except LakelogError as error:
-            self.findings.append(
-                Finding(Kind.FOREIGN, HOT, None, None, "the groups", error.message)
-            )
+            self._told(Kind.FOREIGN, HOT, None, "the groups", error.message)
             return ()
 
     def _groups(
         self, committed: Iterable[RecordedOffset], chosen: Sequence[Topic], *, is_all: bool
     ) -> None:
-        names = {topic.name for topic in chosen}
-        asked = [one for one in committed if is_all or one.topic_partition.topic in names]
-        ranges: dict[tuple[str, int], LogRange] = {}
+        known = {topic.name: topic for topic in chosen}
+        asked = [one for one in committed if is_all or one.topic_partition.topic in known]
+        ranges: dict[TopicPartition, LogOffsets] = {}
         of_groups = {one.topic_partition.topic for one in asked}
         for topic in chosen:
             if topic.name in of_groups:
-                ranges |= self._ranges(topic)
+                ranges |= self._offsets(topic)
         deleted = [] if self.log.registry is None else self.log.registry.deleted()
-        known = {topic.name: topic for topic in chosen}
-        for finding, is_fault in judged(asked, known, ranges, (t.topic_id for t in deleted)):
-            (self.findings if is_fault else self.notices).append(finding)
+        kept = {topic.topic_id for topic in deleted}
+        for one in asked:
+            tp, offset = one.topic_partition, one.committed.offset
+            judged = offset_flaw(one, known.get(tp.topic), ranges.get(tp), kept)
+            if judged is not None:
+                what, is_fault = judged
+                kind = "share group" if one.group_type is GroupType.SHARE else "group"
+                finding = Finding(
+                    *(Kind.GROUP_OFFSET, HOT, *tp, f"{kind} {one.group_id!r}"),
+                    f"offset {offset} {what}",
+                    (OffsetRange(offset, offset + 1),),
+                )
+                (self.findings if is_fault else self.notices).append(finding)
 
-    def _ranges(self, topic: Topic) -> dict[tuple[str, int], LogRange]:
+    def _offsets(self, topic: Topic) -> dict[TopicPartition, LogOffsets]:
         is_cold = topic.config.tiered and not self.cold_away
         if topic.config.tiered and not is_cold:
             return {}  # where the log starts, the table says
@@ -386,13 +389,18 @@ class _Check(Struct):
         except LakelogError as error:
             if is_no_answer(error):
                 self._away(error)
-                where, what = f"groups of {topic.name}", error.message
-                self.findings.append(Finding(Kind.UNREACHABLE, COLD, topic.name, None, where, what))
+                where = f"groups of {topic.name}"
+                self._told(Kind.UNREACHABLE, COLD, topic.name, where, error.message)
             return {}  # it is damaged, which is told
-        return {
-            (topic.name, partition): LogRange(one.log_start, one.log_end)
-            for partition, one in found.items()
-        }
+        return {topic.partition(number): one for number, one in found.items()}
+
+
+def _looks() -> Iterator[bool]:
+    """A look after another, with a pause before the next; whether it is the last one."""
+    for attempt in range(_LOOKS):
+        if attempt:
+            time.sleep(_PAUSE_S)
+        yield attempt == _LOOKS - 1
 
 
 def _kind_of(error: LakelogError) -> Kind:

@@ -7,7 +7,6 @@ data files that may not be shown. Slices are judged as files are, by their rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 
@@ -15,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...cold.contradictions import check_partition
-from ...cold.scan import Extent, FileScan, RowGroupScan, ScanTask
+from ...cold.scan import Extent, FileScan, ScanTask
 from ...cold.segment import UNKNOWN_TIMESTAMP_MS, SegmentFile, declared_gaps, is_ours
 from ...cold.table import ColdSnapshot, ColdTable
 from ...errors import ContradictionError, CorruptRecordError, LakelogError, MissingFileError
@@ -55,62 +54,55 @@ class LookAgain(Exception):
     """A file of the snapshot is gone by now, as files of old versions may be: look again."""
 
 
-@dataclass
 class ColdVerification:
     """One pass over the files of a partition, as of one snapshot.
 
     Args:
         lost: the offsets that the hot tier declares as skipped.
-        start_offset: offsets below it are not judged.
-        end_offset: exclusive; nor are offsets from it on.
+        span: offsets outside of it are not judged.
     """
 
-    table: ColdTable
-    cold: ColdSnapshot
-    topic_partition: TopicPartition
-    lost: Sequence[OffsetRange] = ()
-    start_offset: int = 0
-    end_offset: int = MAX_OFFSET
-    findings: Findings = field(init=False)
-    unreadable: set[str] = field(default_factory=set)  # paths, a value of which is not to be read
-    not_checked: str = ""  # what cannot be seen, and why
-    away: LakelogError | None = None  # why the store does not answer: the rest was not looked at
-
-    def __post_init__(self) -> None:
-        self.findings = Findings(COLD, self.topic_partition)
-        partition = self.topic_partition.partition
-        self._log_start = self.cold.log_start(partition)
-        self._archived_end = self.cold.archived_end(partition)
-        self._end = min(self.end_offset, self._archived_end)
-        self._all = self.cold.files.of_partition(partition)
+    def __init__(
+        self,
+        table: ColdTable,
+        cold: ColdSnapshot,
+        topic_partition: TopicPartition,
+        lost: Sequence[OffsetRange],
+        span: OffsetRange,
+    ) -> None:
+        self._table, self._cold, self._topic_partition = table, cold, topic_partition
+        self.findings = Findings(COLD, topic_partition)
+        self.unreadable: set[str] = set()  # paths, a value of which is not to be read
+        self.not_checked = ""  # what cannot be seen, and why
+        self.away: LakelogError | None = None  # why the store does not answer, and no more is had
+        self._partition = partition = topic_partition.partition
+        self._archived_end = cold.archived_end(partition)
+        self._end = min(span.end, self._archived_end)
+        self._all = cold.files.of_partition(partition)
         self._files = [
             file
             for file in self._all
-            if file.end_offset > self.start_offset and file.start_offset < self.end_offset
+            if file.end_offset > span.start and file.start_offset < span.end
         ]
-        rows = self.cold.files.rows_of_partition(partition).select(["path", "first", "last"])
+        rows = cold.files.rows_of_partition(partition).select(["path", "first", "last"])
         wanted = {file.path for file in self._files}
         self._said = {row["path"]: row for row in rows.to_pylist() if row["path"] in wanted}
-        self._unscanned: set[str] = set()  # paths
+        self._unscanned: list[OffsetRange] = []  # of files that were not scanned, which is told
         self._refused: dict[str, str] = {}  # by path, why it cannot be read now
         self._unknown: dict[str, SegmentFile] = {}  # what has rows, and no snapshot has it
-        self._next_base = _next_bases(self._all)
+        bases = sorted({file.segment for file in self._all})
+        self._next_base = dict(pairwise([*bases, MAX_OFFSET]))
         # Where missing offsets are no hole.
         self._lost = [
-            OffsetRange(0, max(self._log_start, self.start_offset)),
-            *self.lost,
+            OffsetRange(0, max(cold.log_start(partition), span.start)),
+            *lost,
             *declared_gaps(self._all),
-            *self.cold.files.stand_ins(partition),
+            *cold.files.stand_ins(partition),
         ]
-        self._explained = merged(
-            [
-                *self._lost,
-                OffsetRange(0, self.cold.thinned_end(partition)),
-                OffsetRange(self.end_offset, MAX_OFFSET),
-            ]
-        )
+        thinned = OffsetRange(0, cold.thinned_end(partition))
+        self._explained = merged([*self._lost, thinned, OffsetRange(span.end, MAX_OFFSET)])
 
-    def run(self, progress: Progress | None = None, *, last: bool = False) -> None:
+    def run(self, progress: Progress, *, last: bool = False) -> None:
         """Checks all files; see `findings`.
 
         Args:
@@ -133,9 +125,8 @@ class ColdVerification:
             said = f"cold: {path}{more} ({why})"
             self.not_checked = "; ".join(filter(None, (self.not_checked, said)))
 
-    def _run(self, progress: Progress | None, last: bool) -> None:
-        partition = self.topic_partition.partition
-        data_files = self.table.scan_data_files(self.cold, partition)
+    def _run(self, progress: Progress, last: bool) -> None:
+        data_files = self._table.scan_data_files(self._cold, self._partition)
         if data_files is None:
             self.not_checked = FOOTERS_HIDDEN
         for scan in data_files or ():
@@ -144,7 +135,7 @@ class ColdVerification:
                 return
         spans: list[_Span] = []
         tasks = [ScanTask(file, self._explained) for file in self._files]
-        for scan in self.table.scan(self.cold, tasks):
+        for scan in self._table.scan(self._cold, tasks):
             self._judge(scan, last)
             if self._is_away(scan.flaw):
                 return
@@ -153,14 +144,15 @@ class ColdVerification:
             if scan.flaw is None and is_known and found.first_offset is not None:
                 end = found.last_offset or 0
                 spans.append(_Span(scan.file, found.first_offset, end, scan.spacing.holes))
-            if progress is not None:
-                progress(scan.records)
+            progress(scan.records)
         self._between(spans, last)
         if not self.findings.found:
             try:
-                check_partition(self.topic_partition, self.cold.files, self.cold.registers)
+                check_partition(self._topic_partition, self._cold.files, self._cold.registers)
             except ContradictionError as error:
-                self.findings.add(Kind.REGISTER, "the table", error.message, self._register_range())
+                end = max((file.end_offset for file in self._all), default=0)
+                held = [OffsetRange(*sorted((end, self._archived_end)))]
+                self.findings.add(Kind.REGISTER, "the table", error.message, held)
         self._locate()
 
     def _is_away(self, flaw: LakelogError | None) -> bool:
@@ -172,28 +164,27 @@ class ColdVerification:
     # -- one file ----------------------------------------------------------------------------------
 
     def _judge(self, scan: FileScan, last: bool) -> None:
-        file = scan.file
-        held = [OffsetRange(file.start_offset, file.end_offset)]
+        file, extent = scan.file, scan.found
+        held = _held(file)
 
         def add(kind: Kind, what: str, offsets: Iterable[OffsetRange] = held) -> None:
             self.findings.add(kind, file.path, what, offsets)
 
         if scan.flaw is not None:
-            if isinstance(scan.flaw, MissingFileError) and not last and self._is_gone(file):
+            is_missing = isinstance(scan.flaw, MissingFileError)
+            if is_missing and not last and self._table.unchecked().files.missing([file.path]):
                 raise LookAgain
             self.unreadable.add(file.path)
-            self._unscanned.add(file.path)
+            self._unscanned += held
             if not self._is_told(scan.flaw):
                 self._flaw(scan.flaw, file.path, held)
             return
         if file.path not in self._said:
             self._unknown[file.path] = file
             what = f"holds {scan.records} rows of a segment that the table's log does not know"
-            add(Kind.ORDER, what, _range(scan.found))
+            add(Kind.ORDER, what, _range(extent))
             return
-        for group in scan.row_groups:
-            self._judge_row_group(file, group)
-        self._judge_log(scan)
+        self._judge_statistics(scan)
         if is_ours(file.path) and not scan.ascending:
             add(Kind.ORDER, "holds rows out of order, though lakelog writes them sorted by offset")
         doubled = scan.spacing.doubled
@@ -201,58 +192,52 @@ class ColdVerification:
             add(Kind.DOUBLED, f"holds offsets more than once: {doubled}", doubled.ranges)
         said, found = scan.said_tombstones, scan.found_tombstones
         if said is not None and found is not None and said != found:
-            add(
-                Kind.STATISTICS,
+            what = (
                 f"says in its footer that it has {said.without_horizon} tombstones without a "
                 f"horizon and {said.min_horizon_ms} as the earliest horizon, but it has "
-                f"{found.without_horizon} and {found.min_horizon_ms}",
+                f"{found.without_horizon} and {found.min_horizon_ms}"
             )
-        extent = scan.found
-        if extent.first_offset is None or extent.last_offset is None:
+            add(Kind.STATISTICS, what)
+        first, newest = extent.first_offset, extent.last_offset
+        if first is None or newest is None:
             return
         low, high = file.segment, self._next_base[file.segment]
         if is_ours(file.path):
             low, high = max(low, file.start_offset), min(high, file.end_offset)
-        if extent.first_offset < low or extent.last_offset >= high:
-            add(
-                Kind.ORDER,
-                f"holds the offsets {extent.first_offset}..{extent.last_offset}, but its segment "
-                f"and name allow {low}..{high - 1}",
-                merged(
-                    [
-                        OffsetRange(extent.first_offset, min(low, extent.last_offset + 1)),
-                        OffsetRange(max(high, extent.first_offset), extent.last_offset + 1),
-                    ]
-                ),
+        if first < low or newest >= high:
+            what = (
+                f"holds the offsets {first}..{newest}, but its segment and name allow "
+                f"{low}..{high - 1}"
             )
-        if extent.last_offset >= self._archived_end:
-            add(
-                Kind.REGISTER,
-                f"holds offsets up to {extent.last_offset}, but the register archived_end says "
-                f"{self._archived_end}",
-                [OffsetRange(max(self._archived_end, extent.first_offset), extent.last_offset + 1)],
+            below = OffsetRange(first, min(low, newest + 1))
+            above = OffsetRange(max(high, first), newest + 1)
+            add(Kind.ORDER, what, merged([below, above]))
+        if newest >= self._archived_end:
+            what = (
+                f"holds offsets up to {newest}, but the register archived_end says "
+                f"{self._archived_end}"
             )
+            above = OffsetRange(max(self._archived_end, first), newest + 1)
+            add(Kind.REGISTER, what, [above])
 
     def _judge_data_file(self, scan: FileScan, last: bool) -> None:
         """Of a data file that has slices in it: all but where its rows belong."""
         file = scan.file
-        if scan.flaw is not None:
-            if isinstance(scan.flaw, MissingFileError) and not last:
-                there = self.table.data_files(file.partition)
-                if file.path not in {one.path for one in there}:
-                    raise LookAgain
-            self.unreadable.update(
-                one.path
-                for one in self._files
-                if one.segment == file.segment
-                and one.start_offset < file.end_offset
-                and one.end_offset > file.start_offset
-            )
-            self._flaw(scan.flaw, file.path, [OffsetRange(file.start_offset, file.end_offset)])
+        if scan.flaw is None:
+            self._judge_statistics(scan)
             return
-        for group in scan.row_groups:
-            self._judge_row_group(file, group)
-        self._judge_log(scan)
+        if isinstance(scan.flaw, MissingFileError) and not last:
+            there = self._table.data_files(file.partition)
+            if file.path not in {one.path for one in there}:
+                raise LookAgain
+        self.unreadable.update(
+            one.path
+            for one in self._files
+            if one.segment == file.segment
+            and one.start_offset < file.end_offset
+            and one.end_offset > file.start_offset
+        )
+        self._flaw(scan.flaw, file.path, _held(file))
 
     def _flaw(self, flaw: LakelogError, path: str, held: Iterable[OffsetRange]) -> None:
         what = predicate(flaw.message, getattr(flaw, "path", None) or "")
@@ -273,41 +258,34 @@ class ColdVerification:
             one.kind in told and path.endswith(f"/{one.where}") for one in self.findings.found
         )
 
-    def _judge_row_group(self, file: SegmentFile, group: RowGroupScan) -> None:
-        where = f"{file.path}, row group {group.index}"
-        held = _range(group.found)
-        self.findings.differs(
-            where, "rows", group.rows, group.found_rows, of="it has", offsets=held
-        )
-        self._judge_extent(where, group.said, group.found)
-
-    def _judge_log(self, scan: FileScan) -> None:
-        """Judges what the table's add action says."""
-        file, where = scan.file, f"{scan.file.path}{_IN_LOG}"
-        held = [OffsetRange(file.start_offset, file.end_offset)]
-        differs = partial(self.findings.differs, where, offsets=held)
+    def _judge_statistics(self, scan: FileScan) -> None:
+        """Judges what the footer says of row groups, and the table's log of the file."""
+        file = scan.file
+        for group in scan.row_groups:
+            where = f"{file.path}, row group {group.index}"
+            rows, held = (group.rows, group.found_rows), _range(group.found)
+            self.findings.differs(where, "rows", *rows, of="it has", offsets=held)
+            self._judge_extent(where, group.said, group.found)
+        where = f"{file.path}{_IN_LOG}"
+        differs = partial(self.findings.differs, where, offsets=_held(file), of="the file has")
         if scan.size_bytes >= 0:  # a slice has a share of its files
-            differs("bytes", file.size_bytes, scan.size_bytes, of="the file has")
+            differs("bytes", file.size_bytes, scan.size_bytes)
         if file.records < 0:  # no statistics
             return
-        differs("rows", file.records, scan.records, of="the file has")
+        differs("rows", file.records, scan.records)
         if not scan.records or not file.records:
             return
-        if scan.said is not None:
-            self._judge_extent(where, scan.said, scan.found)
-            return
-        said, newest = self._said[file.path], file.max_timestamp_ms
-        self._judge_extent(
-            where,
-            Extent(
-                said["first"],
-                said["last"],
+        said = scan.said
+        if said is None:
+            row, newest = self._said[file.path], file.max_timestamp_ms
+            said = Extent(
+                row["first"],
+                row["last"],
                 # -1 stands for "none" as well as for "does not say".
                 None if file.min_timestamp_ms == NO_TIMESTAMP_MS else file.min_timestamp_ms,
                 None if newest == UNKNOWN_TIMESTAMP_MS else newest,
-            ),
-            scan.found,
-        )
+            )
+        self._judge_extent(where, said, scan.found)
 
     def _judge_extent(self, where: str, said: Extent, found: Extent) -> None:
         for name, one, other in (
@@ -320,21 +298,11 @@ class ColdVerification:
                 what = f"says {name} is {one}, but it is {other}"
                 self.findings.add(Kind.STATISTICS, where, what, _range(found))
 
-    def _is_gone(self, file: SegmentFile) -> bool:
-        """Whether the newest version no longer names the file."""
-        return bool(self.table.unchecked().files.missing([file.path]))
-
     # -- all files ---------------------------------------------------------------------------------
 
-    def _between(self, spans: list[_Span], last: bool) -> None:
+    def _between(self, spans: Sequence[_Span], last: bool) -> None:
         """Judges holes and repeats, within files and between them."""
-        # Unreadable files are reported already.
-        unreadable = [
-            OffsetRange(file.start_offset, file.end_offset)
-            for file in self._files
-            if file.path in self._unscanned
-        ]
-        explained = merged([*self._explained, *unreadable])
+        explained = merged([*self._explained, *self._unscanned])
         reach = 0  # the end of all rows so far
         for run in _overlapping(spans):
             before = Ranges.of(unexplained(reach, run[0].first, explained))
@@ -346,14 +314,14 @@ class ColdVerification:
             reach = max(reach, *(span.last + 1 for span in run))
         if self._end == self._archived_end:
             # A partition's last record is never compacted.
-            explained = merged([*self._lost, *unreadable])
+            explained = merged([*self._lost, *self._unscanned])
         self._hole(Ranges.of(unexplained(reach, self._end, explained)), "the end of the table")
 
     def _overlap(self, run: Sequence[_Span], explained: Sequence[OffsetRange], last: bool) -> None:
         files = [span.file for span in run]
         where = ", ".join(file.path for file in files[:5]) + (" …" if len(files) > 5 else "")
         try:
-            spacing = self.table.spacing(self.cold, files, explained)
+            spacing = self._table.spacing(self._cold, files, explained)
         except (MissingFileError, CorruptRecordError) as error:  # each was read a moment ago
             if not last:
                 raise LookAgain from error
@@ -364,6 +332,14 @@ class ColdVerification:
             what = f"hold the same offsets: {spacing.doubled}"
             self.findings.add(Kind.DOUBLED, where, what, spacing.doubled.ranges)
         self._hole(spacing.holes, where)
+
+    def _hole(self, holes: Ranges, where: str) -> None:
+        if holes:
+            what = (
+                f"no row has the offsets {holes}, though nothing says that they were skipped, "
+                "compacted or deleted"
+            )
+            self.findings.add(Kind.HOLE, where, what, holes.ranges)
 
     def _locate(self) -> None:
         """Names the data files of what was found in slices, as far as they are shown."""
@@ -378,7 +354,7 @@ class ColdVerification:
                     rows += [(slices[name], offsets) for offsets in finding.offsets[:_MOST_NAMED]]
                     findings += [number] * len(finding.offsets[:_MOST_NAMED])
         named: dict[int, set[str]] = {}
-        for number, paths in zip(findings, self.table.paths_with(self.cold, rows), strict=True):
+        for number, paths in zip(findings, self._table.paths_with(self._cold, rows), strict=True):
             named.setdefault(number, set()).update(paths)
         for number, there in named.items():
             if there:
@@ -388,21 +364,9 @@ class ColdVerification:
                 what = f"{finding.what}; these rows lie in {shown}{more}"
                 self.findings.found[number] = replace(finding, what=what)
 
-    def _hole(self, holes: Ranges, where: str) -> None:
-        if holes:
-            self.findings.add(
-                Kind.HOLE,
-                where,
-                f"no row has the offsets {holes}, though nothing says that they were skipped, "
-                "compacted or deleted",
-                holes.ranges,
-            )
 
-    def _register_range(self) -> list[OffsetRange]:
-        """What the registers and the files' names do not agree on."""
-        end = max((file.end_offset for file in self._all), default=0)
-        low, high = sorted((end, self._archived_end))
-        return [OffsetRange(low, high)]
+def _held(file: SegmentFile) -> list[OffsetRange]:
+    return [OffsetRange(file.start_offset, file.end_offset)]
 
 
 def _range(extent: Extent) -> list[OffsetRange]:
@@ -411,7 +375,7 @@ def _range(extent: Extent) -> list[OffsetRange]:
     return [OffsetRange(extent.first_offset, extent.last_offset + 1)]
 
 
-def _overlapping(spans: list[_Span]) -> Iterator[list[_Span]]:
+def _overlapping(spans: Sequence[_Span]) -> Iterator[list[_Span]]:
     """Runs of files whose rows share a range of offsets, by offset; most runs have one file."""
     run: list[_Span] = []
     reach = -1
@@ -423,8 +387,3 @@ def _overlapping(spans: list[_Span]) -> Iterator[list[_Span]]:
         reach = max(reach, span.last)
     if run:
         yield run
-
-
-def _next_bases(files: Sequence[SegmentFile]) -> dict[int, int]:
-    bases = sorted({file.segment for file in files})
-    return dict(pairwise([*bases, MAX_OFFSET]))

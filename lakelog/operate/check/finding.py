@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from ...errors import ColdTierAccessError, HotTierAccessError, LakelogError
+from ...values.record import MAX_OFFSET
 from ...values.topic_partition import OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 HOT, COLD = "hot", "cold"
 TIERS = (HOT, COLD)
 BOTH = "both"
+
+#: Every offset.
+ALL = OffsetRange(0, MAX_OFFSET)
 
 #: Kept for one tier of one partition: a log with every entry damaged must not fill the memory.
 MOST = 10_000

@@ -11,9 +11,9 @@ from ...values.offset_ranges import Ranges
 from ...values.topic import Topic
 from ...values.topic_partition import TopicPartition
 from .check import Checked
+from .copies import settings_mend
 from .finding import Finding, Kind, Repair
 from .hot_verification import HotVerification
-from .settings import settings_mend
 from .time_index import index_mends
 
 #: How often a partition is looked at that somebody appends to or trims meanwhile.

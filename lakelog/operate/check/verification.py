@@ -7,15 +7,14 @@ one snapshot of the cold tier, and looks again if something went away in between
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...base import compute as pc
-from ...cold.table import ColdSnapshot
+from ...cold.table import ColdSnapshot, ColdTable
 from ...engines.engine import Choice, Choices
 from ...errors import (
     CorruptRecordError,
@@ -96,15 +95,14 @@ def verify(
         UnknownTopicOrPartitionError, UnknownTopicIdError: the topic was dropped.
         HotTierUnavailableError, HotTierAccessError: Redis does not answer, or refuses us.
     """
-    numbers = list(range(log.topic.partitions) if partitions is None else partitions)
-    for partition in numbers:
+    span = OffsetRange(start_offset, MAX_OFFSET if end_offset is None else end_offset)
+    for partition in list(range(log.topic.partitions) if partitions is None else partitions):
         for attempt in range(_LOOKS):
-            topic_partition = log.topic.partition(partition)
-            once = _Once(log, topic_partition, start_offset, end_offset)
-            choices = Choices()
+            last, choices = attempt == _LOOKS - 1, Choices()
+            once = _Once(log, log.topic.partition(partition), span, tiers, progress, last)
             try:
                 with choices.watched():
-                    verified = once.run(tiers, progress, last=attempt == _LOOKS - 1)
+                    verified = once.run()
             except LookAgain:
                 continue
             yield replace(verified, engines=choices.made)
@@ -112,122 +110,146 @@ def verify(
 
 
 class _Once(Struct):
+    """One look at a partition.
+
+    Args:
+        span: offsets outside of it are not judged.
+        last: there is no further look, so what is gone is a finding.
+    """
+
     log: TopicLog
     topic_partition: TopicPartition
-    start_offset: int
-    end_offset: int | None
+    span: OffsetRange
+    tiers: Collection[str]
+    progress: Progress | None
+    last: bool
+    findings: list[Finding] = field(default_factory=list)
+    records: int = 0  # that were read; those in both tiers count once
+    not_checked: str = ""
+    unreadable: set[str] = field(default_factory=set)  # paths of files that are reported already
     away: LakelogError | None = None  # why the store of the cold tier does not answer
 
-    def run(self, tiers: Collection[str], progress: Progress | None, *, last: bool) -> Verified:
-        findings: list[Finding] = []
+    def run(self) -> Verified:
+        log, is_joined = self.log, set(TIERS) <= set(self.tiers)
+        redis = log.hot if isinstance(log, UnifiedLog) else None
         # Hot first, so that the snapshot has what is trimmed between the two looks.
-        redis = self.log.hot if isinstance(self.log, UnifiedLog) else None
-        look = None if redis is None else self._hot(redis, findings)
-        is_cold = COLD in tiers and self.log.table is not None
-        cold = self._cold(findings) if is_cold else None
+        look = None if redis is None else self._look(redis)
+        table = log.table if COLD in self.tiers else None
+        cold = None if table is None else self._snapshot(table)
+        counts: dict[int, int] = {}
         between = Findings(BOTH, self.topic_partition)
-        unreadable: set[str] = set()
-        said: list[str] = []
-        counted = _Counted(progress)
-        if cold is not None and self.log.table is not None and COLD in tiers:
-            files = ColdVerification(
-                self.log.table,
-                cold,
-                self.topic_partition,
-                look.gaps if look else (),
-                self.start_offset,
-                MAX_OFFSET if self.end_offset is None else self.end_offset,
-            )
-            files.run(counted.cold, last=last)
-            findings += files.findings.all()
-            unreadable, said = files.unreadable, [files.not_checked]
-            self.away = self.away or files.away
-        if redis is not None and look is not None and HOT in tiers:
-            entries = HotVerification(
-                redis, self.log.topic, look, self.start_offset, self.end_offset
-            )
-            compared = _Comparison(self.log, self.topic_partition, cold, unreadable, between, last)
-            own = 0 if cold is None else cold.archive_start(self.topic_partition.partition)
-            for records in entries.run():
-                if records.num_rows:
-                    counted.hot(records, own)
-                if COLD in tiers and self.away is None:
-                    self._compared(compared, records, between)
-            findings += entries.findings.all()
-        if redis is not None and look is not None and cold is not None and set(TIERS) <= set(tiers):
+        if table is not None and cold is not None:
+            self._verify_files(table, cold, look)
+        if redis is not None and look is not None and HOT in self.tiers:
+            counts = self._verify_entries(redis, look, cold, between)
+        if redis is not None and look is not None and cold is not None and is_joined:
             self._join(redis, look, cold, between)
-        findings += between.all()
-        counts = {}
-        if look is not None and HOT in tiers:
-            counts = {base: tally.entries for base, tally in entries.tallies.items()}
-        if self.away is not None and not any(said):
-            said = [f"cold: {self.away.message.rstrip('.')}"]
-        not_checked = "; ".join(filter(None, said))
+        self.findings += between.all()
+        if self.away is not None and not self.not_checked:
+            self.not_checked = f"cold: {self.away.message.rstrip('.')}"
         return Verified(
-            *(self.topic_partition, tuple(findings), counts),
-            records=counted.records,
-            not_checked=not_checked,
+            *(self.topic_partition, tuple(self.findings), counts),
+            records=self.records,
+            not_checked=self.not_checked,
             away=self.away,
         )
 
-    def _compared(self, compared: _Comparison, records: pa.RecordBatch, between: Findings) -> None:
-        try:
-            compared.compare(records)
-        except LakelogError as error:
-            if not is_no_answer(error):
-                raise
-            path = getattr(error, "path", None) or ""
-            between.add(Kind.UNREACHABLE, path or "the table", predicate(error.message, path))
-            self.away = error
+    # -- what there is -----------------------------------------------------------------------------
 
-    def _hot(self, redis: HotLog, findings: list[Finding]) -> HotLook | None:
+    def _look(self, redis: HotLog) -> HotLook | None:
+        topic = self.log.topic
         try:
-            return redis.inspection().look(self.topic_partition, self.log.topic.topic_id)
+            return redis.inspection().look(self.topic_partition, topic.topic_id)
         except UnknownTopicOrPartitionError as error:
             if not self._is_known(redis):
                 raise UnknownTopicIdError(
-                    f"topic {self.log.topic.name!r} was deleted and created again since it was "
-                    "looked up; look it up again",
-                    topic=self.log.topic.name,
-                    topic_id=self.log.topic.topic_id,
+                    f"topic {topic.name!r} was deleted and created again since it was looked up; "
+                    "look it up again",
+                    topic=topic.name,
+                    topic_id=topic.topic_id,
                 ) from error
-            topic, partition = self.topic_partition
             what = error.message
             if redis.rebuilding().has_entries_alone(self.topic_partition):
                 what = (
                     "has entries, and nothing beside them that says of what: a key was evicted, or "
                     "deleted by hand. A repair writes it anew, from the entries; do not delete them"
                 )
-            findings.append(
-                Finding(
-                    *(Kind.PARTITION, HOT, topic, partition, "the partition", what), repairable=True
-                )
-            )
+            self._found(Kind.PARTITION, HOT, "the partition", what, repairable=True)
             return None
 
     def _is_known(self, redis: HotLog) -> bool:
         """Whether the topic is still there, as its definition says."""
         return redis.topics().get(self.log.topic.name).topic_id == self.log.topic.topic_id
 
-    def _cold(self, findings: list[Finding]) -> ColdSnapshot | None:
-        assert self.log.table is not None
+    def _snapshot(self, table: ColdTable) -> ColdSnapshot | None:
         try:
-            cold = self.log.table.unchecked()
-            check_is_there(self.log.topic, self.log.hot, self.log.table, cold)
+            cold = table.unchecked()
+            check_is_there(self.log.topic, self.log.hot, table, cold)
             return cold
         except UnknownTopicIdError:
             if not isinstance(self.log, UnifiedLog) or not self._is_known(self.log.hot):
                 raise
             return cold  # the first partition's state is gone, which knew of the table
-        except _NOT_DAMAGE:
+        except (HotTierAccessError, HotTierUnavailableError):
             raise
         except LakelogError as error:
-            topic, partition = self.topic_partition
-            kind, what = Kind.TABLE, error.message
+            kind = Kind.TABLE
             if is_no_answer(error):
                 kind, self.away = Kind.UNREACHABLE, error
-            findings.append(Finding(kind, COLD, topic, partition, "the table", what))
+            self._found(kind, COLD, "the table", error.message)
             return None
+
+    def _found(
+        self, kind: Kind, tier: str, where: str, what: str, *, repairable: bool = False
+    ) -> None:
+        place = self.topic_partition
+        self.findings.append(Finding(kind, tier, *place, where, what, repairable=repairable))
+
+    # -- either tier, and both ---------------------------------------------------------------------
+
+    def _verify_files(self, table: ColdTable, cold: ColdSnapshot, look: HotLook | None) -> None:
+        def count(records: int) -> None:
+            self.records += records
+            if self.progress is not None:
+                self.progress(records)
+
+        gaps = look.gaps if look else ()
+        files = ColdVerification(table, cold, self.topic_partition, gaps, self.span)
+        files.run(count, last=self.last)
+        self.findings += files.findings.all()
+        self.unreadable, self.not_checked = files.unreadable, files.not_checked
+        self.away = self.away or files.away
+
+    def _verify_entries(
+        self, redis: HotLog, look: HotLook, cold: ColdSnapshot | None, between: Findings
+    ) -> dict[int, int]:
+        """Returns the number of entries by segment."""
+        entries = HotVerification(redis, self.log.topic, look, self.span)
+        compared = None
+        if cold is not None and self.log.table is not None:
+            compared = _Comparison(
+                *(self.log.table, self.topic_partition.partition, cold),
+                *(self.unreadable, between, self.last),
+            )
+        archived = 0 if cold is None else cold.archive_start(self.topic_partition.partition)
+        for records in entries.run():
+            if not records.num_rows:
+                continue
+            own = pc.sum(pc.greater_equal(records.column("offset"), archived)).as_py()
+            self.records += int(own)
+            if self.progress is not None:
+                self.progress(records.num_rows)
+            if compared is not None and self.away is None:
+                try:
+                    compared.compare(records)
+                except LakelogError as error:
+                    if not is_no_answer(error):
+                        raise
+                    path, self.away = getattr(error, "path", None) or "", error
+                    what = predicate(error.message, path)
+                    between.add(Kind.UNREACHABLE, path or "the table", what)
+        self.findings += entries.findings.all()
+        return {base: tally.entries for base, tally in entries.tallies.items()}
 
     def _join(self, redis: HotLog, look: HotLook, cold: ColdSnapshot, between: Findings) -> None:
         """Checks that the tiers meet without a hole, and that hot once had all that cold holds."""
@@ -236,10 +258,9 @@ class _Once(Struct):
         local_log_start = look.number("local_log_start")
         if local_log_start is None:
             return
-        end = local_log_start if self.end_offset is None else min(local_log_start, self.end_offset)
-        start = max(archived_end, log_start, self.start_offset)
+        start = max(archived_end, log_start, self.span.start)
         explained = merged([*look.gaps, *cold.files.stand_ins(partition)])
-        missing = Ranges.of(unexplained(start, end, explained))
+        missing = Ranges.of(unexplained(start, min(local_log_start, self.span.end), explained))
         if missing:
             between.add(
                 Kind.HOLE,
@@ -248,50 +269,27 @@ class _Once(Struct):
                 f"{local_log_start}, and nothing says that they were skipped",
                 missing.ranges,
             )
+        known = max(archived_end, log_start)
         log_end = look.number("log_end")
-        if log_end is None or not look.recovered or max(archived_end, log_start) <= log_end:
+        if log_end is None or not look.recovered or known <= log_end:
             return
         # It may have been archived since the look; a look after the snapshot must reach it.
         now = redis.inspection().look(self.topic_partition, self.log.topic.topic_id)
         log_end = now.number("log_end")
-        if log_end is not None and now.recovered and max(archived_end, log_start) > log_end:
-            between.add(
-                Kind.REGISTER,
-                look.keys.state,
+        if log_end is not None and now.recovered and known > log_end:
+            what = (
                 f"says the log ends at {log_end}, but the cold tier holds it up to {archived_end} "
-                f"and begins at {log_start}",
-                [OffsetRange(log_end, max(archived_end, log_start))],
+                f"and begins at {log_start}"
             )
-
-
-@dataclass
-class _Counted:
-    """The records read, and how many there are: those in both tiers are read twice."""
-
-    progress: Progress | None
-    records: int = 0
-
-    def cold(self, records: int) -> None:
-        self.records += records
-        if self.progress is not None:
-            self.progress(records)
-
-    def hot(self, records: pa.RecordBatch, archived_end: int) -> None:
-        own = pc.sum(pc.greater_equal(records.column("offset"), archived_end)).as_py()
-        self.records += int(own)
-        if self.progress is not None:
-            self.progress(records.num_rows)
-
-
-_NOT_DAMAGE = (HotTierAccessError, HotTierUnavailableError, UnknownTopicIdError)
+            between.add(Kind.REGISTER, look.keys.state, what, [OffsetRange(log_end, known)])
 
 
 class _Comparison(Struct):
     """Compares the records that both tiers hold."""
 
-    log: TopicLog
-    topic_partition: TopicPartition
-    cold: ColdSnapshot | None
+    table: ColdTable
+    partition: int
+    cold: ColdSnapshot
     unreadable: set[str]  # paths that are reported already
     findings: Findings
     last: bool  # there is no other look
@@ -303,44 +301,35 @@ class _Comparison(Struct):
 
         Called for one page after another, so that each row group is read once.
         """
-        if self.cold is None or self.log.table is None or not records.num_rows:
-            return
-        partition = self.topic_partition.partition
         offsets = _offsets(records)
-        start = max(int(offsets.min()), self.cold.log_start(partition))
-        end = min(int(offsets.max()) + 1, self.cold.archived_end(partition))
+        start = max(int(offsets.min()), self.cold.log_start(self.partition))
+        end = min(int(offsets.max()) + 1, self.cold.archived_end(self.partition))
         if start >= end:
             return
         try:
             for batch in self._archived(start, end):
                 self._compare(records, offsets, batch)
-        except MissingFileError as error:
+        except (MissingFileError, CorruptRecordError) as error:
             self._stream = self._left = None  # the next page begins anew
-            between = self.cold.files.files_between(partition, start, end)
-            if self.log.table.unchecked().files.missing(f.path for f in between) and not self.last:
-                raise LookAgain from error
-            what = predicate(error.message, error.path)
-            self.findings.add(Kind.MISSING_FILE, error.path, what, [OffsetRange(start, end)])
-        except CorruptRecordError as error:
-            self._stream = self._left = None
             if error.path is None:  # an error that names no file is no finding about one
                 raise
+            kind = Kind.CORRUPT
+            if isinstance(error, MissingFileError):
+                kind = Kind.MISSING_FILE
+                between = self.cold.files.files_between(self.partition, start, end)
+                gone = self.table.unchecked().files.missing(file.path for file in between)
+                if gone and not self.last:
+                    raise LookAgain from error
             what = predicate(error.message, error.path)
-            self.findings.add(Kind.CORRUPT, error.path, what, [OffsetRange(start, end)])
+            self.findings.add(kind, error.path, what, [OffsetRange(start, end)])
 
     def _archived(self, start: int, end: int) -> Iterator[pa.RecordBatch]:
         """What the cold tier holds of [start, end), which follows what was asked for before."""
-        assert self.cold is not None
-        assert self.log.table is not None
         if self._stream is None:
-            partition = self.topic_partition.partition
-            stop = self.cold.archived_end(partition)
-            files = [
-                file
-                for file in self.cold.files.files_between(partition, start, stop)
-                if file.path not in self.unreadable
-            ]
-            self._stream = iter(self.log.table.read(files, start, stop))
+            stop = self.cold.archived_end(self.partition)
+            between = self.cold.files.files_between(self.partition, start, stop)
+            files = [file for file in between if file.path not in self.unreadable]
+            self._stream = iter(self.table.read(files, start, stop))
         while True:
             if self._left is None:
                 self._left = next(self._stream, None)
@@ -362,18 +351,14 @@ class _Comparison(Struct):
         else:
             theirs, first = np.unique(theirs, return_index=True)
             _, at_hot, at_cold = np.intersect1d(offsets, theirs, return_indices=True)
-            if not len(at_hot):
-                return
-            ours, others = _rows(hot, at_hot), _rows(cold, first[at_cold])
-        rows = differing(ours, others)
+            ours, others = hot.take(pa.array(at_hot)), cold.take(pa.array(first[at_cold]))
+        rows = differing(ours, others) if ours.num_rows else []
         if rows:
             differ = Ranges.of(_as_ranges(_offsets(ours)[rows]))
-            self.findings.add(
-                Kind.DIFFERS,
-                f"offsets {differ}",
-                "are not the same record in both tiers: " + _how(ours, others),
-                differ.ranges,
-            )
+            pairs = zip(RECORDS.names, ours.columns, others.columns, strict=True)
+            names = ", ".join(name for name, a, b in pairs if not a.equals(b))
+            what = f"are not the same record in both tiers: they differ in {names}"
+            self.findings.add(Kind.DIFFERS, f"offsets {differ}", what, differ.ranges)
 
 
 def differing(one: pa.RecordBatch, other: pa.RecordBatch) -> list[int]:
@@ -390,17 +375,6 @@ def differing(one: pa.RecordBatch, other: pa.RecordBatch) -> list[int]:
         *differing(one.slice(0, half), other.slice(0, half)),
         *(half + row for row in differing(one.slice(half), other.slice(half))),
     ]
-
-
-def _how(one: pa.RecordBatch, other: pa.RecordBatch) -> str:
-    pairs = zip(RECORDS.names, one.columns, other.columns, strict=True)
-    return "they differ in " + ", ".join(name for name, a, b in pairs if not a.equals(b))
-
-
-def _rows(batch: pa.RecordBatch, at: np.ndarray) -> pa.RecordBatch:
-    if len(at) == at[-1] - at[0] + 1:  # one run: no copy
-        return batch.slice(int(at[0]), len(at))
-    return batch.take(pa.array(at))
 
 
 def _offsets(batch: pa.RecordBatch) -> np.ndarray:
