@@ -1,10 +1,4 @@
-"""Files of this machine: hidden until they are whole, written in pieces.
-
-| what is written                                  | with                                      |
-|--------------------------------------------------|-------------------------------------------|
-| a file that appears whole, or not at all         | `hidden_file`                             |
-| a stretch of a large file, beside other threads  | `PlacedWriter`                            |
-"""
+"""Files of this machine that appear whole, or not at all, and are written in pieces."""
 
 from __future__ import annotations
 
@@ -78,49 +72,44 @@ def hidden_file(
             os.close(lock)
 
 
-class PlacedWriter:
-    """Writes into an open file, from a place on. Threads may write beside each other's places.
+class LocalSink:
+    """Writes an open file from its beginning.
 
     What was written is surely on the disk once the file was synced, and not before.
 
     Args:
         descriptor: of the file, open for writing. It stays open.
-        position: where the first byte goes.
         naming: says in errors which file it is; see `Storage.naming`.
     """
 
-    def __init__(
-        self,
-        descriptor: int,
-        position: int,
-        naming: Callable[[], AbstractContextManager[None]],
-    ) -> None:
+    def __init__(self, descriptor: int, naming: Callable[[], AbstractContextManager[None]]) -> None:
         self._descriptor = descriptor
         self._naming = naming
-        self._first = self._begun = position
-        self.position = position  # where the next byte goes
+        self._position = self._begun = 0
 
     def write(self, data: bytes | memoryview, /) -> int:
         """Writes all of it; whoever gave it may change it afterwards."""
         left = memoryview(data)
         with self._naming():
             while left:
-                count = os.pwrite(self._descriptor, left[:WRITE_BYTES], self.position)
-                self.position += count
+                count = os.pwrite(self._descriptor, left[:WRITE_BYTES], self._position)
+                self._position += count
                 left = left[count:]
-                if self.position - self._begun >= BEGIN_BYTES:
-                    self.begin_writeback()
+                if self._position - self._begun >= BEGIN_BYTES:
+                    self._begin_writeback()
         return len(data)
 
-    def begin_writeback(self) -> None:
+    def _begin_writeback(self) -> None:
         """Has the kernel write what was given since the last time, and waits for nothing.
 
         Linux begins to write what it is told not to be needed soon, and gives up what is written
         already. Elsewhere the sync does it all.
         """
-        start, self._begun = max(self._first, self._begun - KEPT_BYTES), self.position
+        start, self._begun = max(0, self._begun - KEPT_BYTES), self._position
         with suppress(OSError, AttributeError):  # advice: a file system, or macOS, may take none
-            os.posix_fadvise(self._descriptor, start, self.position - start, os.POSIX_FADV_DONTNEED)
+            os.posix_fadvise(
+                self._descriptor, start, self._position - start, os.POSIX_FADV_DONTNEED
+            )
 
 
 def _locked(path: Path) -> int | None:

@@ -28,7 +28,7 @@ from ...values.topic import Topic
 from ..store_errors import DAMAGE, file_error
 from . import vended_credentials
 from .delta_runtime import check_deltalake, check_not_forked
-from .local_file import PlacedWriter, hidden_file
+from .local_file import LocalSink, hidden_file
 from .object_store import ObjectStore, arrow_filesystem, resolve_root
 from .store_options import StoreOptions
 from .vended_credentials import Keys, PathKeys, Vended
@@ -298,7 +298,7 @@ class Storage:
             return
         naming = partial(self.naming, path)
         with hidden_file(path, naming) as file:
-            yield PlacedWriter(file.fileno(), 0, naming)
+            yield LocalSink(file.fileno(), naming)
             if synced:
                 with naming():  # here, where the kernel tells of what it could not write since
                     os.fsync(file.fileno())

@@ -79,7 +79,7 @@ def plan_erase(
     Raises:
         LakelogError: a tier cannot be read.
     """
-    run = _Run(topic, table, condition, side, version, now_ms, now_ms(), time.monotonic())
+    run = _Run(topic, table, condition, version, now_ms, now_ms(), time.monotonic())
     hot: HotErased | None = None
     unarchived: dict[int, int] = {}
     if side is not None:
@@ -126,7 +126,7 @@ def erase(
         EraseFailedError: something could not be done; the rest was, and the report is in the error.
         LakelogError: a tier cannot be used at all.
     """
-    run = _Run(topic, table, condition, side, version, now_ms, now_ms(), time.monotonic())
+    run = _Run(topic, table, condition, version, now_ms, now_ms(), time.monotonic())
     hot: HotErased | None = None
     failures: list[LakelogError] = []
     if side is not None:
@@ -171,7 +171,6 @@ class _Run(Struct, frozen=True):
     topic: Topic
     table: ColdTable
     condition: RecordCondition
-    side: HotSide | None
     version: str
     now_ms: Callable[[], int]
     began_ms: int

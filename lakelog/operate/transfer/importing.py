@@ -79,7 +79,7 @@ class ImportedTopic(Struct, frozen=True):
     is_new: bool  # False: an earlier call had imported it, and nothing was left to do
 
 
-class Importer:
+class Importer(Struct, frozen=True):
     """Imports topics into one log.
 
     Args:
@@ -87,19 +87,11 @@ class Importer:
         keyspace: the log's.
     """
 
-    def __init__(
-        self,
-        hot: HotLog,
-        topics: TopicRegistry,
-        groups: GroupRecords,
-        table: Callable[[Topic], ColdTable] | None,
-        keyspace: str,
-    ) -> None:
-        self._hot = hot
-        self._topics = topics
-        self._groups = groups
-        self._table = table
-        self._keyspace = keyspace
+    hot: HotLog
+    topics: TopicRegistry
+    groups: GroupRecords
+    table: Callable[[Topic], ColdTable] | None
+    keyspace: str
 
     def run(
         self,
@@ -123,9 +115,7 @@ class Importer:
         telling.expect(sum(one.exported.size_bytes for one in begun if not one.is_there))
         imported: list[ImportedTopic] = []
         for each in begun:
-            # The first topic gives an empty keyspace its id.
-            is_outdated = imported and not each.is_there
-            if is_outdated:
+            if imported and not each.is_there:  # the first topic gives an empty keyspace its id
                 each = self._begin(manifest, each.exported, each.topic.name, config)
             imported.append(self._import(each, reader, telling))
         return imported
@@ -142,10 +132,10 @@ class Importer:
             InvalidArgumentError: it is tiered, and there is no cold root; or not at a path.
         """
         check_new_topic_name(name)
-        there = {topic.name: topic for topic in self._topics.list()}
-        gone = {topic.topic_id: topic for topic in self._topics.deleted()}
-        keyspace_id = self._topics.keyspace_id()
-        defaults = self._topics.keyspace_defaults()
+        there = {topic.name: topic for topic in self.topics.list()}
+        gone = {topic.topic_id: topic for topic in self.topics.deleted()}
+        keyspace_id = self.topics.keyspace_id()
+        defaults = self.topics.keyspace_defaults()
         check_not_ours(config)
         exported_settings = _settings(exported.topic.config, defaults.for_topics)
         settings = with_data_keys(name, exported_settings.replace(config), clear=True)
@@ -157,7 +147,7 @@ class Importer:
                 f"(config={{'{TIERED}': True}}, --config {TIERED}=true)",
                 topic=exported.topic.name,
             )
-        if self._table is None:
+        if self.table is None:
             raise InvalidArgumentError(
                 f"topic {name!r} is imported into the cold tier, and no cold root was given; pass "
                 "cold=… (--cold)",
@@ -165,7 +155,7 @@ class Importer:
             )
         for times in range(_MOST_TIMES):
             topic_id = uuid5(
-                manifest.export_id, f"{self._keyspace}/{exported.folder}/{name}/{times}"
+                manifest.export_id, f"{self.keyspace}/{exported.folder}/{name}/{times}"
             )
             if topic_id in gone:
                 continue
@@ -175,16 +165,16 @@ class Importer:
                 exported.topic.partitions,
                 settings,
                 config_version=1 + defaults.version,
-                generation=self._hot.now_ms() * 1000,
+                generation=self.hot.now_ms() * 1000,
                 defaults_version=defaults.version,
-                keyspace=self._keyspace,
+                keyspace=self.keyspace,
                 keyspace_id=keyspace_id or uuid4(),
                 keyspace_defaults=defaults.settings,
             )
             current = there.get(name)
             if current is not None and current.topic_id == topic_id:
                 topic = current
-            table = self._table(topic)
+            table = self.table(topic)
             if not isinstance(table, PathTable):
                 raise InvalidArgumentError(
                     f"topic {name!r} would be imported into {table.where}, a table by name, whose "
@@ -213,14 +203,13 @@ class Importer:
         if not begun.is_there:
             is_fresh = self._make_table(begun, reader, telling)
         failpoint("import.after_table")
-        ends = table_ends(begun.topic, begun.table.snapshot())
-        if is_fresh:  # what is reserved starts where the log ends, and nobody has had any of it
-            ends = {
-                n: replace(one, reserved_end=_goes_on(one), was_lost=False)
-                for n, one in ends.items()
-            }
-        gaps = begun.exported.gaps
-        ends = {n: replace(one, gaps=tuple(gaps.get(n, ()))) for n, one in ends.items()}
+        ends = {}
+        for number, one in table_ends(begun.topic, begun.table.snapshot()).items():
+            gaps = tuple(begun.exported.gaps.get(number, ()))
+            ends[number] = replace(one, gaps=gaps)
+            if is_fresh:  # what is reserved starts where the log ends, and nobody has had any of it
+                end = max(one.archived_end, one.log_start)
+                ends[number] = replace(one, gaps=gaps, reserved_end=end, was_lost=False)
         topic = self._in_redis(begun, ends, is_fresh=is_fresh)
         failpoint("import.after_topic")
         partitions = self._recovered(topic, begun, is_fresh=is_fresh)
@@ -248,7 +237,7 @@ class Importer:
             KeyspaceInUseError: an empty keyspace got topics from somebody else meanwhile.
         """
         try:
-            return self._topics.restore(begun.topic, ends, is_one_more=not begun.is_known)
+            return self.topics.restore(begun.topic, ends, is_one_more=not begun.is_known)
         except (TopicExistsError, QuotaExceededError, KeyspaceInUseError) as error:
             if is_fresh:
                 begun.table.purge(decided=True)
@@ -262,12 +251,12 @@ class Importer:
         Raises:
             QuotaExceededError: there would be too many.
         """
-        defaults = self._topics.keyspace_defaults()
+        defaults = self.topics.keyspace_defaults()
         limit = TopicConfig().with_defaults(defaults.for_topics).quota(QUOTA_TOPICS)
-        used, more = len(self._topics.list()), sum(not one.is_known for one in begun)
+        used, more = len(self.topics.list()), sum(not one.is_known for one in begun)
         if limit is not None and more and used + more > limit:
             raise QuotaExceededError(
-                f"{more} topics were to be imported into keyspace {self._keyspace!r}, which has "
+                f"{more} topics were to be imported into keyspace {self.keyspace!r}, which has "
                 f"{used}, and {QUOTA_TOPICS}={limit}; nothing was changed. Name the topics that "
                 "are meant, delete some, or have the quota raised",
                 quota=QUOTA_TOPICS,
@@ -337,7 +326,7 @@ class Importer:
                 number: _reserved(one.log_end)
                 for number, one in enumerate(begun.exported.partitions)
             }
-            later = reserving(topic, begun.table, self._hot.archived_into().settle)
+            later = reserving(topic, begun.table, self.hot.archived_into().settle)
 
             def reserve(wanted: Mapping[TopicPartition, Wanted]) -> dict[TopicPartition, Reserved]:
                 first = {
@@ -356,13 +345,13 @@ class Importer:
                 topic.partition(number): one.log_end
                 for number, one in enumerate(begun.exported.partitions)
             }
-            self._hot.recover_all(ends, reserve, topic_id=topic.topic_id)
-        return brought_back(topic, self._hot, begun.table)
+            self.hot.recover_all(ends, reserve, topic_id=topic.topic_id)
+        return brought_back(topic, self.hot, begun.table)
 
     def _bring_groups(self, topic: Topic, exported: ExportedTopic) -> int:
         """Offsets of groups, under the topic's name and id; later ones of theirs stay."""
         offsets = [_of(topic, one) for one in exported.groups]
-        self._groups.bring_back(offsets)
+        self.groups.bring_back(offsets)
         return len({(one.group_id, one.group_type) for one in offsets})
 
 
@@ -427,10 +416,6 @@ def _settings(config: TopicConfig, defaults: Iterable[tuple[str, str]]) -> Topic
 
 def _reserved(log_end: int) -> OffsetRange:
     return OffsetRange(log_end, min(log_end + reservation.FIRST_OFFSETS, MAX_OFFSET))
-
-
-def _goes_on(ends: Ends) -> int:
-    return max(ends.archived_end, ends.log_start)
 
 
 def _of(topic: Topic, one: RecordedOffset) -> RecordedOffset:

@@ -14,12 +14,12 @@ A note is written before anything is copied: a copy that was cut short holds rec
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import socket
 from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
 
+import msgspec
 from msgspec import Struct
 
 from ...base.json_text import parse_json
@@ -68,16 +68,10 @@ class KnownExports:
         now = {(topic.name, str(topic.topic_id)) for topic in topics}
         try:
             before = self._read(self._file(place))
-            held = set() if before is None else set(before.topics)
-            said = {
-                "place": place,
-                "host": host,
-                "exported_ms": exported_ms,
-                "who": who(),
-                "topics": sorted(now | held),
-            }
+            now |= set() if before is None else set(before.topics)
+            said = KnownExport(place, host, exported_ms, who(), tuple(sorted(now)))
             self._storage.make_folder(self._folder)
-            self._storage.write_bytes(self._file(place), json.dumps(said).encode())
+            self._storage.write_bytes(self._file(place), msgspec.json.encode(said))
         except ColdTierError as error:
             logger.warning(
                 "the export to %s could not be noted under the cold root, so that `lakelog erase` "
@@ -108,15 +102,8 @@ class KnownExports:
         if content is None:
             return None
         try:
-            said = parse_json(content)
-            return KnownExport(
-                str(said["place"]),
-                None if said["host"] is None else str(said["host"]),
-                int(said["exported_ms"]),
-                str(said["who"]),
-                tuple((str(name), str(topic_id)) for name, topic_id in said["topics"]),
-            )
-        except (ValueError, KeyError, TypeError) as error:
+            return msgspec.convert(parse_json(content), KnownExport)
+        except ValueError as error:  # msgspec's is one
             logger.warning("%s is no note of an export, and is passed over: %r", path, error)
             return None
 

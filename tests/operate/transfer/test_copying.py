@@ -6,8 +6,7 @@ import hashlib
 import io
 import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
@@ -17,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelog.cold.store import storage as storage_module
-from lakelog.cold.store.local_file import BEGIN_BYTES, KEPT_BYTES, WRITE_BYTES, PlacedWriter
+from lakelog.cold.store.local_file import BEGIN_BYTES, WRITE_BYTES, LocalSink
 from lakelog.cold.store.storage import Storage
 from lakelog.errors import ColdTierFullError, ContradictionError, MissingFileError
 from lakelog.operate.transfer import copying
@@ -133,28 +132,12 @@ def test_a_copy_is_on_the_disk_before_it_appears(
     assert [path.read_bytes() for path in (tmp_path / "in").iterdir()] == [content]
 
 
-def test_threads_write_beside_each_other_into_one_file(tmp_path: Path) -> None:
-    contents = [os.urandom(size) for size in (BEGIN_BYTES + 1, 0, 1, WRITE_BYTES, 2 * KEPT_BYTES)]
-    starts = [sum(len(one) + 3 for one in contents[:n]) for n in range(len(contents))]
-    with (tmp_path / "a").open("w+b") as file:
-
-        def write(content: bytes, start: int) -> None:
-            writer = PlacedWriter(file.fileno(), start, nullcontext)
-            for at in range(0, len(content), 3_000_001):
-                writer.write(memoryview(content)[at : at + 3_000_001])
-            writer.begin_writeback()
-
-        with ThreadPoolExecutor(4) as threads:
-            list(threads.map(write, contents, starts))
-    assert (tmp_path / "a").read_bytes() == (b"\0" * 3).join(contents)
-
-
 def test_a_full_disk_is_told_with_the_files_name() -> None:
     def naming() -> AbstractContextManager[None]:
         return Storage("/dev").naming("/dev/full")
 
     with Path("/dev/full").open("r+b", buffering=0) as file:
-        writer = PlacedWriter(file.fileno(), 0, naming)
+        writer = LocalSink(file.fileno(), naming)
         with pytest.raises(ColdTierFullError, match="/dev/full"):
             writer.write(b"x")
 
