@@ -626,7 +626,7 @@ class ColdLog:
             CommitConflictError: others rewrote the same files each time; doing it again goes on.
         """
         from .operate.erasure.condition import RecordCondition
-        from .operate.erasure.erase import erase, plan_erase, untiered
+        from .operate.erasure.erase import RecordErasure, untiered
         from .version import __version__
 
         condition = RecordCondition.of(keys, where)
@@ -641,15 +641,11 @@ class ColdLog:
                 topic=found.name,
             )
         table, side = self._cold_table(found), self._hot_side(found)
-        run = plan_erase if dry_run else erase
-        now_ms = self._clock.now_ms
+        erasure = RecordErasure(
+            *(found, table, condition, side, __version__, self._clock.now_ms, quarantine)
+        )
         try:
-            erased = run(
-                *(found, table, condition, side),
-                version=__version__,
-                now_ms=now_ms,
-                quarantine=quarantine,
-            )
+            erased = erasure.plan() if dry_run else erasure.run()
         except EraseFailedError as error:
             told = self._exports_told(found, forgets=False)
             raise error.changed(report=replace(error.report, exports=told)) from error

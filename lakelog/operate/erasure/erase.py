@@ -64,119 +64,100 @@ class HotSide(Struct, frozen=True):
         return {tp.partition: offsets for tp, offsets in seen.items()}
 
 
-def plan_erase(
-    topic: Topic,
-    table: ColdTable,
-    condition: RecordCondition,
-    side: HotSide | None,
-    *,
-    version: str,
-    now_ms: Callable[[], int],
-    quarantine: bool = False,
-) -> Erased:
-    """What `erase` would do now; changes nothing.
-
-    Raises:
-        LakelogError: a tier cannot be read.
-    """
-    run = _Run(topic, table, condition, version, now_ms, now_ms(), time.monotonic())
-    hot: HotErased | None = None
-    unarchived: dict[int, int] = {}
-    if side is not None:
-        seen = side.offsets(topic)
-        spans = {number: (one.local_log_start, one.log_end) for number, one in seen.items()}
-        found = _hot_matches(side.log, condition.where, spans)
-        cold = table.snapshot()
-        unarchived = {
-            number: count
-            for number, offsets in found.items()
-            if (count := int(np.sum(offsets >= cold.archived_end(number))))
-        }
-        kept = _kept_by_older(topic, side)
-        hot = HotErased(
-            {number: one.log_end for number, one in seen.items()},
-            {number: len(offsets) for number, offsets in found.items()},
-            given_up=kept if quarantine else {},
-            beyond=(*(() if quarantine else _kept_told(topic, kept)), *_beyond(topic, side)),
-        )
-    cold_erased = Erasure(topic, table, condition, quarantine=quarantine).plan()
-    return run.erased(cold_erased, hot, (), unarchived)
-
-
-def erase(
-    topic: Topic,
-    table: ColdTable,
-    condition: RecordCondition,
-    side: HotSide | None,
-    *,
-    version: str,
-    now_ms: Callable[[], int],
-    quarantine: bool = False,
-) -> Erased:
-    """Erases the matches below where the log ends now, and of those above it what it meets.
-
-    Doing it again after a crash, or after an error, does what is left.
+class RecordErasure(Struct, frozen=True):
+    """The erasure of the matches below where the log ends now, and of those above it that it meets.
 
     Args:
         side: None without a Redis: its copies stay.
+        version: of lakelog.
         quarantine: whether removed files that cannot be read are given up, and what an older
             version put in quarantine.
-
-    Raises:
-        EraseFailedError: something could not be done; the rest was, and the report is in the error.
-        LakelogError: a tier cannot be used at all.
     """
-    run = _Run(topic, table, condition, version, now_ms, now_ms(), time.monotonic())
-    hot: HotErased | None = None
-    failures: list[LakelogError] = []
-    if side is not None:
-        hot, damages = run.empty_hot(side)
-        failures += damages
-        hot = _without_copies(topic, side, hot, gives_up=quarantine)
-    cold = Erasure(topic, table, condition, quarantine=quarantine).run()
-    failpoint("erase.before_persistence")
-    if side is not None and hot is not None:
-        try:
-            hot = _persisted(side, hot)
-            failpoint("erase.before_last_look")
-            failures += _still_there(topic, side, condition, hot, failures)
-        except LakelogError as error:  # what was done until then is told
-            failures.append(error)
-    failures += cold.failures.values()
-    erased = run.erased(cold, hot, failures, {})
-    if failures:
-        more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
-        raise EraseFailedError(
-            f"records of topic {topic.name!r} were erased as far as possible, but "
-            f"{failures[0].message.rstrip('.')}{more}. Mend that, and erase again: it does the "
-            "rest",
-            topic=topic.name,
-            report=erased,
-        )
-    return erased
 
-
-def untiered(topic: Topic) -> InvalidArgumentError:
-    """The error of who would erase records that Redis alone holds."""
-    return InvalidArgumentError(
-        f"topic {topic.name!r} is not archived (remote.storage.enable=false), and the entries of a "
-        "Redis stream cannot change, so no single record of it can be erased. Have it archived "
-        f"first: `lakelog topics alter {topic.name} --config remote.storage.enable=true`; or "
-        f"forget all up to such a record: `lakelog delete-records {topic.name}`",
-        topic=topic.name,
-    )
-
-
-class _Run(Struct, frozen=True):
     topic: Topic
     table: ColdTable
     condition: RecordCondition
+    side: HotSide | None
     version: str
     now_ms: Callable[[], int]
-    began_ms: int
-    began_s: float  # by this process's clock
+    quarantine: bool = False
 
-    def empty_hot(self, side: HotSide) -> tuple[HotErased, list[CorruptRecordError]]:
+    def plan(self) -> Erased:
+        """What `run` would do now; changes nothing.
+
+        Raises:
+            LakelogError: a tier cannot be read.
+        """
+        began = self._now()
+        hot: HotErased | None = None
+        unarchived: dict[int, int] = {}
+        topic, side = self.topic, self.side
+        if side is not None:
+            seen = side.offsets(topic)
+            spans = {number: (one.local_log_start, one.log_end) for number, one in seen.items()}
+            found = _hot_matches(side.log, self.condition.where, spans)
+            cold = self.table.snapshot()
+            unarchived = {
+                number: count
+                for number, offsets in found.items()
+                if (count := int(np.sum(offsets >= cold.archived_end(number))))
+            }
+            kept = _kept_by_older(topic, side)
+            told = () if self.quarantine else _kept_told(topic, kept)
+            hot = HotErased(
+                {number: one.log_end for number, one in seen.items()},
+                {number: len(offsets) for number, offsets in found.items()},
+                given_up=kept if self.quarantine else {},
+                beyond=(*told, *_beyond(topic, side)),
+            )
+        return self._erased(began, self._cold.plan(), hot, (), unarchived)
+
+    def run(self) -> Erased:
+        """Erases. Doing it again after a crash, or after an error, does what is left.
+
+        Raises:
+            EraseFailedError: something could not be done; the rest was, and the report is in the
+                error.
+            LakelogError: a tier cannot be used at all.
+        """
+        began, side = self._now(), self.side
+        hot: HotErased | None = None
+        failures: list[LakelogError] = []
+        if side is not None:
+            hot, damages = self._empty_hot(side)
+            failures += damages
+            hot = _without_copies(self.topic, side, hot, gives_up=self.quarantine)
+        cold = self._cold.run()
+        failpoint("erase.before_persistence")
+        if side is not None and hot is not None:
+            try:
+                hot = _persisted(side, hot)
+                failpoint("erase.before_last_look")
+                failures += _still_there(self.topic, side, self.condition, hot, failures)
+            except LakelogError as error:  # what was done until then is told
+                failures.append(error)
+        failures += cold.failures.values()
+        erased = self._erased(began, cold, hot, failures, {})
+        if failures:
+            more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
+            raise EraseFailedError(
+                f"records of topic {self.topic.name!r} were erased as far as possible, but "
+                f"{failures[0].message.rstrip('.')}{more}. Mend that, and erase again: it does the "
+                "rest",
+                topic=self.topic.name,
+                report=erased,
+            )
+        return erased
+
+    @property
+    def _cold(self) -> Erasure:
+        return Erasure(self.topic, self.table, self.condition, quarantine=self.quarantine)
+
+    def _now(self) -> tuple[int, float]:
+        """The log's time, and this process's."""
+        return self.now_ms(), time.monotonic()
+
+    def _empty_hot(self, side: HotSide) -> tuple[HotErased, list[CorruptRecordError]]:
         """Has Redis hold no match below its log ends of now, and cold all that it held.
 
         Returns:
@@ -276,33 +257,33 @@ class _Run(Struct, frozen=True):
             entries *= 2
         return to, not hot.holds_entries(topic_partition)
 
-    def erased(
+    def _erased(
         self,
+        began: tuple[int, float],
         cold: ColdErased,
         hot: HotErased | None,
         failures: Sequence[LakelogError],
         unarchived: Mapping[int, int],
     ) -> Erased:
         salt = secrets.token_bytes(16)
+        began_ms, began_s = began
+        try:
+            ended_ms = self.now_ms()
+        except LakelogError:  # it is Redis's clock
+            ended_ms = began_ms + int((time.monotonic() - began_s) * 1000)
         return Erased(
             self.topic,
             self.condition.digest(salt),
             salt,
             who(),
             self.version,
-            self.began_ms,
-            self._ended_ms(),
+            began_ms,
+            ended_ms,
             cold,
             hot,
             tuple(failures),
             unarchived,
         )
-
-    def _ended_ms(self) -> int:
-        try:
-            return self.now_ms()
-        except LakelogError:  # it is Redis's clock
-            return self.began_ms + int((time.monotonic() - self.began_s) * 1000)
 
 
 def _is_damage(error: LakelogError) -> TypeGuard[CorruptRecordError]:
@@ -494,3 +475,14 @@ def _beyond(topic: Topic, side: HotSide) -> tuple[str, ...]:
             f'header["{HEADER_PREFIX}topic"] = "{topic.name}" and key = …\''
         )
     return tuple(said)
+
+
+def untiered(topic: Topic) -> InvalidArgumentError:
+    """The error of who would erase records that Redis alone holds."""
+    return InvalidArgumentError(
+        f"topic {topic.name!r} is not archived (remote.storage.enable=false), and the entries of a "
+        "Redis stream cannot change, so no single record of it can be erased. Have it archived "
+        f"first: `lakelog topics alter {topic.name} --config remote.storage.enable=true`; or "
+        f"forget all up to such a record: `lakelog delete-records {topic.name}`",
+        topic=topic.name,
+    )
