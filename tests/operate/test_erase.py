@@ -6,7 +6,7 @@ import json
 import shutil
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -119,6 +119,8 @@ def test_no_byte_stays_in_either_tier(lake, server, tmp_path):
     eventually(lambda: not traces(tmp_path, server, KEY, VALUE))
     offsets = lake.log("orders").offsets()[0]
     assert (offsets.log_start, offsets.archived_end, offsets.log_end) == (0, 8, 8)
+    # Gaps that erasing left are no holes, in the table's log and in a check of all files.
+    assert main(_where(lake, "segments", "list", "orders", "--verify")) == 0
     # the log goes on, and keeps what was not asked for in Redis
     produce(lake, b"f", KEY)
     assert [one[0] for one in left(lake)][-2:] == [8, 9]
@@ -384,43 +386,6 @@ def test_what_was_trimmed_before_leaves_the_memory_that_it_shares(
     eventually(lambda: not traces(tmp_path, server, KEY, VALUE))
 
 
-@pytest.mark.parametrize("other", ["erase", "optimize"])
-def test_who_is_overtaken_by_an_erasure_deletes_what_it_wrote(lake, server, tmp_path, other):
-    """It reads the files before they are deleted, and writes its own after they were looked for."""
-    lake.topics.create("orders", 1, {"retention.ms": -1, "local.retention.ms": 0})
-    for _ in range(3):
-        produce(lake, KEY, b"bob-09b1d7c4aa", b"c")
-        lake.archive("orders")
-    planned, may_go_on = threading.Event(), threading.Event()
-
-    def run() -> None:
-        with Lakelog.connect(server.url, tmp_path / "cold", engine="inline") as late:
-            if other == "erase":
-                late.erase("orders", b"bob-09b1d7c4aa")
-            else:
-                late.cleanup("orders", steps=["optimize"])
-
-    def wait() -> None:
-        if threading.current_thread() is thread and not planned.is_set():
-            planned.set()
-            assert may_go_on.wait(60)
-
-    def overtaken() -> None:
-        if threading.current_thread() is not thread and not may_go_on.is_set():
-            may_go_on.set()
-            thread.join(300)
-
-    thread = threading.Thread(target=run, daemon=True)
-    step = "erase.after_plan" if other == "erase" else "cleanup.after_plan"
-    with armed(step, wait), armed("cold.before_delete", overtaken):
-        thread.start()
-        assert planned.wait(60)
-        lake.erase("orders", KEY)
-
-    assert may_go_on.is_set()
-    eventually(lambda: not traces(tmp_path, server, KEY, VALUE))
-
-
 def _of_shared_memory(erased: Erased) -> list[str]:
     """What is said of it: of a slow server, there is more to say."""
     return [
@@ -470,37 +435,25 @@ def test_a_redis_that_comes_back_with_what_was_trimmed_is_no_success(
         assert list(fields) == [b"__gap"]
 
 
-def test_what_comes_back_below_the_log_start_is_no_success(lake, server, monkeypatch):
-    """No reader is given it, and Redis holds it all the same."""
+def _below_the_log_start(lake: Lakelog, server: RedisServer) -> int:
     lake.topics.create("orders", 1, BOTH)
     produce(lake, KEY, b"last")
     lake.archive("orders")
     size = server.append_only_size()
     lake.log("orders").raise_log_start(0, 1)
-    with no_success_for_a_power_cut(server, size, monkeypatch):
-        lake.erase("orders", KEY)
-    lake.erase("orders", KEY)
-    with server.client() as client:
-        assert VALUE not in repr(client.xrange("lakelog:stream:orders:0")).encode()
+    return size
 
 
-@pytest.mark.parametrize("is_followed", [True, False])
-def test_what_comes_back_in_a_gap_is_no_success(lake, server, monkeypatch, is_followed):
+def _in_a_gap(lake: Lakelog, server: RedisServer, *later: bytes) -> int:
     lake.topics.create("orders", 1, BOTH)
     produce(lake, b"other", b"last")
     lake.archive("orders")
     leave_half(lake, server, KEY)
-    if is_followed:
-        produce(lake, b"later")
-    size = server.append_only_size()
-    with no_success_for_a_power_cut(server, size, monkeypatch):
-        lake.erase("orders", KEY)
-    lake.erase("orders", KEY)
-    with server.client() as client:
-        assert VALUE not in repr(client.xrange("lakelog:stream:orders:0")).encode()
+    produce(lake, *later)
+    return server.append_only_size()
 
 
-def test_what_comes_back_below_the_start_within_an_entry_is_no_success(lake, server, monkeypatch):
+def _within_an_entry(lake: Lakelog, server: RedisServer) -> int:
     lake.topics.create("orders", 1, BOTH | {"lakelog.entry.format": "arrow"})
     with lake.producer() as producer:
         rows = {"key": [KEY, *[b"other"] * 4], "value": [VALUE, *[b"v"] * 4]}
@@ -509,6 +462,22 @@ def test_what_comes_back_below_the_start_within_an_entry_is_no_success(lake, ser
     size = server.append_only_size()
     with armed("erase.before_persistence", crash), pytest.raises(Crash):
         lake.erase("orders", KEY)
+    return size
+
+
+NOT_GIVEN: dict[str, Callable[[Lakelog, RedisServer], int]] = {
+    "below the log start": _below_the_log_start,
+    "in a gap": _in_a_gap,
+    "in a gap amid the log": lambda lake, server: _in_a_gap(lake, server, b"later"),
+    "below the start, within an entry": _within_an_entry,
+}
+
+
+@pytest.mark.parametrize("place", NOT_GIVEN)
+def test_what_comes_back_where_no_reader_is_given_it_is_no_success(
+    lake, server, monkeypatch, place
+):
+    size = NOT_GIVEN[place](lake, server)
     with no_success_for_a_power_cut(server, size, monkeypatch):
         lake.erase("orders", KEY)
     lake.erase("orders", KEY)
@@ -530,50 +499,6 @@ def test_what_came_back_goes_also_where_cold_has_it_no_more(lake, server):
     with server.client() as client:
         entries = client.xrange("lakelog:stream:orders:0")
     assert [list(fields) for _, fields in entries] in ([], [[b"__gap"]])
-
-
-@pytest.mark.parametrize("are_archived", [True, False])
-def test_what_lies_below_a_gap_goes_when_nothing_was_appended_since(lake, server, are_archived):
-    """The log then ends above all that was archived, though nothing waits to be."""
-    lake.topics.create("orders", 1, BOTH)
-    produce(lake, b"other", KEY, b"last")
-    if are_archived:
-        lake.archive("orders")
-    server.restart(clean=False)
-    lake.log("orders").recover(0, 0)
-    assert lake.log("orders").offsets([0])[0].log_end > 3
-
-    lake.erase("orders", KEY)
-
-    assert [key for _, key, _ in left(lake)] == [b"other", b"last"]
-    with server.client() as client:
-        ((_, fields),) = client.xrange("lakelog:stream:orders:0")
-    assert list(fields) == [b"__gap"]
-    assert lake.archive("orders")[0].partitions == ()
-
-
-@pytest.mark.parametrize("kept_ms", [-1, 0])
-@pytest.mark.parametrize("is_followed", [True, False])
-def test_what_half_a_transaction_left_goes_though_no_reader_is_given_it(
-    lake, server, is_followed, kept_ms
-):
-    """It lies in a gap, amid the log or at its end; who asks Redis itself has it."""
-    lake.topics.create("orders", 1, BOTH | {"local.retention.ms": kept_ms})
-    produce(lake, b"other", b"last")
-    lake.archive("orders")
-    leave_half(lake, server, KEY)
-    if is_followed:
-        produce(lake, b"later")
-    with server.client() as client:
-        assert VALUE in repr(client.xrange("lakelog:stream:orders:0")).encode()
-
-    lake.erase("orders", KEY)
-
-    with server.client() as client:
-        assert VALUE not in repr(client.xrange("lakelog:stream:orders:0")).encode()
-    assert [key for _, key, _ in left(lake)] == [b"other", b"last", *[b"later"] * is_followed]
-    produce(lake, b"goes on")
-    assert left(lake)[-1][1] == b"goes on"
 
 
 def test_a_reader_in_the_middle_of_a_removed_file_looks_again(lake):
@@ -625,16 +550,6 @@ def test_beside_a_producer_and_an_archiver_all_that_was_there_is_erased(lake):
     assert [one[1] for one in found if one[1] == KEY] == []
     end = lake.log("orders").offsets()[0].log_end
     assert [one[0] for one in found] == [o for o in range(end) if o >= 40 or o % 2 == 1]
-
-
-def test_segments_are_sound_afterwards(lake):
-    """Gaps that erasing left are no holes, in the table's log and in a check of all files."""
-    lake.topics.create("orders", 1, BOTH)
-    for _ in range(3):
-        produce(lake, b"a", KEY, b"b")
-        lake.archive("orders")
-    lake.erase("orders", KEY)
-    assert main(_where(lake, "segments", "list", "orders", "--verify")) == 0
 
 
 def _where(lake: Lakelog, *command: str) -> list[str]:

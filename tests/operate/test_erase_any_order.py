@@ -134,9 +134,21 @@ def test_what_is_erased_is_nowhere_and_all_else_is_there(
     @given(WORLDS, STEPS)
     @example(PLAIN, [("append", KEYS[:2]), ("restart and recover", True), ("erase", KEYS[0])])
     @example(PLAIN, [("append", KEYS[:2]), ("restart and recover", False), ("erase", KEYS[0])])
-    @example(
+    @example(  # the log ends above all that was archived, though nothing waits to be
+        PLAIN, [("append", KEYS), ("archive up to", 3), ("restart and recover", True)]
+    )
+    @example(  # half a transaction lies in a gap, amid the log or at its end
         PLAIN,
         [("append", KEYS[:2]), ("leave half a transaction", KEYS[2]), ("append", KEYS[:1])],
+    )
+    @example(PLAIN, [("append", KEYS[:2]), ("leave half a transaction", KEYS[2])])
+    @example(
+        PLAIN,
+        [("append", KEYS[:2]), ("trim", None), ("leave half a transaction", KEYS[2])],
+    )
+    @example(  # who is overtaken reads files before they are deleted, and writes its own after
+        LARGE,
+        [("erase beside", (False, ("optimize", b"", "cleanup.after_plan", 1), KEYS[0], LATE, 1))],
     )
     @example(  # who is overtaken writes the other's bytes after all files were looked through
         LARGE,
