@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from .explore.explorer.widget import LogExplorer
     from .operate.check.check import Checked
     from .operate.check.finding import CheckReport
+    from .operate.erasure.certificate import Erased
     from .operate.erasure.erase import HotSide
-    from .operate.erasure.report import Erased
     from .operate.metrics.log_look import LogLook
     from .operate.status import Status
     from .operate.transfer.exporting import Progress

@@ -40,7 +40,7 @@ from .groups.share.admin import ShareGroupAdmin
 from .hot import HotLog, TopicRegistry
 from .operate.acl.redis_rules import EVERY
 from .operate.check.finding import TIERS
-from .operate.recorded_groups.recorder import GroupKeeper
+from .operate.group_recorder import GroupKeeper
 from .place import ColdRoot, LogPlace, PathRoot
 from .place.catalog_names import NamesInCatalog
 from .place.cold_mirror import ColdMirror, may_have_table
@@ -73,9 +73,9 @@ if TYPE_CHECKING:
     from .operate.erasure.erase import HotSide
     from .operate.group_lag import GroupLag, GroupOffset
     from .operate.group_offsets import GroupOffsetsAdmin, ShareGroupOffsets
+    from .operate.group_recorder import GroupRecorder, GroupsRecorded, RestoredGroup
+    from .operate.groups_table import GroupsTable
     from .operate.metrics.log_look import LogLook
-    from .operate.recorded_groups.groups_table import GroupsTable
-    from .operate.recorded_groups.recorder import GroupRecorder, GroupsRecorded, RestoredGroup
     from .operate.restore import RestoredTopic, RestoredTopics
     from .operate.skip import Skips
     from .operate.status import Status
@@ -965,10 +965,10 @@ class Lakelog(ColdLog):
 
     def _tell_cleaned(self, topic: Topic, report: CleanupReport) -> None:
         """Have whoever watches the log, from whatever process, know what a cleanup counted."""
-        from .operate.metrics import cleaned
+        from .operate.metrics.log_look import tell_cleanup
 
         try:
-            cleaned.tell(self.hot.cleanups(), topic, report)
+            tell_cleanup(self.hot.cleanups(), topic, report)
         except LakelogError as error:
             logger.warning("what the cleanup of %s counted is not told: %s", topic.name, error)
 
@@ -1037,10 +1037,10 @@ class Lakelog(ColdLog):
         return sources
 
     def _recorder_of(self, records: GroupRecords, root: ColdRoot) -> GroupRecorder:
-        from .operate.recorded_groups.recorder import GroupRecorder
+        from .operate.group_recorder import GroupRecorder
 
         def table() -> GroupsTable:
-            from .operate.recorded_groups.groups_table import open_groups_table
+            from .operate.groups_table import open_groups_table
 
             return open_groups_table(root, self._place.naming_status)
 

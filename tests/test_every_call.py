@@ -100,7 +100,6 @@ from lakelog.operate.check.time_index import index_mends
 from lakelog.operate.check.verification import verify
 from lakelog.operate.diagnosis import diagnose
 from lakelog.operate.group_offsets import GroupOffsetsAdmin, ShareGroupOffsets
-from lakelog.operate.headroom import high_water_marks
 from lakelog.operate.segments import (
     cold_records,
     dump_cold,
@@ -109,7 +108,7 @@ from lakelog.operate.segments import (
     segment_range,
     segments,
 )
-from lakelog.operate.sizing import topic_rate
+from lakelog.operate.sizing import high_water_marks, topic_rate
 from lakelog.operate.skip import Skips, noted
 from lakelog.operate.status import status
 from lakelog.place.tenants.tenants import Tenants

@@ -24,7 +24,7 @@ from lakelog.groups.description import GroupState
 from lakelog.groups.recorded_offset import GroupType
 from lakelog.groups.settings import GroupSettings
 from lakelog.hot.keys import Keys
-from lakelog.operate.recorded_groups import recorder as group_keeper
+from lakelog.operate import group_recorder
 from lakelog.operate.restore import restore
 from lakelog.read.consumer import Consumer
 from lakelog.testing.eventually import eventually
@@ -446,7 +446,7 @@ def test_a_share_group_of_a_topic_made_again_stays_away(
 def test_a_continuous_run_records_by_itself(
     lake: Lakelog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(group_keeper, "RECORD_INTERVAL_S", 0.1)
+    monkeypatch.setattr(group_recorder, "RECORD_INTERVAL_S", 0.1)
     archive = lake.archive_continuously()
     commit(lake, "nightly", 7)
     next(archive)

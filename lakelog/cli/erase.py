@@ -11,7 +11,7 @@ from .connect import open_archived
 from .output import ConsoleProgress, Failed, Message, Page, Table
 
 if TYPE_CHECKING:
-    from ..operate.erasure.report import Erased
+    from ..operate.erasure.certificate import Erased
 
 _EPILOG = """\
 Offsets stay, and gaps appear: readers go on at the next record. A partition's last record keeps its

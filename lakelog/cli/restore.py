@@ -11,7 +11,7 @@ from .output import Failed, Message, Page, Table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..operate.recorded_groups.recorder import RestoredGroup
+    from ..operate.group_recorder import RestoredGroup
     from ..operate.restore import RestoredTopic
 
 _EPILOG = """\

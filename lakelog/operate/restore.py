@@ -24,7 +24,7 @@ from ..hot.hot_log import HotLog
 from ..hot.registry import Ends, TopicRegistry, purged
 from ..place import ColdRoot
 from ..values.topic import Topic
-from .recorded_groups.recorder import RestoredGroup
+from .group_recorder import RestoredGroup
 
 #: What no table tells.
 NOT_RESTORED = (

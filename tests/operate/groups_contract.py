@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from lakelog.cold.by_path.root_table import PathRootTable
 from lakelog.cold.store.storage import Storage
 from lakelog.groups.recorded_offset import GroupType, RecordedOffset
-from lakelog.operate.recorded_groups.groups_table import DEFINITION, GroupsTable, Recording
+from lakelog.operate.groups_table import DEFINITION, GroupsTable, Recording
 from lakelog.values.record import OffsetAndMetadata
 from lakelog.values.topic_partition import TopicPartition
 

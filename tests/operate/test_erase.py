@@ -27,8 +27,7 @@ from lakelog.errors import (
     UnknownTopicOrPartitionError,
 )
 from lakelog.hot.hot_log import HotLog
-from lakelog.operate.erasure.certificate import certificate, check_certificate
-from lakelog.operate.erasure.report import Erased
+from lakelog.operate.erasure.certificate import Erased, certificate, check_certificate
 from lakelog.read.topic_log import TopicLog
 from lakelog.testing.eventually import eventually
 from lakelog.testing.servers import RedisServer

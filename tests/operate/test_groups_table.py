@@ -15,7 +15,7 @@ from lakelog.base.failpoints import armed
 from lakelog.cold.store.storage import Storage
 from lakelog.errors import CorruptRecordError, ForeignTableError, NewerVersionError
 from lakelog.groups.recorded_offset import RecordedOffset
-from lakelog.operate.recorded_groups.groups_table import VACUUM_COMMITS, GroupsTable
+from lakelog.operate.groups_table import VACUUM_COMMITS, GroupsTable
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from lakelog import Lakelog, TopicPartition
 from lakelog.cold.by_name.root_table import NamedRootTable
 from lakelog.errors import ForeignTableError
 from lakelog.groups.coordinator import GroupCoordinator
-from lakelog.operate.recorded_groups.groups_table import DEFINITION, GroupsTable
+from lakelog.operate.groups_table import DEFINITION, GroupsTable
 from lakelog.values.record import OffsetAndMetadata
 
 if TYPE_CHECKING:

@@ -40,8 +40,8 @@ from ...values.topic import Topic
 from ...values.topic_partition import OffsetRange
 from ..skip import noted
 from ..who import who
+from .certificate import Erased, HotErased
 from .condition import RecordCondition
-from .report import Erased, HotErased
 
 
 class HotSide(Struct, frozen=True):

@@ -7,24 +7,27 @@ only a look for its next version. What one topic fails at hides no other.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ...archive.report import reported
 from ...base.metrics import of_log as m
-from ...base.metrics.metric import Measured, Metric, Sample
+from ...base.metrics import of_process as p
+from ...base.metrics.metric import Histogram, Measured, Metric, Sample
+from ...cleanup.report import CleanupReport, figures_of
 from ...cold.table import NO_TABLE, ColdSnapshot, ColdTable
-from ...errors import LakelogError
+from ...errors import HotTierAccessError, LakelogError
 from ...groups.group_records import GroupRecords
 from ...groups.recorded_offset import SeenGroups
 from ...hot import HotLog
 from ...hot.archived_into import check_own
+from ...hot.cleanups import Cleanups
 from ...read.tiers import join
 from ...values.offsets import HotSegments, LogOffsets
 from ...values.topic import Topic
 from ...values.topic_partition import TopicPartition
 from ..group_lag import GroupOffset
-from ..headroom import high_water_marks, throttle_ms
-from . import cleaned
+from ..sizing import high_water_marks, throttle_ms
 from .cold_looks import ColdFigures, ColdLooks, Found, KnownFigures
 
 _NO_FILES = ColdFigures()
@@ -90,7 +93,7 @@ class LogLook:
         if self._hot is not None:
             found.add(m.UP, (), 1)
         found.add(m.LOOK_SECONDS, (), time.monotonic() - started_s)
-        cleanups = [] if self._hot is None else cleaned.told(self._hot.cleanups(), topics)
+        cleanups = [] if self._hot is None else _told_of_cleanups(self._hot.cleanups(), topics)
         return [*found.measured(), *cleanups]
 
     def _hot_offsets(
@@ -254,3 +257,68 @@ def _of_groups(
         labels = (one.group_id, one.group_type.value, tp.topic, str(tp.partition))
         found.add(m.GROUP_OFFSET, labels, where.offset)
         found.add(m.GROUP_LAG, labels, where.unread)
+
+
+# -- cleanups, told by all processes through Redis ---------------------------------------------
+
+#: With the topic as label.
+_OF_TOPICS = (
+    p.CLEANER_RUNS,
+    p.CLEANER_FAILURES,
+    p.CLEANER_FAILED,
+    p.RECOPY_RATIO,
+    p.MAX_CLEAN_SECONDS,
+)
+_BUCKETS = range(len(p.CLEANER_SECONDS.buckets) + 1)
+
+
+def tell_cleanup(cleanups: Cleanups, topic: Topic, report: CleanupReport) -> None:
+    """Has whoever watches the log know of a run.
+
+    Raises:
+        LakelogError: Redis does not answer, refuses, or is full.
+    """
+    figures = figures_of(report)
+    bucket = bisect_left(p.CLEANER_SECONDS.buckets, figures.seconds)
+    cleanups.tell(
+        topic.topic_id,
+        {
+            **{metric.name: amount for metric, amount in figures.more.items()},
+            _bucket(bucket): 1,
+            _MS: round(1000 * figures.seconds),
+        },
+        {metric.name: value for metric, value in figures.now.items()},
+    )
+
+
+def _told_of_cleanups(cleanups: Cleanups, topics: Iterable[Topic]) -> list[Measured]:
+    """The metrics that runs over these topics have told; none that no run has.
+
+    Raises:
+        HotTierUnavailableError: Redis does not answer.
+    """
+    try:
+        read = cleanups.read()
+    except HotTierAccessError:  # this user has a role that an older lakelog made
+        return []
+    of = [(topic.name, read[key]) for topic in topics if (key := str(topic.topic_id)) in read]
+    samples: dict[Metric, list[Sample]] = {
+        metric: [((name,), one[metric.name]) for name, one in of if metric.name in one]
+        for metric in _OF_TOPICS
+    }
+    measured = [Measured(metric, sorted(found)) for metric, found in samples.items() if found]
+    if of:
+        counts = [int(sum(one.get(_bucket(at), 0) for _, one in of)) for at in _BUCKETS]
+        seconds = sum(one.get(_MS, 0) for _, one in of) / 1000
+        histogram = Histogram(tuple(counts), seconds)
+        measured.append(Measured(p.CLEANER_SECONDS, histograms=[((), histogram)]))
+    return measured
+
+
+#: What the runs took together.
+_MS = f"{p.CLEANER_SECONDS.name}:ms"
+
+
+def _bucket(at: int) -> str:
+    """How many runs were in a bucket."""
+    return f"{p.CLEANER_SECONDS.name}:{at}"

@@ -33,17 +33,16 @@ from uuid import UUID
 import pyarrow as pa
 from msgspec import Struct
 
-from ...base.failpoints import failpoint
-from ...cold.properties import FORMAT_PROPERTY
-from ...cold.root_table import RootTable, RootTableDefinition, Txn
-from ...cold.schema import FORMAT_PROPERTY
-from ...errors import CorruptRecordError
-from ...groups.recorded_offset import GroupType, RecordedOffset, ordered
-from ...place import ColdRoot
-from ...values.format_version import USUAL_FORMAT
-from ...values.record import OffsetAndMetadata
-from ...values.topic import GROUPS_TABLE
-from ...values.topic_partition import TopicPartition
+from ..base.failpoints import failpoint
+from ..cold.properties import FORMAT_PROPERTY
+from ..cold.root_table import RootTable, RootTableDefinition, Txn
+from ..errors import CorruptRecordError
+from ..groups.recorded_offset import GroupType, RecordedOffset, ordered
+from ..place import ColdRoot
+from ..values.format_version import USUAL_FORMAT
+from ..values.record import OffsetAndMetadata
+from ..values.topic import GROUPS_TABLE
+from ..values.topic_partition import TopicPartition
 
 GROUPS = pa.schema(
     [

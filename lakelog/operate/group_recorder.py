@@ -11,14 +11,14 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from ...archive.trouble import NOT_RECORDED, Trouble, why
-from ...base.failpoints import failpoint
-from ...errors import HotTierUnavailableError, LakelogError
-from ...groups.admin import GroupAdmin
-from ...groups.group_records import GroupRecords
-from ...groups.recorded_offset import GroupType, RecordedOffset, RecordingMark, SeenGroups, ordered
-from ...values.topic import GROUPS_TABLE
-from ...values.topic_partition import TopicPartition
+from ..archive.trouble import NOT_RECORDED, Trouble, why
+from ..base.failpoints import failpoint
+from ..errors import HotTierUnavailableError, LakelogError
+from ..groups.admin import GroupAdmin
+from ..groups.group_records import GroupRecords
+from ..groups.recorded_offset import GroupType, RecordedOffset, RecordingMark, SeenGroups, ordered
+from ..values.topic import GROUPS_TABLE
+from ..values.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from .groups_table import GroupsTable, Recording
@@ -266,7 +266,7 @@ class GroupKeeper:
 
         A Redis that does not answer is none: nothing is committed meanwhile.
         """
-        from ...archive.supervisor import LONG_CALL_S
+        from ..archive.supervisor import LONG_CALL_S
 
         with self._lock:
             found, since_s = self._trouble, self._attended_s
@@ -279,7 +279,7 @@ class GroupKeeper:
 
     def attend_now_and_then(self) -> None:
         """Do what is due every `RECORD_INTERVAL_S`, in a thread of its own, which may hang."""
-        from ...engines.at_exit import watch
+        from ..engines.at_exit import watch
 
         with self._lock:
             now_s = time.monotonic()

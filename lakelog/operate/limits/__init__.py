@@ -1,1 +1,0 @@
-"""How large things may get: what the code refuses beyond, told from its own constants."""

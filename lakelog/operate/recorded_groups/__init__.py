@@ -1,1 +1,0 @@
-"""The committed offsets of groups, kept in a table under the cold root."""
