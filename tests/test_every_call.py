@@ -100,6 +100,7 @@ from lakelog.operate.check.time_index import index_mends
 from lakelog.operate.check.verification import verify
 from lakelog.operate.diagnosis import diagnose
 from lakelog.operate.group_offsets import GroupOffsetsAdmin, ShareGroupOffsets
+from lakelog.operate.groups_table import open_groups_table
 from lakelog.operate.segments import (
     cold_records,
     dump_cold,
@@ -605,7 +606,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "segments.segment_range": lambda w: segment_range(w.log, 0, 0),
     "segments.inspection_of": lambda w: inspection_of(w.log).look(TP, w.topic.topic_id),
     "sizing.topic_rate": lambda w: topic_rate(w.log),
-    "throttled.high_water_marks": lambda w: high_water_marks(w.hot, [w.topic], w.hot.servers()),
+    "sizing.high_water_marks": lambda w: high_water_marks(w.hot, [w.topic], w.hot.servers()),
     "status.status": lambda w: status(w.hot, [w.topic], lambda _: w.table),
     "time_index.index_mends": lambda w: drained(index_mends(w.hot, w.topic, TP)),
     "verification.verify": lambda w: drained(verify(w.log)),
@@ -629,6 +630,9 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "state.failures": lambda w: failures(w.lake),
     "state.servers": lambda w: servers(w.lake),
     "state.warnings": lambda w: warnings(w.lake),
+    "groups_table.open_groups_table": lambda w: open_groups_table(w.lake.place.cold).read(
+        w.topic.keyspace_id
+    ),
     "status_table.open_status_table": lambda w: open_status_table(w.lake.place.cold).read(),
     "trouble_rows.recent_troubles": lambda w: recent_troubles(w.lake.place.cold),  # type: ignore[arg-type]
     "TroubleRows.__call__": lambda w: TroubleRows(w.lake.place.cold)([]),  # type: ignore[arg-type]
