@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..base.failpoints import failpoint
-from ..cold.purged import PurgedTopic
+from ..cold.answers import PurgedTopic
 from ..cold.reserve import reserving
 from ..cold.table import ColdSnapshot, ColdTable
 from ..errors import (
