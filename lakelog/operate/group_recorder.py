@@ -11,7 +11,7 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from ..archive.trouble import NOT_RECORDED, Trouble, why
+from ..archive.report import NOT_RECORDED, Trouble, why
 from ..base.failpoints import failpoint
 from ..errors import HotTierUnavailableError, LakelogError
 from ..groups.admin import GroupAdmin
@@ -279,7 +279,7 @@ class GroupKeeper:
 
     def attend_now_and_then(self) -> None:
         """Do what is due every `RECORD_INTERVAL_S`, in a thread of its own, which may hang."""
-        from ..engines.at_exit import watch
+        from ..engines.threads import watch
 
         with self._lock:
             now_s = time.monotonic()
@@ -291,11 +291,11 @@ class GroupKeeper:
             self._thread.start()
 
     def end(self) -> None:
-        """See `at_exit.Crew`."""
+        """See `threads.Crew`."""
         self._attended_s = float("inf")
 
     def is_in_call(self) -> bool:
-        """See `at_exit.Crew`."""
+        """See `threads.Crew`."""
         return self._thread is not None and self._thread.is_alive()
 
     def _run(self) -> None:

@@ -14,7 +14,7 @@ from ...values.topic_partition import OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
     from ...cold.store.abilities import Ability
-    from ...engines.choice import Choice
+    from ...engines.engine import Choice
 
 HOT, COLD = "hot", "cold"
 TIERS = (HOT, COLD)

@@ -25,7 +25,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from ...base.json_text import parse_json
-from ...cleanup.erasure.report import ColdErased
+from ...cleanup.erasure import ColdErased
 from ...errors import InvalidArgumentError, LakelogError
 from ...hot.persistence import Persistence
 from ...values.topic import Topic

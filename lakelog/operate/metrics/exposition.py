@@ -16,7 +16,7 @@ from msgspec import Struct
 from ...base.metrics import of_log as m
 from ...base.metrics.metric import Kind, Measured, Metric
 from ...base.metrics.of_process import COUNTS, METRICS
-from ...engines.workers import Workers
+from ...engines.threads import Workers
 from ...errors import InvalidArgumentError, MissingExtraError
 from .table import samples_of
 
