@@ -21,14 +21,15 @@ from hypothesis import HealthCheck, settings
 from lakelog.cold.store.storage import Storage
 from lakelog.hot.embedded.redis_program import RedisProgram, redis_programs
 from lakelog.hot.hot_log import HotLog
-from lakelog.testing.object_store import FaultyFront, S3Server, s3_options
-from lakelog.testing.servers import RedisClusterServers, RedisServer, TlsFront
-from lakelog.testing.unity_catalog import SPARKS_OWN, UnityCatalogServer
+from tests.support.object_store import FaultyFront, S3Server, s3_options
+from tests.support.servers import RedisClusterServers, RedisServer, TlsFront
+from tests.support.unity_catalog import SPARKS_OWN, UnityCatalogServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-sys.path.insert(0, str(Path(__file__).parent))  # support/ is no tests
+# support/ is no tests, and is also imported by the programs that tests start, as `tests.support`
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 #: Tests start hundreds of processes, and each would compile lakelog anew.
 sys.dont_write_bytecode = False

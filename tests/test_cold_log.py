@@ -19,8 +19,8 @@ from lakelog.errors import (
     UnknownTopicOrPartitionError,
 )
 from lakelog.place import PathRoot
-from lakelog.testing.servers import RedisServer
 from lakelog.values.offsets import AtTimestamp
+from tests.support.servers import RedisServer
 
 EPOCH_MS = 1_700_000_000_000
 

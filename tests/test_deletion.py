@@ -31,9 +31,9 @@ from lakelog.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from lakelog.testing.later_clock import LaterClock
 from lakelog.values.topic import Topic
 from lakelog.values.topic_partition import TopicPartition
+from tests.support.later_clock import LaterClock
 
 KEPT = [b"v%d" % n for n in range(45)]
 DAY_MS = 86_400_000

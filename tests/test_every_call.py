@@ -118,10 +118,10 @@ from lakelog.read.range_read import RangeRead
 from lakelog.read.search import Search
 from lakelog.read.share.share_consumer import ShareConsumer
 from lakelog.read.where import parse
-from lakelog.testing.object_store import Fault, FaultyFront, s3_options
-from lakelog.testing.servers import RedisClusterServers, RedisServer
 from lakelog.values.config import Compression, EntryFormat
 from lakelog.values.record import OffsetAndMetadata, produced_batch
+from tests.support.object_store import Fault, FaultyFront, s3_options
+from tests.support.servers import RedisClusterServers, RedisServer
 
 TP = TopicPartition("orders", 0)
 FIRST_MS = 1_700_000_000_000

@@ -25,10 +25,10 @@ from lakelog.groups.settings import GroupSettings
 from lakelog.jobs import JobRun, status_history
 from lakelog.jobs.trouble_rows import recent_troubles
 from lakelog.testing.eventually import eventually
-from lakelog.testing.servers import RedisServer
 from lakelog.values.config import DAY_MS, MINUTE_MS
 from lakelog.values.keyspace_defaults import KeyspaceDefaults
 from lakelog.values.record import OffsetAndMetadata
+from tests.support.servers import RedisServer
 
 PLACE = TopicPartition("orders", 0)
 REQUEST = JoinRequest((("range", Subscription(("orders",)).encode()),))

@@ -23,7 +23,7 @@ from lakelog import LakelogError, errors
 from lakelog.cli import main as cli
 from lakelog.cli import readme
 from lakelog.cli.commands import COMMANDS
-from lakelog.testing.object_store import S3Server
+from tests.support.object_store import S3Server
 
 ROOT = Path(__file__).parents[1]
 

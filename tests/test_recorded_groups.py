@@ -28,9 +28,9 @@ from lakelog.operate import group_recorder
 from lakelog.operate.restore import restore
 from lakelog.read.consumer import Consumer
 from lakelog.testing.eventually import eventually
-from lakelog.testing.servers import RedisClusterServers
 from lakelog.values.config import DAY_MS
 from lakelog.values.record import OffsetAndMetadata
+from tests.support.servers import RedisClusterServers
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 

@@ -28,9 +28,9 @@ from lakelog.errors import (
     UnknownProducerError,
     UnknownTopicOrPartitionError,
 )
-from lakelog.testing.servers import RedisServer
 from lakelog.values.format_version import FORMAT_VERSION
 from lakelog.values.topic_partition import TopicPartition
+from tests.support.servers import RedisServer
 
 NAMES = ("audit", "orders")
 

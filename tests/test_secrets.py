@@ -20,9 +20,9 @@ from lakelog import Lakelog, TopicPartition, tracing
 from lakelog.cli.main import main
 from lakelog.codec.encryption.of_topic import opening
 from lakelog.errors import LakelogError
-from lakelog.testing.object_store import S3Server, s3_options
-from lakelog.testing.servers import RedisServer, free_port
 from lakelog.values.config import ENCRYPTION_KEY
+from tests.support.object_store import S3Server, s3_options
+from tests.support.servers import RedisServer, free_port
 
 PASSWORD, KEY = "correct-horse-battery", "staple/Secret+Key40"
 #: What wraps the keys that values are encrypted with.

@@ -11,7 +11,7 @@ import pytest
 from lakelog import ColdLog, Lakelog
 from lakelog.cli.main import main
 from lakelog.errors import AmbiguousTopicError, CleanupFailedError
-from lakelog.testing.servers import RedisServer
+from tests.support.servers import RedisServer
 
 RECORDS = {"sales": 30, "lab": 7}
 

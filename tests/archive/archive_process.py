@@ -18,11 +18,11 @@ from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.store.storage import Storage
 from lakelog.engines.engine import InlineEngine
 from lakelog.hot.hot_log import HotLog, HotSource
-from lakelog.testing.later_clock import LaterClock
-from lakelog.testing.process_memory import status_bytes
 from lakelog.values.config import Compression, EntryFormat
 from lakelog.values.record import produced_batch
 from lakelog.values.topic import Topic
+from tests.support.later_clock import LaterClock
+from tests.support.process_memory import status_bytes
 
 
 def archiver(url: str, root: str, topic: Topic, hot: HotLog) -> Archiver:

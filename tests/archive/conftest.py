@@ -23,12 +23,12 @@ from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.store.storage import Storage
 from lakelog.engines.engine import Engine, InlineEngine
 from lakelog.hot.hot_log import HotLog, HotSource
-from lakelog.testing.later_clock import LaterClock
 from lakelog.values.config import Compression, EntryFormat
 from lakelog.values.offsets import HotSegments
 from lakelog.values.record import produced_batch
 from lakelog.values.topic import Topic
 from lakelog.values.topic_partition import TopicPartition
+from tests.support.later_clock import LaterClock
 
 sys.path.insert(0, str(Path(__file__).parent))  # paused.py is no test module
 sys.path.insert(0, str(Path(__file__).parents[1] / "model"))  # nor is mutants.py

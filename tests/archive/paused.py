@@ -21,11 +21,11 @@ from lakelog.cold.table import ColdTable
 from lakelog.engines.engine import InlineEngine
 from lakelog.hot.hot_log import HotLog, HotSource
 from lakelog.read.unified_log import UnifiedLog
-from lakelog.testing.later_clock import LaterClock
 from lakelog.values.config import HOUR_MS, Compression, EntryFormat
 from lakelog.values.offsets import HotOffsets
 from lakelog.values.record import produced_batch
 from lakelog.values.topic import Topic
+from tests.support.later_clock import LaterClock
 
 SETTINGS = {
     "cleanup.policy": "compact,delete",

@@ -14,7 +14,7 @@ from lakelog.errors import InvalidConfigError
 from lakelog.hot.connection import connect
 from lakelog.hot.server_info import MEMORY_INFO, MemoryUse
 from lakelog.testing.eventually import eventually
-from lakelog.testing.servers import RedisServer
+from tests.support.servers import RedisServer
 
 #: Everything stays hot, and nothing is due for hours.
 CONFIG = {

@@ -30,8 +30,8 @@ from lakelog.cli import main as cli
 from lakelog.jobs import status_history
 from lakelog.jobs.trouble_rows import recent_troubles
 from lakelog.testing.eventually import eventually
-from lakelog.testing.object_store import Fault, FaultyFront, s3_options
-from lakelog.testing.servers import RedisServer
+from tests.support.object_store import Fault, FaultyFront, s3_options
+from tests.support.servers import RedisServer
 
 LIVENESS_S = 120.0
 

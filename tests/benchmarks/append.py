@@ -45,9 +45,9 @@ from lakelog.ingest.given_records import as_columns
 from lakelog.ingest.partition_queue import PartitionQueue
 from lakelog.ingest.partitioner import partition_of_key
 from lakelog.ingest.producer import Producer, ProducerConfig
-from lakelog.testing.servers import RedisServer
 from lakelog.values.config import KIB, MIB
 from lakelog.values.record import PRODUCED, no_headers
+from tests.support.servers import RedisServer
 
 from .bench import Bench, Side, rates
 from .kafka_peer import KafkaPeer

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lakelog.testing.servers import RedisServer
+from tests.support.servers import RedisServer
 
 from .kafka_peer import KafkaPeer
 from .local_spark import LocalSpark

@@ -34,9 +34,9 @@ import pyarrow as pa
 
 from lakelog import Consumer, Lakelog, TopicPartition
 from lakelog.hot.keys import DEFAULT_KEYSPACE
-from lakelog.testing.servers import RedisServer
 from lakelog.values.config import KIB, MIB
 from lakelog.values.record import RECORDS_AT_ONCE, OffsetAndMetadata, Record
+from tests.support.servers import RedisServer
 
 from .bench import Bench, Side, rates
 from .kafka_peer import KafkaPeer

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from lakelog import Lakelog
-from lakelog.testing.servers import RedisServer
+from tests.support.servers import RedisServer
 
 from .bench import Bench, timed
 from .measures import CORES, COUNT, OURS, SECONDS, Row

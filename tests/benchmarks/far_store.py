@@ -30,8 +30,8 @@ import pyarrow.fs as pafs
 from lakelog import Lakelog
 from lakelog.cold.store.storage import Storage
 from lakelog.engines.spark import SparkEngine
-from lakelog.testing.object_store import S3Server, s3_options
 from lakelog.values.config import MIB
+from tests.support.object_store import S3Server, s3_options
 
 from .archive import CASES, WARM_ROUNDS, CountingEngine, filled
 from .bench import Bench, rates, timed

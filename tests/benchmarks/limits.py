@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from lakelog import Lakelog
-from lakelog.testing.servers import RedisServer
 from lakelog.values.config import GIB, KIB, MIB
+from tests.support.servers import RedisServer
 
 from .bench import Bench
 from .made_records import fixed, size

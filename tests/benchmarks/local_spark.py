@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lakelog.spark.session import session
-from lakelog.testing.unity_catalog import SPARKS_OWN, UnityCatalogServer
+from tests.support.unity_catalog import SPARKS_OWN, UnityCatalogServer
 
 CORES = 2
 

@@ -22,9 +22,9 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 from lakelog import Lakelog, UnifiedLog
-from lakelog.testing.unity_catalog import SPARKS_OWN
 from lakelog.values.config import MIB
 from lakelog.values.offsets import AtTimestamp
+from tests.support.unity_catalog import SPARKS_OWN
 
 from .bench import Bench, timed
 from .made_records import made_batch

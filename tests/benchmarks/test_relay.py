@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lakelog.testing.servers import free_port
+from tests.support.servers import free_port
 
 from .relay import HELD_BYTES, relayed
 

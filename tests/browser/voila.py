@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from jupyter_lab import TIMEOUT_S
 
 from lakelog.base.back_off import POLL, wait_until
-from lakelog.testing.servers import free_port
+from tests.support.servers import free_port
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

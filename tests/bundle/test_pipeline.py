@@ -22,8 +22,8 @@ from lakelog.engines.engine import InlineEngine
 from lakelog.engines.spark import SparkEngine
 from lakelog.hot.embedded.java import java_home
 from lakelog.jobs import add_readings
-from lakelog.testing.connect_server import connect_server
-from lakelog.testing.unity_catalog import SPARKS_OWN, UnityCatalogServer
+from tests.support.connect_server import connect_server
+from tests.support.unity_catalog import SPARKS_OWN, UnityCatalogServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

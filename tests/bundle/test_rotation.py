@@ -9,7 +9,7 @@ import pytest
 from lakelog import Lakelog
 from lakelog.errors import LakelogError
 from lakelog.jobs import add_readings
-from lakelog.testing.servers import RedisServer
+from tests.support.servers import RedisServer
 
 OLD, NEW = "an old word", "a new word"
 

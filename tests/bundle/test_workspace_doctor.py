@@ -17,7 +17,7 @@ from lakelog.errors import InvalidArgumentError
 from lakelog.jobs import doctor as jobs_doctor
 from lakelog.jobs import parameters
 from lakelog.operate.workspace import Deployment
-from lakelog.testing.servers import free_port
+from tests.support.servers import free_port
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

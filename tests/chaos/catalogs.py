@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lakelog.testing.connect_server import connect_server
-from lakelog.testing.object_store import FaultyFront, S3Server
-from lakelog.testing.unity_catalog import SPARKS_OWN, UnityCatalogServer
+from tests.support.connect_server import connect_server
+from tests.support.object_store import FaultyFront, S3Server
+from tests.support.unity_catalog import SPARKS_OWN, UnityCatalogServer
 
 from .places import faults
 

@@ -17,8 +17,8 @@ from typing import Any
 import redis
 
 from lakelog.base.back_off import POLL, wait_until
-from lakelog.testing.object_store import Fault, FaultyFront, S3Server, s3_options
-from lakelog.testing.servers import STARTING, RedisServer
+from tests.support.object_store import Fault, FaultyFront, S3Server, s3_options
+from tests.support.servers import STARTING, RedisServer
 
 from .history import Partition, Span
 

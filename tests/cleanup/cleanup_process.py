@@ -23,9 +23,9 @@ from lakelog.cold.registers import ArchivedEnd
 from lakelog.cold.store.storage import Storage
 from lakelog.engines.engine import InlineEngine
 from lakelog.errors import CommitConflictError
-from lakelog.testing.later_clock import LaterClock
 from lakelog.values.record import HEADERS_TYPE, RECORDS
 from lakelog.values.topic import Topic
+from tests.support.later_clock import LaterClock
 
 KEYS = 40
 SEGMENT_RECORDS = 100

@@ -17,11 +17,11 @@ from lakelog.cold.change import Change, HotRange
 from lakelog.cold.registers import ArchivedEnd
 from lakelog.cold.store.storage import Storage
 from lakelog.engines.engine import Engine, InlineEngine
-from lakelog.testing.later_clock import LaterClock
 from lakelog.values.config import TopicConfig
 from lakelog.values.record import HEADERS_TYPE, RECORDS, Record, to_records
 from lakelog.values.topic import Topic
 from lakelog.values.topic_partition import TopicPartition
+from tests.support.later_clock import LaterClock
 
 sys.path.insert(0, str(Path(__file__).parent))  # cleanup_process.py is no test module
 

@@ -15,9 +15,9 @@ from lakelog import Lakelog
 from lakelog.cleanup.report import CleanupReport
 from lakelog.cli.main import main
 from lakelog.errors import CleanupFailedError, UnknownTopicOrPartitionError
-from lakelog.testing.command_line import running
 from lakelog.testing.eventually import eventually
-from lakelog.testing.servers import RedisServer
+from tests.support.command_line import running
+from tests.support.servers import RedisServer
 
 EXPIRING = {"internal.segment.bytes": 200, "local.retention.ms": 0, "retention.ms": 1000}
 

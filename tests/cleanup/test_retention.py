@@ -25,12 +25,12 @@ from lakelog.cold.segment import COLUMNS, UNKNOWN_TIMESTAMP_MS, Segment, Segment
 from lakelog.cold.store.storage import Storage
 from lakelog.cold.table import ColdSnapshot
 from lakelog.engines.engine import InlineEngine
-from lakelog.testing.later_clock import LaterClock
 from lakelog.values.config import DAY_MS, HOUR_MS, TopicConfig
 from lakelog.values.offsets import HotSegment, HotSegments
 from lakelog.values.record import RECORDS
 from lakelog.values.topic import Topic
 from lakelog.values.topic_partition import OffsetRange
+from tests.support.later_clock import LaterClock
 
 NOW_MS = 1_700_000_000_000
 TOPIC_ID = uuid.UUID(int=7)

@@ -19,7 +19,7 @@ from deltalake import DeltaTable, TableFeatures
 
 from lakelog.cli import main as cli
 from lakelog.testing.eventually import eventually
-from lakelog.testing.servers import RedisServer
+from tests.support.servers import RedisServer
 
 Run = Callable[..., str]
 

@@ -16,9 +16,9 @@ import redis
 from lakelog import Lakelog
 from lakelog.cli.produce import CHUNK_RECORDS
 from lakelog.operate.check.verification import verify
-from lakelog.testing.command_line import running
 from lakelog.testing.eventually import eventually
-from lakelog.testing.servers import RedisServer
+from tests.support.command_line import running
+from tests.support.servers import RedisServer
 
 
 @pytest.fixture

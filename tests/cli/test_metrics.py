@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lakelog.cli import main as cli
 from lakelog.lakelog import Lakelog
-from lakelog.testing.servers import RedisServer
+from tests.support.servers import RedisServer
 
 
 @pytest.fixture

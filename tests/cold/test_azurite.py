@@ -26,11 +26,11 @@ from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.store.storage import Storage
 from lakelog.engines.engine import InlineEngine
 from lakelog.errors import ColdTierError, MissingFileError
-from lakelog.testing.later_clock import LaterClock
-from lakelog.testing.object_store import Fault, FaultyFront
-from lakelog.testing.servers import free_port
 from lakelog.values.record import OffsetAndTimestamp
 from lakelog.values.topic_partition import TopicPartition
+from tests.support.later_clock import LaterClock
+from tests.support.object_store import Fault, FaultyFront
+from tests.support.servers import free_port
 
 pytestmark = pytest.mark.slow
 

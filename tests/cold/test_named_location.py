@@ -32,9 +32,9 @@ from lakelog.errors import (
 )
 from lakelog.hot.hot_log import HotSource
 from lakelog.place import LogPlace, NamedRoot
-from lakelog.testing.object_store import Fault, FaultyFront, s3_options
 from lakelog.values.record import OffsetAndTimestamp
 from lakelog.values.topic_partition import TopicPartition
+from tests.support.object_store import Fault, FaultyFront, s3_options
 
 EPOCH_MS = 1_700_000_000_000
 NAME = TableName("main", "logs-1", "größe.v2")

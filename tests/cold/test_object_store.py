@@ -29,12 +29,12 @@ from lakelog.cold.store import object_store
 from lakelog.cold.store.storage import Storage
 from lakelog.engines.engine import InlineEngine
 from lakelog.errors import ColdTierError, CorruptRecordError, LakelogError, MissingFileError
-from lakelog.testing.later_clock import LaterClock
-from lakelog.testing.object_store import Fault, FaultyFront, s3_options
 from lakelog.values.config import MIB
 from lakelog.values.record import Record
 from lakelog.values.topic import Topic
 from lakelog.values.topic_partition import TopicPartition
+from tests.support.later_clock import LaterClock
+from tests.support.object_store import Fault, FaultyFront, s3_options
 
 PROGRAM = Path(__file__).with_name("applier_process.py")
 ORDERS_0 = TopicPartition("orders", 0)

@@ -15,8 +15,8 @@ from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.change import RowsOf
 from lakelog.cold.store.storage import Storage
 from lakelog.engines.engine import InlineEngine
-from lakelog.testing.later_clock import LaterClock
 from lakelog.values.topic import Topic
+from tests.support.later_clock import LaterClock
 
 
 class TestPathTableOnS3(ColdTableContract):

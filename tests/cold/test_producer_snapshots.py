@@ -19,9 +19,9 @@ from lakelog.cold.change import Change
 from lakelog.cold.store.storage import Storage
 from lakelog.engines.engine import InlineEngine
 from lakelog.errors import ColdTierRefusedError, InvalidArgumentError
-from lakelog.testing.later_clock import LaterClock
 from lakelog.values.producer_calls import CUT, ProducerCall, calls_of_rows, rows_of_calls
 from lakelog.values.topic import Topic
+from tests.support.later_clock import LaterClock
 
 
 class Died(BaseException):

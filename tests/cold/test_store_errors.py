@@ -30,8 +30,8 @@ from lakelog.errors import (
     MissingFileError,
     OffsetOutOfRangeError,
 )
-from lakelog.testing.object_store import Fault, FaultyFront, s3_options
-from lakelog.testing.servers import free_port
+from tests.support.object_store import Fault, FaultyFront, s3_options
+from tests.support.servers import free_port
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
 BUSY = [429, 500, 503]

@@ -10,8 +10,8 @@ import pytest
 
 from lakelog.cold.store import storage
 from lakelog.cold.store.storage import SENT_BYTES, Storage, StoreWriter
-from lakelog.testing.object_store import Fault, FaultyFront, s3_options
 from lakelog.values.config import MIB
+from tests.support.object_store import Fault, FaultyFront, s3_options
 
 
 class Watched:

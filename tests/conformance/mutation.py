@@ -26,7 +26,7 @@ from mutants import (
 from runner import Run
 
 from lakelog.errors import LakelogError
-from lakelog.testing.servers import RedisServer
+from tests.support.servers import RedisServer
 
 ALL_MUTANTS = {
     mutant.name: mutant for mutant in (*MUTANTS, *CLEANUP_MUTANTS, *PAUSE_MUTANTS, *CASE_MUTANTS)

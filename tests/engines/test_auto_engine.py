@@ -24,7 +24,7 @@ from lakelog.spark.auto_engine import START_BYTES, AutoEngine, choose_engine, fr
 ARCHIVE = """
 import sys
 from lakelog import Lakelog
-from lakelog.testing.process_memory import status_bytes
+from tests.support.process_memory import status_bytes
 with Lakelog.connect(*sys.argv[1:]) as lake:
     reports = lake.archive()
     print({choice.engine for report in reports for choice in report.engines})

@@ -21,9 +21,9 @@ from lakelog.hot import HotSource
 from lakelog.place import LogPlace, PathRoot
 from lakelog.read.where import parse
 from lakelog.spark.range_rows import range_rows
-from lakelog.testing.process_memory import status_bytes
 from lakelog.values.offsets import Earliest, Latest
 from lakelog.values.topic_partition import TopicPartition
+from tests.support.process_memory import status_bytes
 
 NOTHING = parse("no record has this")
 

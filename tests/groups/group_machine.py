@@ -24,9 +24,9 @@ from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.groups.protocol import Assignment, Subscription
 from lakelog.groups.settings import GroupSettings
 from lakelog.hot.connection import Servers
-from lakelog.testing.servers import RedisServer
 from lakelog.values.record import OffsetAndMetadata
 from lakelog.values.topic_partition import TopicPartition
+from tests.support.servers import RedisServer
 
 GROUP = "readers"
 PARTITIONS = [TopicPartition("orders", n) for n in range(4)] + [TopicPartition("old", 0)]

@@ -27,7 +27,7 @@ from lakelog.groups.settings import GroupSettings
 from lakelog.read.consumer import Consumer
 from lakelog.read.consumer_config import ConsumerConfig
 from lakelog.read.subscription import SeenTopics
-from lakelog.testing.servers import RedisServer
+from tests.support.servers import RedisServer
 
 GROUP = "readers"
 SESSION_MS = 10_000

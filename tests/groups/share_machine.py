@@ -22,9 +22,9 @@ from lakelog.groups.share.settings import ShareGroupSettings
 from lakelog.groups.share.share_partitions import SharePartitions
 from lakelog.groups.share.share_values import Acknowledgement, AcquiredRange, Outcome, RangeState
 from lakelog.hot import HotLog
-from lakelog.testing.servers import RedisServer
 from lakelog.values.config import Compression, EntryFormat
 from lakelog.values.record import produced_batch
+from tests.support.servers import RedisServer
 
 GROUP = "workers"
 LOCK_MS = 1_000

@@ -18,7 +18,7 @@ import pytest
 from lakelog import Lakelog
 from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.testing.eventually import eventually
-from lakelog.testing.servers import RedisServer
+from tests.support.servers import RedisServer
 
 pytestmark = pytest.mark.slow
 

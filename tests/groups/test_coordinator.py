@@ -34,9 +34,9 @@ from lakelog.groups.settings import GroupSettings
 from lakelog.hot.embedded.redis_program import RedisProgram
 from lakelog.hot.keys import Keys
 from lakelog.testing.eventually import eventually
-from lakelog.testing.servers import RedisClusterServers, RedisServer
 from lakelog.values.record import OffsetAndMetadata
 from lakelog.values.topic_partition import TopicPartition
+from tests.support.servers import RedisClusterServers, RedisServer
 
 GROUP = "readers"
 ORDERS = [TopicPartition("orders", n) for n in range(4)]

@@ -12,7 +12,7 @@ from group_mutants import MUTANTS, mutated
 from machine_run import run
 
 from lakelog.hot.connection import connect
-from lakelog.testing.servers import RedisServer
+from tests.support.servers import RedisServer
 
 
 @contextmanager

@@ -18,8 +18,8 @@ from lakelog.groups.membership import Membership
 from lakelog.read.consumer import Consumer
 from lakelog.read.cursor import Cursor
 from lakelog.read.following import FollowsGroup
-from lakelog.testing.servers import RedisServer
 from lakelog.values.record import OffsetAndMetadata
+from tests.support.servers import RedisServer
 
 
 @contextmanager

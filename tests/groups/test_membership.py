@@ -34,8 +34,8 @@ from lakelog.groups.member_config import MemberConfig, chosen_assignors
 from lakelog.groups.membership import Membership, MemberState
 from lakelog.groups.protocol import Assignment, Subscription
 from lakelog.testing.eventually import eventually
-from lakelog.testing.servers import RedisClusterServers
 from lakelog.values.record import OffsetAndMetadata
+from tests.support.servers import RedisClusterServers
 
 GROUP = "readers"
 ALL = of("orders", 0, 1, 2, 3)

@@ -14,7 +14,7 @@ from share_machine import Differs, ShareMachine
 
 from lakelog.hot import HotLog
 from lakelog.hot.embedded.redis_program import RedisProgram
-from lakelog.testing.servers import RedisServer
+from tests.support.servers import RedisServer
 
 
 @contextmanager

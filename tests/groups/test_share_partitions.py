@@ -21,7 +21,7 @@ from lakelog.groups.share.share_values import Acknowledgement, Outcome, RangeSta
 from lakelog.hot.embedded.redis_program import RedisProgram
 from lakelog.hot.keys import Keys
 from lakelog.testing.eventually import eventually
-from lakelog.testing.servers import RedisClusterServers, RedisServer
+from tests.support.servers import RedisClusterServers, RedisServer
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from lakelog.errors import HotTierUnavailableError, InvalidArgumentError, Lakelo
 from lakelog.hot.hot_log import HotSource
 from lakelog.hot.reachability import ways_to_redis
 from lakelog.place.log_place import check_no_password
-from lakelog.testing.servers import RedisServer, TlsFront, free_port
+from tests.support.servers import RedisServer, TlsFront, free_port
 
 KEY_PASSWORD = "of the key"
 

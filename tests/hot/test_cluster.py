@@ -20,7 +20,7 @@ from lakelog.hot import AppendResult, HotLog
 from lakelog.hot.connection import connect
 from lakelog.hot.keys import Keys
 from lakelog.testing.eventually import eventually
-from lakelog.testing.servers import RedisClusterServers, RedisServer, free_port
+from tests.support.servers import RedisClusterServers, RedisServer, free_port
 
 NOW_MS = 1_700_000_000_000
 PARTITIONS = 12

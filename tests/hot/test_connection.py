@@ -29,7 +29,7 @@ from lakelog.hot import Acks, AppendCall, HotLog, HotSource
 from lakelog.hot.connection import connect, connection_options, mask
 from lakelog.operate.acl.acl import acl
 from lakelog.testing.eventually import eventually
-from lakelog.testing.servers import free_port
+from tests.support.servers import free_port
 
 NOW_MS = 1_700_000_000_000
 SECRET = "s3cr3t"

@@ -15,7 +15,7 @@ import trustme
 
 from lakelog.hot import HotSource
 from lakelog.hot.reachability import Way, ways_to_redis
-from lakelog.testing.servers import RedisServer, TlsFront, free_port
+from tests.support.servers import RedisServer, TlsFront, free_port
 
 SECRET = "s3cr3t"
 

@@ -10,7 +10,7 @@ import pytest
 from lakelog import Lakelog
 from lakelog.errors import InvalidArgumentError
 from lakelog.hot.embedded.redis_program import RedisProgram
-from lakelog.testing.servers import RedisServer
+from tests.support.servers import RedisServer
 
 #: What Amazon's ElastiCache says that it refuses, and what others do.
 REFUSED = (

@@ -18,7 +18,7 @@ from lakelog.hot.connection import Wire
 from lakelog.hot.server_info import MemoryUse, skew_ms
 from lakelog.ingest.verdict import MOST_MS, ROOM_LASTS_MS, SMALL_CALL_MS, throttle_time_ms
 from lakelog.operate.diagnosis import diagnose
-from lakelog.testing.servers import RedisServer
+from tests.support.servers import RedisServer
 
 MIB = 2**20
 LIMIT = 100 * MIB

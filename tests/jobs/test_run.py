@@ -22,8 +22,8 @@ from lakelog.errors import (
 from lakelog.jobs import JobRun, add_readings, run_history, standing, status_history
 from lakelog.operate import status
 from lakelog.operate.metrics.cold_looks import ColdLooks
-from lakelog.testing.servers import RedisServer
 from lakelog.values.topic import Topic
+from tests.support.servers import RedisServer
 
 TOPIC = "readings"
 

@@ -38,7 +38,7 @@ from lakelog.jobs import status_table as module
 from lakelog.jobs.status_rows import STATUS, RunKey, check_rows
 from lakelog.jobs.status_table import KEPT_DAYS, StatusTable, app_id
 from lakelog.operate.groups_table import GROUPS, recording_of
-from lakelog.testing.object_store import Fault, FaultyFront, s3_options
+from tests.support.object_store import Fault, FaultyFront, s3_options
 
 DAY_MS = 86_400_000
 

@@ -16,7 +16,7 @@ from lakelog.base.metrics.of_process import COUNTS
 from lakelog.errors import ArchiveUnfinishedError, CleanupFailedError, LakelogError
 from lakelog.lakelog import Lakelog
 from lakelog.testing.eventually import eventually
-from lakelog.testing.servers import RedisServer
+from tests.support.servers import RedisServer
 
 
 @pytest.fixture

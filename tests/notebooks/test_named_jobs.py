@@ -20,7 +20,7 @@ from notebook_run import run_job
 from lakelog import Lakelog
 from lakelog.base import failpoints
 from lakelog.jobs import status_history
-from lakelog.testing.unity_catalog import SPARKS_OWN, UnityCatalogServer
+from tests.support.unity_catalog import SPARKS_OWN, UnityCatalogServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -25,9 +25,9 @@ from lakelog.cold.store import object_store
 from lakelog.errors import ColdTierError
 from lakelog.hot.keys import Keys
 from lakelog.operate.check.finding import Kind
-from lakelog.testing.object_store import Fault, FaultyFront, s3_options
 from lakelog.values.record import OffsetAndMetadata
 from lakelog.values.topic_partition import OffsetRange, TopicPartition
+from tests.support.object_store import Fault, FaultyFront, s3_options
 
 HOUR_S = 3600
 

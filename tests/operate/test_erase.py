@@ -30,8 +30,8 @@ from lakelog.hot.hot_log import HotLog
 from lakelog.operate.erasure.certificate import Erased, certificate, check_certificate
 from lakelog.read.topic_log import TopicLog
 from lakelog.testing.eventually import eventually
-from lakelog.testing.servers import RedisServer
 from lakelog.values.topic_partition import OffsetRange, TopicPartition
+from tests.support.servers import RedisServer
 
 KEY = b"ada-7f3a9c51e2"  # nothing else has these bytes
 VALUE = b"GEHEIM-b81d04f7aa"

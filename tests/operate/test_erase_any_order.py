@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from lakelog import Lakelog
 from lakelog.base.failpoints import armed
 from lakelog.testing.eventually import eventually
-from lakelog.testing.servers import RedisServer
+from tests.support.servers import RedisServer
 
 KEYS = [b"ada-7f3a9c51e2", b"bob-09b1d7c4aa", b"eve-c2d45e90b8"]
 

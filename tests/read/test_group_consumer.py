@@ -33,8 +33,8 @@ from lakelog.read.consumer_config import ConsumerConfig
 from lakelog.read.group_offsets import GroupOffsets
 from lakelog.read.subscription import ConsumerRebalanceListener
 from lakelog.testing.eventually import eventually
-from lakelog.testing.servers import RedisServer
 from lakelog.values.record import OffsetAndMetadata
+from tests.support.servers import RedisServer
 
 TP = TopicPartition("orders", 0)
 ALL = of("orders", 0, 1, 2, 3)

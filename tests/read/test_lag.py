@@ -10,7 +10,7 @@ import pytest
 from lakelog import Lakelog, TopicLog
 from lakelog.read.lag import Lag, lag_of
 from lakelog.read.record_count import RecordCount
-from lakelog.testing.servers import RedisServer
+from tests.support.servers import RedisServer
 
 FIRST_MS = 1_700_000_000_000
 NOW_MS = FIRST_MS + 1_000_000

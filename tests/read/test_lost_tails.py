@@ -20,10 +20,10 @@ from lakelog.hot.keys import Keys
 from lakelog.hot.recovery import Recovery
 from lakelog.ingest.producer import Producer
 from lakelog.read.unified_log import UnifiedLog
-from lakelog.testing.servers import RedisServer
 from lakelog.values import reservation
 from lakelog.values.reservation import FIRST_OFFSETS, LEAST_OFFSETS, Reserved, Wanted
 from lakelog.values.topic_partition import OffsetRange, TopicPartition
+from tests.support.servers import RedisServer
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS

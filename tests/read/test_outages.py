@@ -15,10 +15,10 @@ from lakelog.base import back_off
 from lakelog.cold.store import object_store
 from lakelog.errors import HotTierAccessError, HotTierUnavailableError
 from lakelog.testing.eventually import LIVENESS_S, eventually
-from lakelog.testing.object_store import Fault, FaultyFront, s3_options
-from lakelog.testing.servers import RedisServer
 from lakelog.values.record import Record
 from lakelog.values.topic_partition import TopicPartition
+from tests.support.object_store import Fault, FaultyFront, s3_options
+from tests.support.servers import RedisServer
 
 KINDS: dict[str, Callable[[Lakelog], Any]] = {
     "alone": lambda lake: lake.consumer("orders", auto_offset_reset="earliest"),

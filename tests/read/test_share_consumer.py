@@ -21,8 +21,8 @@ from lakelog.errors import (
 )
 from lakelog.groups.share.share_partitions import SharePartitions
 from lakelog.testing.eventually import eventually
-from lakelog.testing.servers import RedisClusterServers, RedisServer
 from lakelog.values.record import Record
+from tests.support.servers import RedisClusterServers, RedisServer
 
 TP = TopicPartition("jobs", 0)
 LOCK_MS = 30_000

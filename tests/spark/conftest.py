@@ -25,8 +25,8 @@ from lakelog.cold.by_name.named_table import NamedTable
 from lakelog.cold.by_name.names import TableName
 from lakelog.cold.change import RowsOf
 from lakelog.place.table_location import TableLocation
-from lakelog.testing.unity_catalog import SPARKS_OWN, UnityCatalogServer
 from lakelog.values.topic import Topic
+from tests.support.unity_catalog import SPARKS_OWN, UnityCatalogServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,7 +16,7 @@ from typing import Any
 
 from lakelog import Lakelog
 from lakelog.spark import session
-from lakelog.testing.unity_catalog import SPARKS_OWN
+from tests.support.unity_catalog import SPARKS_OWN
 
 
 def register(spark: Any, schema: str, folder: Path) -> None:

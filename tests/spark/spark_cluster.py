@@ -13,7 +13,7 @@ from pathlib import Path
 import pyspark
 
 from lakelog.hot.embedded.java import java_home
-from lakelog.testing.servers import free_port
+from tests.support.servers import free_port
 
 HOSTS = ("127.0.0.2", "127.0.0.3")
 SPARK_HOME = Path(pyspark.__file__).parent

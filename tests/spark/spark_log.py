@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from lakelog import Lakelog
 from lakelog.spark.datasource import HAS_READ_LIMITS
-from lakelog.testing.unity_catalog import SPARKS_OWN as SPARKS_OWN
 from lakelog.values.record import Record
+from tests.support.unity_catalog import SPARKS_OWN as SPARKS_OWN
 
 EPOCH_MS = 1_700_000_000_000  # 2023-11-14T22:13:20Z
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lakelog.testing.unity_catalog import SPARKS_OWN
+from tests.support.unity_catalog import SPARKS_OWN
 
 
 def is_managed(table: str) -> bool:

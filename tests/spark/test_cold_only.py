@@ -13,7 +13,7 @@ from lakelog import Lakelog
 from lakelog.cli import main as cli
 from lakelog.hot import connection
 from lakelog.spark import read, register_topics
-from lakelog.testing.servers import RedisServer
+from tests.support.servers import RedisServer
 
 COMPACT = {
     "cleanup_policy": "compact",

@@ -20,8 +20,8 @@ from deltalake import DeltaTable
 from query_process import start
 from spark_log import SparkLog
 
-from lakelog.testing.connect_server import connect_server
 from lakelog.testing.eventually import eventually
+from tests.support.connect_server import connect_server
 
 HERE = Path(__file__).parent
 

@@ -22,7 +22,7 @@ from lakelog.cold.by_name.notes import Note
 from lakelog.cold.by_name.runs import Run
 from lakelog.errors import ContradictionError
 from lakelog.testing.model import Difference
-from lakelog.testing.unity_catalog import SPARKS_OWN
+from tests.support.unity_catalog import SPARKS_OWN
 
 #: A step takes seconds: what fails is shown as it was found, not made smaller.
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate]

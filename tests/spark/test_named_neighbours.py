@@ -17,9 +17,9 @@ from lakelog import Lakelog
 from lakelog.archive.report import NOT_ARCHIVED
 from lakelog.errors import ColdTierError, ForeignTableError
 from lakelog.testing.eventually import eventually
-from lakelog.testing.object_store import Fault
-from lakelog.testing.unity_catalog import UnityCatalogServer
 from lakelog.values.topic_partition import TopicPartition
+from tests.support.object_store import Fault
+from tests.support.unity_catalog import UnityCatalogServer
 
 
 @pytest.fixture

@@ -26,10 +26,10 @@ from lakelog.cold.offset_set import OffsetSet
 from lakelog.cold.registers import CleanedEnd
 from lakelog.errors import ColdTierError, CommitUnknownError
 from lakelog.place import LogPlace
-from lakelog.testing.unity_catalog import UnityCatalogServer
 from lakelog.values.config import TopicConfig
 from lakelog.values.record import to_records
 from lakelog.values.topic import Topic
+from tests.support.unity_catalog import UnityCatalogServer
 
 COMPACTED = {
     "cleanup.policy": "compact,delete",

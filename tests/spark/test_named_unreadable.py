@@ -17,9 +17,9 @@ from lakelog.cold.change import Change
 from lakelog.cold.registers import LogStart
 from lakelog.cold.store.storage import Storage
 from lakelog.errors import CorruptRecordError, MissingFileError
-from lakelog.testing.object_store import s3_options
 from lakelog.values.record import to_records
 from lakelog.values.topic import Topic
+from tests.support.object_store import s3_options
 
 KINDS: dict[str, Callable[[Storage, str], object]] = {
     "missing": Storage.delete_file,

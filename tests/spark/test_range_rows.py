@@ -27,8 +27,8 @@ from lakelog.spark.range_rows import (
     range_rows,
     together,
 )
-from lakelog.testing.servers import RedisServer
 from lakelog.values.config import MIB
+from tests.support.servers import RedisServer
 
 RECORDS = 60
 

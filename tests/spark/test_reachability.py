@@ -26,7 +26,7 @@ from lakelog.spark.reachability import (
     executors_without_lakelog,
 )
 from lakelog.spark.session import register
-from lakelog.testing.servers import free_port
+from tests.support.servers import free_port
 
 SECRET = "s3cr3t"
 HOST = socket.gethostname()

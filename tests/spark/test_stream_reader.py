@@ -23,7 +23,7 @@ from lakelog.hot import TopicRegistry
 from lakelog.spark import datasource
 from lakelog.spark.datasource import InputTask, LakelogStreamReader
 from lakelog.spark.options import parse
-from lakelog.testing.servers import RedisServer
+from tests.support.servers import RedisServer
 
 
 class Limit(NamedTuple):

@@ -47,9 +47,7 @@ from lakelog.place import LogPlace
 from lakelog.read.unified_log import UnifiedLog
 from lakelog.read.values import Values
 from lakelog.testing import strategies
-from lakelog.testing.later_clock import LaterClock
 from lakelog.testing.model import Answer, ModelLog, Row, require, require_same
-from lakelog.testing.servers import RedisServer
 from lakelog.testing.strategies import BASE_TIME_MS, Batch
 from lakelog.values import reservation
 from lakelog.values.config import MIB
@@ -59,6 +57,8 @@ from lakelog.values.producer_calls import REMEMBERED_CALLS
 from lakelog.values.record import Record, to_records
 from lakelog.values.topic import Topic
 from lakelog.values.topic_partition import TopicPartition
+from tests.support.later_clock import LaterClock
+from tests.support.servers import RedisServer
 
 from .readers import DeltaFile, Readers
 from .watched_writers import Answers, Watch, WatchedProducer, WatchedSink, Writer

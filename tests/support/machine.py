@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from lakelog.testing.servers import RedisServer
+from tests.support.servers import RedisServer
 
 from .erase_rules import EraseRules
 from .harness import LogHarness

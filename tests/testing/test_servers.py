@@ -7,8 +7,8 @@ from contextlib import closing
 
 import pytest
 
-from lakelog.testing.object_store import S3Server
-from lakelog.testing.servers import free_port
+from tests.support.object_store import S3Server
+from tests.support.servers import free_port
 
 
 def test_a_port_is_given_nobody_else_before_its_server_listens() -> None:

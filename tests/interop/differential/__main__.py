@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from lakelog.testing.servers import RedisServer
+from tests.support.servers import RedisServer
 
 from . import recorded
 from .compare import Comparison, compare

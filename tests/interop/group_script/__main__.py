@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from lakelog.testing.servers import RedisServer
+from tests.support.servers import RedisServer
 
 from . import recorded
 from .differences import explained

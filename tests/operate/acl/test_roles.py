@@ -23,7 +23,7 @@ from lakelog.errors import (
 from lakelog.operate.acl.acl import acl
 from lakelog.operate.acl.redis_rules import Role
 from lakelog.operate.skip import Skips
-from lakelog.testing.servers import RedisServer
+from tests.support.servers import RedisServer
 
 SECRET = "sesame"
 HOT_SOON = {"retention.ms": -1, "local.retention.ms": 0, "segment.ms": 1}

@@ -21,7 +21,7 @@ from lakelog.errors import InvalidArgumentError
 from lakelog.operate.acl.acl import acl
 from lakelog.operate.acl.redis_rules import Role
 from lakelog.operate.acl.store_policies import azure_policy, gcs_policy, s3_policy
-from lakelog.testing.object_store import FaultyFront, s3_options
+from tests.support.object_store import FaultyFront, s3_options
 
 BUCKET = "lakelog"
 S3, GCS, AZURE = (

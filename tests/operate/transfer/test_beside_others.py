@@ -20,9 +20,9 @@ from lakelog.errors import (
     QuotaExceededError,
     TopicExistsError,
 )
-from lakelog.testing.object_store import S3Server, s3_options
-from lakelog.testing.servers import RedisServer
 from lakelog.values.config import QUOTA_TOPICS
+from tests.support.object_store import S3Server, s3_options
+from tests.support.servers import RedisServer
 
 KEPT = {"retention.ms": -1, "local.retention.ms": 0}
 

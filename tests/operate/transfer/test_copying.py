@@ -29,7 +29,7 @@ from lakelog.operate.transfer.copying import (
     copy_file,
     pour,
 )
-from lakelog.testing.object_store import S3Server, s3_options
+from tests.support.object_store import S3Server, s3_options
 
 OLD = b"what was there"
 

@@ -22,7 +22,7 @@ from lakelog.errors import CorruptExportError, NewerVersionError
 from lakelog.operate.transfer.checking import check_sizes, checked_index
 from lakelog.operate.transfer.manifest import Manifest
 from lakelog.operate.transfer.places import ArchiveReader
-from lakelog.testing.servers import RedisServer
+from tests.support.servers import RedisServer
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog import Lakelog
-from lakelog.testing.servers import RedisServer
+from tests.support.servers import RedisServer
 
 FIRST_MS = 1_700_000_000_000
 

@@ -10,8 +10,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from .object_store import FaultyFront, S3Server
-from .servers import START_TIMEOUT_S, free_port, reserved_port
+from tests.support.object_store import FaultyFront, S3Server
+from tests.support.servers import START_TIMEOUT_S, free_port, reserved_port
 
 _API = "/api/2.1/unity-catalog"
 

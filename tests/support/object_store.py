@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
-from ..base.back_off import wait_until
-from .servers import ANSWER_TIMEOUT_S, START_TIMEOUT_S, STARTING, free_port
+from lakelog.base.back_off import wait_until
+from tests.support.servers import ANSWER_TIMEOUT_S, START_TIMEOUT_S, STARTING, free_port
 
 #: Headers about one connection, not about the message.
 _HOP_BY_HOP = {

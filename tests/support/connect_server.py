@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from .servers import free_port
+from tests.support.servers import free_port
 
 
 @contextmanager

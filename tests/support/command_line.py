@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
 
-from .eventually import LIVENESS_S
+from lakelog.testing.eventually import LIVENESS_S
 
 
 @contextmanager

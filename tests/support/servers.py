@@ -16,9 +16,9 @@ from urllib.parse import quote
 import redis
 from redis.exceptions import NoPermissionError
 
-from ..base.back_off import POLL, wait_until
-from ..hot.embedded.redis_program import RedisProgram, redis_programs
-from ..hot.embedded.redis_settings import redis_conf
+from lakelog.base.back_off import POLL, wait_until
+from lakelog.hot.embedded.redis_program import RedisProgram, redis_programs
+from lakelog.hot.embedded.redis_settings import redis_conf
 
 START_TIMEOUT_S = 60.0  # a machine under load starts a server in a second or two
 ANSWER_TIMEOUT_S = 1.0

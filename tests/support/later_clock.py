@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ..base.clock import SystemClock
-from ..values.config import HOUR_MS
+from lakelog.base.clock import SystemClock
+from lakelog.values.config import HOUR_MS
 
 
 class LaterClock(Struct, frozen=True):
