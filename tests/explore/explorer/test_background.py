@@ -26,21 +26,6 @@ def start(background, work, came, failed=None):
     return background.start(work, came.append, (failed if failed is not None else came).append)
 
 
-def test_an_answer_that_comes_late_is_dropped():
-    background, came = Background(), []
-    slow, quick = Gate("slow"), Gate("quick")
-    first = start(background, slow, came)
-    assert slow.begun.wait(60)
-    start(background, quick, came)
-    quick.open.set()
-    assert background.wait(60)
-    assert came == ["quick"]
-    assert first.stopped()
-    slow.open.set()
-    assert first.done.wait(60)
-    assert came == ["quick"]
-
-
 def test_an_error_that_comes_late_is_dropped_too():
     background, came = Background(), []
     slow = Gate(ValueError("late"))
@@ -68,30 +53,6 @@ def test_waiting_has_an_end():
     assert not background.wait(0.01)
     gate.open.set()
     assert job.done.wait(60)
-
-
-def test_work_that_is_stopped_ends_with_what_it_has():
-    background, came = Background(), []
-
-    def work(job):
-        assert job.stop.wait(60)
-        return "so far"
-
-    start(background, work, came)
-    background.stop()
-    assert background.wait(60)
-    assert came == ["so far"]
-
-
-def test_nothing_comes_of_work_that_was_dropped():
-    background, came = Background(), []
-    gate = Gate("too late")
-    job = start(background, gate, came)
-    background.drop()
-    assert background.wait(60)
-    gate.open.set()
-    assert job.stopped()
-    assert came == []
 
 
 def test_what_fails_while_it_is_shown_is_an_error_as_well():

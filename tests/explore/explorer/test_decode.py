@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timezone
 
 import pytest
 from hypothesis import given
@@ -8,6 +9,8 @@ from hypothesis import strategies as st
 
 from lakelog.errors import InvalidArgumentError
 from lakelog.explore.explorer.decode import FORMATS, Decoded, decode, dump
+from lakelog.explore.explorer.rows import clock_time
+from lakelog.values.typed_time import zone_named
 
 
 @pytest.mark.parametrize(
@@ -83,3 +86,11 @@ def test_a_dump_has_offsets_and_letters():
         "00000000  30 31 32 33 34 35 36 37 38 39 61 62 63 64 65 66  0123456789abcdef\n"
         "00000010  00 21                                            ·!"
     )
+
+
+def test_a_timestamp_is_shown_with_its_distance_from_utc():
+    noon_ms = 1_372_939_200_000  # 2013-07-04T12:00:00Z
+    assert clock_time(noon_ms + 7, timezone.utc) == "2013-07-04 12:00:00.007Z"
+    assert clock_time(noon_ms, zone_named("Europe/Berlin")) == "2013-07-04 14:00:00.000+02:00"
+    assert clock_time(-1, timezone.utc) == "–"
+    assert clock_time(10**16, timezone.utc) == f"@{10**16}"
