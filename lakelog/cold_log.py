@@ -251,17 +251,16 @@ class ColdLog:
             InvalidArgumentError: not a position, or not an expression; or `write` without a Redis.
         """
         from .explore.explorer import launch
+        from .explore.explorer.view import Source
 
-        def names() -> list[str]:
-            return [found.name for found in self.topics.list()]
-
-        return launch(
-            *(self.log, names, topic, partition, at, where),
-            archived_of=self._archived_of(),
-            producer_of=self._producer_of() if write else None,
-            positions_of=self._positions_of(),
-            main_thread=main_thread,
+        source = Source(
+            self.log,
+            lambda: [found.name for found in self.topics.list()],
+            self._archived_of(),
+            self._producer_of() if write else None,
+            self._positions_of(),
         )
+        return launch(source, topic, partition, at, where, main_thread=main_thread)
 
     def dataframe(
         self,

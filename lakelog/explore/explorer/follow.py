@@ -13,8 +13,8 @@ from ...read.found import FOUND, Place, SearchLimit
 from ...read.outage import Outage
 from ...read.where import is_all
 from ...values.config import MIB
-from ...values.offsets import HotOffsets, Latest
-from ...values.topic_partition import OffsetRange, TopicPartition
+from ...values.offsets import Latest, appended
+from ...values.topic_partition import TopicPartition
 from .answer import answer, of_search
 from .search_pages import Found
 from .view import Ask, OpenedTopic, Shown
@@ -85,7 +85,7 @@ def follow(
             if grew:
                 seen = {one: max(seen[one], found[one].log_end) for one in partitions}
             ends = _ends(drawn(), partitions, seen)
-            behind = sum(_records(found[one], ends[one], seen[one]) for one in partitions)
+            behind = sum(appended(ends[one], seen[one], found[one].gaps) for one in partitions)
             if behind != told:
                 on_new(behind)
                 told = behind
@@ -150,11 +150,6 @@ def _grown(opened: OpenedTopic, shown: Shown, stopped: Callable[[], bool]) -> Sh
             number: Place(kept[number][0]) if number in kept else ends[number] for number in ends
         }
     return of_search(opened, ask, Found(records, low, ends, look))
-
-
-def _records(hot: HotOffsets, start: int, end: int) -> int:
-    skipped = [OffsetRange(max(gap.start, start), min(gap.end, end)) for gap in hot.gaps]
-    return max(0, end - start) - sum(max(0, gap.end - gap.start) for gap in skipped)
 
 
 def _pause(stopped: Callable[[], bool]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -19,7 +19,6 @@ from ...errors import (
 from ...read.found import Progress
 from ...read.topic_log import TopicLog
 from ...values.offsets import AtOffset, Latest
-from ...values.topic import Topic
 from .. import charts
 from ..charts.shown import bundle
 from ..picture import Picture, pictures
@@ -29,12 +28,11 @@ from .controls import ALL
 from .follow import follow
 from .resend import Resend
 from .screen import Screen
-from .view import Ask, Cut, OpenedTopic, Shown
+from .view import Ask, Cut, OpenedTopic, Shown, Source
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-PositionsOf = Callable[[Topic], Mapping[str, Mapping[int, int]]]
 
 #: Between two pictures of a tail that is followed.
 _PICTURE_S = 2.0
@@ -46,14 +44,9 @@ class Questions:
     """Asks a log, and has the answers, or their errors, shown.
 
     Args:
-        log_of: opens a topic.
-        topics: the names to choose from.
-        archived_of: opens a topic's archived records while Redis does not answer; None: nothing.
         ask: the first question.
         is_closed: whether nobody looks any more.
-        producer_of: makes what appends records; None: nothing may.
-        positions_of: how far groups have come in a topic; None: nobody knows.
-        shown_by: draws what was found; None: whoever found it.
+        shown_by: draws what was found.
 
     Attributes:
         ask: the newest question.
@@ -64,14 +57,10 @@ class Questions:
     def __init__(
         self,
         screen: Screen,
-        log_of: Callable[[str], TopicLog],
-        topics: Callable[[], Sequence[str]],
-        archived_of: Callable[[str], TopicLog] | None,
+        source: Source,
         ask: Ask,
         is_closed: Callable[[], bool],
-        producer_of: Callable[[], Any] | None = None,
-        positions_of: PositionsOf | None = None,
-        shown_by: ShownBy | None = None,
+        shown_by: ShownBy,
     ) -> None:
         self.ask = ask
         self.error: Exception | None = None
@@ -80,16 +69,12 @@ class Questions:
         self.drawing = Background(beside=self.background)  # of segments
         self.picturing = Background(beside=self.background)
         self.sending = Background(beside=self.background)
-        self._producer_of = producer_of
-        self._positions_of = positions_of
         self.window: tuple[int, int] | None = None  # of the picture; None: all the time there is
         self._pictured: tuple[object, ...] | None = None  # what it is of
         self._picture_s = 0.0
         self._drawn: tuple[str, int] | None = None  # the topic and partition that they belong to
         self._screen = screen
-        self._log_of = log_of
-        self._archived_of = archived_of
-        self._topics = topics
+        self._source = source
         self._is_closed = is_closed
         self._opened: dict[str, OpenedTopic] = {}
 
@@ -104,7 +89,7 @@ class Questions:
         def work(job: Job) -> tuple[Shown, list[str] | None]:
             shown = self._answer(ask, job)
             is_needed = ask.topic not in screen.ui.topic.options and shown.error is None
-            return shown, sorted(self._topics()) if is_needed else None
+            return shown, sorted(self._source.topics()) if is_needed else None
 
         def then(found: tuple[Shown, list[str] | None]) -> None:
             shown, names = found
@@ -121,7 +106,7 @@ class Questions:
         screen = self._screen
 
         def work(job: Job) -> tuple[list[str], Shown | None]:
-            names = sorted(self._topics())
+            names = sorted(self._source.topics())
             ask = self.ask
             if not ask.topic and names:
                 ask = replace(ask, topic=names[0])
@@ -227,7 +212,7 @@ class Questions:
 
     def send(self, record: Resend) -> None:
         """Appends a record, and says where."""
-        producer_of = self._producer_of
+        producer_of = self._source.producer_of
         if producer_of is None:
             return
 
@@ -267,7 +252,7 @@ class Questions:
             raise InvalidArgumentError("there is no topic to show yet: create one, then press ↻")
         opened = self._opened.get(topic)
         if opened is None:
-            opened = self._opened[topic] = OpenedTopic(self._log_of(topic))
+            opened = self._opened[topic] = OpenedTopic(self._source.log_of(topic))
         return opened
 
     def turned(self, *, forward: bool) -> Ask:
@@ -365,10 +350,9 @@ class Questions:
 
     def _positions(self, log: TopicLog) -> Mapping[str, Mapping[int, int]]:
         """How far groups have come; nothing where that cannot be told: the picture is the thing."""
-        if self._positions_of is None:
-            return {}
+        positions_of = self._source.positions_of
         try:
-            return self._positions_of(log.topic)
+            return {} if positions_of is None else positions_of(log.topic)
         except LakelogError as error:
             logger.info("how far groups have come in %s is not known: %s", log.topic.name, error)
             return {}
@@ -380,10 +364,10 @@ class Questions:
         try:
             return do(self.open(topic)), None
         except HotTierUnavailableError as error:
-            if self._archived_of is None:
+            if self._source.archived_of is None:
                 raise
             try:
-                return do(OpenedTopic(self._archived_of(topic))), error
+                return do(OpenedTopic(self._source.archived_of(topic))), error
             except LakelogError:
                 raise error from None  # that error is the one to mend
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 from msgspec import Struct, field
@@ -15,6 +16,7 @@ from ...read.tiers import SegmentedLook
 from ...read.topic_log import TopicLog
 from ...read.where import Always, Where, is_all, write
 from ...values.offsets import AtOffset, Earliest, Latest, LogOffsets, Position
+from ...values.topic import Topic
 from ...values.topic_partition import OffsetRange
 
 DEFAULT_PAGE_RECORDS = 50
@@ -142,6 +144,24 @@ class Shown(Struct, frozen=True, eq=False):
         if self.edges is not None:
             return replace(self.ask, where=Cut(self.edges[0], backward=True))
         return replace(self.ask, where=Before(self.view.start_offset))
+
+
+class Source(Struct, frozen=True):
+    """What the explorer reads, and may write.
+
+    Args:
+        log_of: opens a topic.
+        topics: the names to choose from.
+        archived_of: opens a topic's archived records while Redis does not answer; None: nothing.
+        producer_of: makes a producer, to send records again; None: nothing can be written.
+        positions_of: how far groups have come in a topic; None: nobody knows.
+    """
+
+    log_of: Callable[[str], TopicLog]
+    topics: Callable[[], Sequence[str]]
+    archived_of: Callable[[str], TopicLog] | None = None
+    producer_of: Callable[[], Any] | None = None
+    positions_of: Callable[[Topic], Mapping[str, Mapping[int, int]]] | None = None
 
 
 class OpenedTopic:

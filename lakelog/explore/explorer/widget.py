@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import ipywidgets as widgets
+import pyarrow as pa
 from msgspec.structs import replace
 
 from ...base.text_table import counted
 from ...errors import InvalidArgumentError, LakelogError, MissingExtraError
 from ...read.consumer_config import check_count
 from ...read.found import SearchLimit
-from ...read.topic_log import TopicLog
 from ...read.where import Always, parse
 from ...values.offsets import PositionLike, position
 from ...values.record import Record
@@ -22,13 +21,13 @@ from .background import AnyThread, Job, MainThread, ShownBy
 from .controls import Controls
 from .handlers import Handlers
 from .key_history import history_of
-from .questions import NO_TOPICS, PositionsOf, Questions
+from .questions import NO_TOPICS, Questions
 from .rows import columns_of, page_text, row_name, rows
 from .saved_output import SavedOutput, saved_html
 from .screen import Screen
 from .shown_code import PYTHON, code, shortened
 from .shown_files import save
-from .view import DEFAULT_PAGE_RECORDS, Ask, Shown, View
+from .view import DEFAULT_PAGE_RECORDS, Ask, Shown, Source, View
 
 #: How long to wait for a page before something is shown. A page that comes in time is part of the
 #: first output, also as text where there are no widgets.
@@ -46,16 +45,11 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
     Attributes of use in code: `expression`, `data`, `view`, `error`, `wait`.
 
     Args:
-        log_of: opens a topic.
-        topics: the names to choose from.
         topic: the one to begin with; None: the first by name.
         partition: the one to begin with; None: all of them, merged by time.
         at: where to begin; see `values.offsets.position`.
         where: which records; see `TopicLog.search`.
         page_records: rows of a page.
-        archived_of: opens a topic's archived records while Redis does not answer; None: nothing.
-        producer_of: makes a producer, to send records again; None: nothing can be written.
-        positions_of: how far groups have come in a topic; None: nobody knows.
         main_thread: see `ColdLog.explore`.
 
     Raises:
@@ -65,17 +59,13 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
 
     def __init__(
         self,
-        log_of: Callable[[str], TopicLog],
-        topics: Callable[[], Sequence[str]],
+        source: Source,
         topic: str | None = None,
         partition: int | None = None,
         at: PositionLike = "earliest",
         where: str = "",
         *,
         page_records: int = DEFAULT_PAGE_RECORDS,
-        archived_of: Callable[[str], TopicLog] | None = None,
-        producer_of: Callable[[], Any] | None = None,
-        positions_of: PositionsOf | None = None,
         main_thread: bool = False,
     ) -> None:
         begin, match = position(at), parse(where)
@@ -89,23 +79,14 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         self._screen = Screen(ui, css_class)
         shown_by: ShownBy = MainThread() if main_thread else AnyThread()
         self._saved = SavedOutput(css_class, ui.table, self._kept, shown_by)
-        self._questions = Questions(
-            self._screen,
-            log_of,
-            topics,
-            archived_of,
-            ask,
-            lambda: self.comm is None,
-            producer_of,
-            positions_of,
-            shown_by,
-        )
+        self._questions = Questions(self._screen, source, ask, lambda: self.comm is None, shown_by)
         with self._screen.quiet():
             self._screen.search_for(where)
             if page_records not in ui.page_records.options:
                 ui.page_records.options = sorted({*ui.page_records.options, page_records})
             ui.page_records.value = page_records
-        self._handlers = Handlers(self._screen, self._questions, may_write=producer_of is not None)
+        may_write = source.producer_of is not None
+        self._handlers = Handlers(self._screen, self._questions, may_write=may_write)
         self._begin(topic, partition)
 
     # -- what is shown, as code and as data ------------------------------------------------------
@@ -131,30 +112,28 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         """
         return self.view.expression
 
-    def data(self, form: str = "arrow") -> Any:
+    def data(self) -> pa.Table:
         """The rows shown: a `RECORDS` table, with the partition before if they are of all
-        partitions; or with ``"pandas"`` a DataFrame.
+        partitions.
+
+        Raises:
+            LakelogError: nothing could be shown yet; this is why.
+        """
+        return self._page().records
+
+    def to_pandas(self) -> Any:
+        """The same as a DataFrame.
 
         Raises:
             MissingExtraError: pandas is not installed.
-            InvalidArgumentError: another form.
             LakelogError: nothing could be shown yet; this is why.
         """
-        shown = self._page()
-        if form == "arrow":
-            return shown.records
-        if form != "pandas":
-            raise InvalidArgumentError(f"{form!r} is neither 'arrow' nor 'pandas'")
         try:
-            return shown.records.to_pandas()
+            return self.data().to_pandas()
         except ImportError as error:
             raise MissingExtraError(
                 "pandas is not installed; pip install 'lakelog[explore]'"
             ) from error
-
-    def to_pandas(self) -> Any:
-        """``data("pandas")``."""
-        return self.data("pandas")
 
     def code(self, form: str = PYTHON) -> str:
         """The rows shown as code, where `lake` is the `Lakelog`.
@@ -275,11 +254,8 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         self.wait()
         with self._questions.background.lock:
             shown = self._screen.shown
-            found = [
-                place
-                for place in ([] if shown is None else shown.places)
-                if place[1] == offset and partition in (None, place[0])
-            ]
+            places = [] if shown is None else shown.places
+            found = [one for one in places if one[1] == offset and partition in (None, one[0])]
             if not found:
                 raise InvalidArgumentError(
                     f"offset {offset} is not on the page; seek({offset}) shows it", offset=offset

@@ -17,6 +17,7 @@ from bench import Bench
 
 from lakelog import Lakelog
 from lakelog.explore.explorer import launch
+from lakelog.explore.explorer.view import Source
 
 EPOCH_MS = 1_700_000_000_000  # 2023-11-14T22:13:20Z
 
@@ -65,7 +66,7 @@ class Shop:
     def explore(self, topic: str | None = "orders", **options: Any) -> Any:
         if "page_records" in options:
             names = [one.name for one in self.lakelog.topics.list()]
-            explorer = launch(self.lakelog.log, lambda: names, topic, **options)
+            explorer = launch(Source(self.lakelog.log, lambda: names), topic, **options)
         else:
             explorer = self.lakelog.explore(topic, **options)
         self._widgets.append(explorer)

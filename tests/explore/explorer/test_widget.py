@@ -373,9 +373,6 @@ def test_rows_come_as_arrow_and_as_pandas(orders):
     assert explorer.data().schema == RECORDS
     assert isinstance(explorer.data(), pa.Table)
     assert list(explorer.to_pandas()["offset"]) == [128, 129]
-    assert explorer.data("pandas").equals(explorer.to_pandas())
-    with pytest.raises(InvalidArgumentError, match="polars"):
-        explorer.data("polars")
 
 
 def test_a_frontend_without_widgets_gets_the_table_as_text(orders):
