@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
-from msgspec import Struct
 
 from ...base import compute as pc
 from ...cleanup.report import CleanupReport
@@ -16,18 +14,18 @@ from .. import words
 from ..record_times import covered
 from .look import COLD, GONE, MOST_LANES, TEXT, lanes, says
 from .shown import (
-    NULL,
     about,
     checked,
     described,
     drawn,
-    int64,
     notes_of,
     partitions_of,
 )
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
+
+_Row = dict[str, Any]  # of `SAVINGS`
 
 SAVINGS = pa.schema(
     [
@@ -92,32 +90,26 @@ def compaction_report_rows(reports: Iterable[CleanupReport]) -> pa.Table:
         Rows of `SAVINGS`, one for each compacted partition: "after" is what its last run kept,
         "before" is what would be there if none of these runs had dropped anything.
     """
-    after: dict[int, tuple[int, int]] = {}
-    dropped: dict[int, tuple[int, int]] = {}
+    rows: dict[int, list[int]] = {}  # partition → dropped records, kept, dropped bytes, kept
     topics = []
     for report in reports:
         topics.append(report.topic)
         for one in report.compacted:
-            partition = one.topic_partition.partition
-            after[partition] = one.records_kept, one.bytes_kept
-            records, size_bytes = dropped.get(partition, (0, 0))
-            dropped[partition] = (
-                records + one.records_dropped,
-                size_bytes + one.bytes_dropped,
-            )
-    rows = [
-        (
-            partition,
-            after[partition][0] + dropped[partition][0],
-            after[partition][0],
-            after[partition][1] + dropped[partition][1],
-            after[partition][1],
-        )
-        for partition in sorted(after)
-    ]
+            records, _, size_bytes, _ = rows.get(one.topic_partition.partition, [0] * 4)
+            records, size_bytes = records + one.records_dropped, size_bytes + one.bytes_dropped
+            rows[one.topic_partition.partition] = [
+                *(records, one.records_kept),
+                *(size_bytes, one.bytes_kept),
+            ]
+    table = _table(
+        [
+            (number, dropped + kept, kept, bytes_dropped + bytes_kept, bytes_kept)
+            for number, (dropped, kept, bytes_dropped, bytes_kept) in sorted(rows.items())
+        ]
+    )
     note = f"By the reports of {words.count(len(topics), 'run')}: closed segments only."
     name = ", ".join(dict.fromkeys(topics))
-    return described(_table(rows), topic=name, partitions=sorted(after), notes=[note])
+    return described(table, topic=name, partitions=sorted(rows), notes=[note])
 
 
 def _table(rows: Sequence[tuple[Any, ...]]) -> pa.Table:
@@ -143,103 +135,69 @@ def compaction_savings(table: pa.Table) -> Figure:
         InvalidArgumentError: the table has other columns.
     """
     table = checked(table, SAVINGS, "compaction_rows or compaction_report_rows")
-    seen = _Seen.of(table)
-    message = about(table, seen.message())
+    rows = table.sort_by("partition").to_pylist()
+    by_bytes = bool(rows) and all(row["bytes_before"] is not None for row in rows)
+    message = about(table, _message(rows, by_bytes))
     notes = notes_of(table)
-    asked = [number for number in partitions_of(table) if number not in set(seen.partition)]
-    if asked and len(seen.partition):
-        notes.append(f"Nothing of {words.names(asked)} is archived.")
-    return drawn(table, message, lambda: _draw(seen, message, notes))
+    drawn_here = {row["partition"] for row in rows}
+    none = [number for number in partitions_of(table) if number not in drawn_here]
+    if none and rows:
+        notes.append(f"Nothing of {words.names(none)} is archived.")
+    return drawn(table, message, lambda: _draw(rows, by_bytes, message, notes))
 
 
-class _Seen(Struct, frozen=True, eq=False):
-    partition: list[int]
-    records_before: np.ndarray[Any, Any]
-    records_after: np.ndarray[Any, Any]
-    bytes_before: np.ndarray[Any, Any]  # all `NULL` where one is
-    bytes_after: np.ndarray[Any, Any]
+def _sides(row: _Row, by_bytes: bool) -> tuple[int, int]:
+    """Before and after, in the unit that is drawn."""
+    unit = "bytes" if by_bytes else "records"
+    return max(0, row[f"{unit}_before"] or 0), max(0, row[f"{unit}_after"] or 0)
 
-    @classmethod
-    def of(cls, table: pa.Table) -> _Seen:
-        table = table.sort_by("partition")
-        before = int64(table, "bytes_before")
-        if (before == NULL).any():
-            before = np.full(len(before), NULL)
-        return cls(
-            int64(table, "partition").tolist(),
-            np.maximum(0, int64(table, "records_before")),
-            np.maximum(0, int64(table, "records_after")),
-            before,
-            np.maximum(0, int64(table, "bytes_after")),
-        )
 
-    @property
-    def by_bytes(self) -> bool:
-        return bool(len(self.bytes_before)) and bool((self.bytes_before != NULL).all())
+def _share(row: _Row, by_bytes: bool) -> float:
+    before, after = _sides(row, by_bytes)
+    return min(1.0, after / before) if before else 1.0
 
-    @property
-    def sides(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """Before and after, in the unit that is drawn."""
-        if self.by_bytes:
-            return self.bytes_before, self.bytes_after
-        return self.records_before, self.records_after
 
-    def message(self) -> str:
-        if not len(self.partition):
-            return "nothing was compacted: there is no partition to compare"
-        before, after = int(self.records_before.sum()), int(self.records_after.sum())
-        if before == after:
-            all_of_it = (
-                "the one record is" if after == 1 else f"all {words.count(after)} records are"
-            )
-            return f"compaction removed nothing: {all_of_it} there"
-        text = (
-            f"compaction left {words.percent(after, before)} of the records, "
-            f"{words.count(after)} of {words.count(before)}"
-        )
-        if self.by_bytes:
-            sizes = int(self.bytes_before.sum()), int(self.bytes_after.sum())
-            text += f"; {words.size(sizes[0])} became {words.size(sizes[1])}"
-        if len(self.partition) > 1:
-            whole, left = self.sides
-            shares = left / np.maximum(1, whole)
-            least = int(shares.argmax())
-            if shares.max() - shares.min() > 0.1:
-                share = words.percent(float(shares[least]), 1)
-                text += f"; most is left of partition {self.partition[least]} ({share})"
-        return text
+def _message(rows: Sequence[_Row], by_bytes: bool) -> str:
+    if not rows:
+        return "nothing was compacted: there is no partition to compare"
+    before, after = (
+        sum(sides) for sides in zip(*(_sides(row, False) for row in rows), strict=True)
+    )
+    if before == after:
+        is_there = "the one record is" if after == 1 else f"all {words.count(after)} records are"
+        return f"compaction removed nothing: {is_there} there"
+    text = (
+        f"compaction left {words.percent(after, before)} of the records, "
+        f"{words.count(after)} of {words.count(before)}"
+    )
+    if by_bytes:
+        was, left = (sum(sides) for sides in zip(*(_sides(row, True) for row in rows), strict=True))
+        text += f"; {words.size(was)} became {words.size(left)}"
+    shares = {row["partition"]: _share(row, by_bytes) for row in rows}
+    if max(shares.values()) - min(shares.values()) > 0.1:
+        most = max(shares, key=lambda number: shares[number])
+        share = words.percent(shares[most], 1)
+        text += f"; most is left of partition {most} ({share})"
+    return text
 
 
 def _draw(
-    seen: _Seen, message: str, notes: Sequence[str]
+    rows: Sequence[_Row], by_bytes: bool, message: str, notes: Sequence[str]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    if not len(seen.partition):
+    if not rows:
         return [], says(message, notes)
-    before, after = seen.sides
-    rows = np.arange(len(seen.partition))
     said = list(notes)
     if len(rows) > MOST_LANES:
-        rows = np.sort(np.argsort(-before, kind="stable")[:MOST_LANES])
         said.append(
-            f"The chart shows the largest {MOST_LANES} of {len(seen.partition):,} partitions. The "
-            "table has all."
+            f"The chart shows the largest {MOST_LANES} of {len(rows):,} partitions. The table has "
+            "all."
         )
-    share = 100 * np.minimum(1, after[rows] / np.maximum(1, before[rows]))
-    share = np.where(before[rows] == 0, 100, share)
-    partitions = [seen.partition[row] for row in rows.tolist()]
-    tell = words.size if seen.by_bytes else words.count
-    texts = [f"{tell(int(before[row]))} → {tell(int(after[row]))}" for row in rows.tolist()]
-    custom = [
-        [
-            seen.partition[row],
-            int(seen.records_before[row]),
-            int(seen.records_after[row]),
-            words.size(int(seen.bytes_before[row])) if seen.by_bytes else "not known",
-            words.size(int(seen.bytes_after[row])),
-        ]
-        for row in rows.tolist()
-    ]
-    what = "bytes" if seen.by_bytes else "records"
+        largest = sorted(rows, key=lambda row: -_sides(row, by_bytes)[0])[:MOST_LANES]
+        rows = sorted(largest, key=lambda row: row["partition"])
+    tell = words.size if by_bytes else words.count
+    texts = [" → ".join(map(tell, _sides(row, by_bytes))) for row in rows]
+    what = "bytes" if by_bytes else "records"
+    partitions = [row["partition"] for row in rows]
     look = lanes(message, said, partitions, texts, what, f"{what} left (% of those before)")
     look |= {"barmode": "stack"}
     look["legend"] |= {"traceorder": "normal"}
@@ -248,23 +206,32 @@ def _draw(
         "type": "bar",
         "orientation": "h",
         "y": list(range(len(rows))),
-        "customdata": custom,
+        "customdata": [
+            [
+                row["partition"],
+                row["records_before"],
+                row["records_after"],
+                words.size(row["bytes_before"]) if by_bytes else "not known",
+                words.size(row["bytes_after"] or 0),
+            ]
+            for row in rows
+        ],
         "hovertemplate": (
             "partition %{customdata[0]}<br>%{customdata[1]:,} records before, "
             "<b>%{customdata[2]:,}</b> left<br>bytes: %{customdata[3]} before, "
             "%{customdata[4]} left<extra></extra>"
         ),
     }
-    left = {"name": "left", "marker": {"color": COLD, "line": {"width": 0}}}
-    gone = {
-        "name": "removed by compaction",
-        "marker": {
-            "color": GONE,
-            "line": {"width": 0},
-            "pattern": {"shape": "/", "fgcolor": TEXT, "size": 8, "solidity": 0.12},
-        },
-    }
+    hatched = {"shape": "/", "fgcolor": TEXT, "size": 8, "solidity": 0.12}
+    left = {"color": COLD, "line": {"width": 0}}
+    gone = {"color": GONE, "line": {"width": 0}, "pattern": hatched}
+    shares = [round(100 * _share(row, by_bytes), 3) for row in rows]
     return [
-        {**common, **left, "x": [round(one, 3) for one in share.tolist()]},
-        {**common, **gone, "x": [round(100 - one, 3) for one in share.tolist()]},
+        {**common, "name": "left", "marker": left, "x": shares},
+        {
+            **common,
+            "name": "removed by compaction",
+            "marker": gone,
+            "x": [round(100 - share, 3) for share in shares],
+        },
     ], look

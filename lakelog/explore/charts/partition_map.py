@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from ...base import compute as pc
 from ...read.topic_log import TopicLog
 from ...values.offsets import LogOffsets
 from .. import words
@@ -26,7 +25,7 @@ from .look import (
     lanes,
     says,
 )
-from .shown import about, checked, described, drawn, int64, notes_of, partitions_of
+from .shown import about, checked, described, drawn, notes_of, partitions_of
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -73,12 +72,14 @@ _LOOK: dict[str, dict[str, Any]] = {
     },
 }
 
-#: Numbers of the kinds that hold no records.
-_NO_RECORDS = [KINDS.index(kind) for kind in (DELETED, SKIPPED, NOWHERE)]
+_NO_RECORDS = (DELETED, SKIPPED, NOWHERE)
 
 #: Shares of a row in the fitted view: the least that a range gets, the most that ranges without
 #: records get together.
 _LEAST, _GONE_MOST = 0.012, 0.16
+
+
+_RANGE = ("kind", "start_offset", "end_offset")
 
 
 class PlacedRange(Struct, frozen=True):
@@ -196,67 +197,47 @@ def partition_map(table: pa.Table) -> Figure:
 
 
 class _Seen(Struct, frozen=True, eq=False):
-    """The table as columns, and what is in it by kind and partition."""
+    """The rows of the table, and what is in it by kind and partition."""
 
     partitions: list[int]
-    partition: Numbers
-    kind: Numbers  # numbers of `KINDS`
-    start: Numbers
-    end: Numbers
+    ranges: Mapping[int, list[PlacedRange]]  # by partition, those that have some; in order
+    held: Mapping[str, dict[int, int]]  # kind → partition → offsets, where there are some
     waiting: Mapping[int, int]  # partition → ms
 
     @classmethod
     def of(cls, table: pa.Table) -> _Seen:
-        kinds = pc.index_in(table["kind"], value_set=pa.array(KINDS))
-        table = table.append_column("number", kinds.cast(pa.int64()))
-        table = table.filter(
-            pc.and_(
-                pc.is_valid(table["number"]), pc.less(table["start_offset"], table["end_offset"])
-            )
-        ).sort_by([("partition", "ascending"), ("start_offset", "ascending")])
+        ranges: dict[int, list[PlacedRange]] = {}
+        held: dict[str, dict[int, int]] = {kind: {} for kind in KINDS}
         waiting: dict[int, int] = {}
-        if "waiting_ms" in table.column_names:
-            known = table.filter(pc.is_valid(table["waiting_ms"]))
-            for number, ms in zip(
-                known["partition"].to_pylist(), known["waiting_ms"].to_pylist(), strict=True
-            ):
-                waiting[number] = max(ms, waiting.get(number, 0))
-        columns = (int64(table, name) for name in ("partition", "number", "start_offset"))
-        partition, kind, start = columns
-        return cls(
-            partitions_of(table), partition, kind, start, int64(table, "end_offset"), waiting
-        )
+        order = [("partition", "ascending"), ("start_offset", "ascending")]
+        for row in table.sort_by(order).to_pylist():
+            partition, one = row["partition"], PlacedRange(*(row[name] for name in _RANGE))
+            if one.kind in held and one.start_offset < one.end_offset:
+                ranges.setdefault(partition, []).append(one)
+                offsets = held[one.kind].get(partition, 0) + one.end_offset - one.start_offset
+                held[one.kind][partition] = offsets
+                waiting[partition] = max(row.get("waiting_ms") or 0, waiting.get(partition, 0))
+        return cls(partitions_of(table), ranges, held, waiting)
 
     def offsets(self, kind: str) -> int:
-        return int((self.end - self.start)[self.kind == KINDS.index(kind)].sum())
-
-    def by_partition(self, kind: str) -> dict[int, int]:
-        """The number of offsets of that kind, by partition, where there are some."""
-        of_kind = self.kind == KINDS.index(kind)
-        found: dict[int, int] = {}
-        lengths = (self.end - self.start)[of_kind]
-        for partition, length in zip(
-            self.partition[of_kind].tolist(), lengths.tolist(), strict=True
-        ):
-            found[partition] = found.get(partition, 0) + length
-        return found
+        return sum(self.held[kind].values())
 
     def message(self) -> str:
         many = len(self.partitions)
         if not many:
             return "no partition was asked for"
-        if not len(self.kind):
+        if not self.ranges:
             return f"{words.count(many, 'partition')}, nothing was appended yet"
         parts = [self._archived(many)]
         for kind, word in ((SKIPPED, "skipped"), (NOWHERE, "misses")):
-            at = self.by_partition(kind)
+            at = self.held[kind]
             if at:
                 verb = word if word == "skipped" or len(at) == 1 else "miss"
                 parts.append(f"{words.names(list(at))} {verb} offsets")
         return "; ".join(parts)
 
     def _archived(self, many: int) -> str:
-        alone = self.by_partition(HOT_ONLY)
+        alone = self.held[HOT_ONLY]
         held = self.offsets(COLD_ONLY) + self.offsets(BOTH)
         waits = sum(alone.values())
         if not alone and not held:
@@ -304,8 +285,8 @@ class _Seen(Struct, frozen=True, eq=False):
         """The partitions to draw, ascending: where there are too many, those with most to see."""
         if len(self.partitions) <= most:
             return self.partitions
-        gone, alone = self.by_partition(NOWHERE), self.by_partition(HOT_ONLY)
-        skipped = self.by_partition(SKIPPED)
+        gone, alone = self.held[NOWHERE], self.held[HOT_ONLY]
+        skipped = self.held[SKIPPED]
         worst = sorted(
             self.partitions,
             key=lambda n: (-gone.get(n, 0), -(n in skipped), -alone.get(n, 0), n),
@@ -320,7 +301,7 @@ def _draw(
     seen: _Seen, message: str, notes: Sequence[str]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     said = [*seen.notes(), *notes]
-    if not len(seen.kind):
+    if not seen.ranges:
         return [], says(message, said)
     chosen = seen.chosen(MOST_LANES)
     if len(chosen) < len(seen.partitions):
@@ -329,27 +310,33 @@ def _draw(
             "skipped or miss something, or have most in Redis alone. The table has all."
         )
     said.append("A row widens short ranges and shortens those that hold no records.")
-    lane_of = {partition: lane for lane, partition in enumerate(chosen)}
-    fitted = _fitted(seen)
     thickness = 0.72 if len(chosen) <= 40 else 0.88 if len(chosen) <= 100 else 1
-    is_drawn = np.isin(seen.partition, chosen)
+    bars: dict[str, list[tuple[int, float, float, list[int]]]] = {}
+    ends = []
+    for lane, partition in enumerate(chosen):
+        found = seen.ranges.get(partition, [])
+        ends.append(found[-1].end_offset if found else 0)
+        lengths = np.array([one.end_offset - one.start_offset for one in found], float)
+        widths = fitted_widths(lengths, np.array([one.kind in _NO_RECORDS for one in found], bool))
+        for one, width, stop in zip(found, widths.tolist(), np.cumsum(widths), strict=True):
+            start, end = one.start_offset, one.end_offset
+            custom = [partition, start, end, end - start]
+            bar = (lane, round(width, 5), round(float(stop) - width, 5), custom)
+            bars.setdefault(one.kind, []).append(bar)
     traces = []
-    for number, kind in enumerate(KINDS):
-        rows = np.flatnonzero((seen.kind == number) & is_drawn)
-        if not len(rows):
-            continue
-        start, end, partition = seen.start[rows], seen.end[rows], seen.partition[rows]
+    for kind in (kind for kind in KINDS if kind in bars):
+        y, x, base, custom_data = zip(*bars[kind], strict=True)
         traces.append(
             {
                 "type": "bar",
                 "orientation": "h",
                 "width": thickness,  # else plotly goes by the distance between this kind's lanes
                 "name": _MEANING[kind],
-                "y": [lane_of[one] for one in partition.tolist()],
-                "x": np.round(fitted[rows, 1] - fitted[rows, 0], 5).tolist(),
-                "base": np.round(fitted[rows, 0], 5).tolist(),
+                "y": list(y),
+                "x": list(x),
+                "base": list(base),
                 "marker": {**_LOOK[kind], "line": {"width": 0}},
-                "customdata": np.column_stack([partition, start, end, end - start]).tolist(),
+                "customdata": list(custom_data),
                 "hovertemplate": (
                     "partition %{customdata[0]}<br>"
                     f"<b>{kind}</b> [%{{customdata[1]:,}}, %{{customdata[2]:,}})<br>"
@@ -357,28 +344,13 @@ def _draw(
                 ),
             }
         )
-    ends = dict.fromkeys(chosen, 0)
-    ends |= dict(zip(seen.partition[is_drawn].tolist(), seen.end[is_drawn].tolist(), strict=True))
-    texts = [words.count(ends[partition]) for partition in chosen]
+    texts = [words.count(end) for end in ends]
     axis = "offsets, each row from 0 to its log end"
     look = lanes(message, said, chosen, texts, "log end", axis)
     look["barmode"] = "overlay"
     hidden = {"showticklabels": False, "ticks": "", "showgrid": False, "zeroline": False}
     look["xaxis"] |= {**hidden, "range": [0, 1]}
     return traces, look
-
-
-def _fitted(seen: _Seen) -> Numbers:
-    """Where each range begins and ends in its row, as shares of the row's width."""
-    found = np.zeros((len(seen.kind), 2))
-    edges = np.flatnonzero(np.diff(seen.partition)) + 1
-    for rows in np.split(np.arange(len(seen.kind)), edges):
-        lengths = (seen.end[rows] - seen.start[rows]).astype(float)
-        gone = np.isin(seen.kind[rows], _NO_RECORDS)
-        widths = fitted_widths(lengths, gone)
-        stops = np.cumsum(widths)
-        found[rows, 0], found[rows, 1] = stops - widths, stops
-    return found
 
 
 def fitted_widths(lengths: Numbers, gone: Numbers) -> Numbers:
@@ -388,6 +360,8 @@ def fitted_widths(lengths: Numbers, gone: Numbers) -> Numbers:
         lengths: offsets of each, above 0.
         gone: whether a range holds no records: all such together get at most 16 %.
     """
+    if not len(lengths):
+        return np.zeros(0)
     weights = np.asarray(lengths, dtype=float)
     live, dead = weights[~gone].sum(), weights[gone].sum()
     if live and dead > live * _GONE_MOST / (1 - _GONE_MOST):
