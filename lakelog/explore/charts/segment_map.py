@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,12 +24,10 @@ from .look import AXIS, BOTH_STRIPES, GONE, Numbers, OffsetScale, layout, says
 from .look import COLD as COLD_COLOUR
 from .look import HOT as HOT_COLOUR
 from .shown import (
-    NULL,
     about,
     checked,
     described,
     drawn,
-    float64,
     int64,
     notes_of,
     partitions_of,
@@ -146,109 +146,101 @@ _COLOURS = (GONE, COLD_COLOUR, COLD_COLOUR, HOT_COLOUR)
 _LINES = ("#8a8a8a", COLD_COLOUR, HOT_COLOUR, HOT_COLOUR)
 
 
-class Boxes(Struct, frozen=True, eq=False):
-    """The segments to draw, each once, or neighbours as one; columns of one length."""
+class Box(Struct, frozen=True):
+    """A segment to draw, or neighbours as one."""
 
-    partition: Numbers
-    place: Numbers  # number of `_NAMES`
-    base: Numbers
-    start: Numbers  # the first offset that can be read
-    end: Numbers
-    records: Numbers
-    cold_bytes: Numbers
-    hot_bytes: Numbers
-    first_us: Numbers  # `NULL`: not known
-    max_us: Numbers
-    left: Numbers  # share of the offsets that still hold a record
-    segments: Numbers  # how many it stands for
-
-    def __len__(self) -> int:
-        return len(self.base)
-
-    def take(self, rows: Any) -> Boxes:
-        return Boxes(*(getattr(self, name)[rows] for name in self.__struct_fields__))
-
-    @property
-    def timed(self) -> Numbers:
-        """Which boxes have a place in time."""
-        found: Numbers = (self.first_us != NULL) & (self.max_us != NULL)
-        return found
+    partition: int
+    place: int  # number of `_NAMES`
+    base: int
+    start: int  # the first offset that can be read
+    end: int
+    records: int
+    cold_bytes: int
+    hot_bytes: int
+    first_us: int | None
+    max_us: int | None  # None: neither has a place in time
+    left: float  # share of the offsets that still hold a record
+    segments: int = 1  # how many it stands for
 
     @classmethod
-    def of(cls, table: pa.Table) -> Boxes:
-        """Each segment once: one that lies in both tiers is one box, up to where cold ends."""
-        hot = np.asarray(pc.equal(table["tier"], HOT).to_numpy(), bool)
-        below = np.asarray(pc.equal(table["state"], BELOW_LOG_START).to_numpy(), bool)
-        partition, base = int64(table, "partition"), int64(table, "base_offset")
-        order = np.lexsort((hot, base, partition))
-        hot, below, partition, base = hot[order], below[order], partition[order], base[order]
-        end, size = int64(table, "end_offset")[order], int64(table, "size_bytes")[order]
-        records = int64(table, "records")[order]
-        records = np.where(records == NULL, 0, records)
-        first, last = (int64(table, f"{name}_timestamp")[order] for name in ("first", "max"))
-        first = np.where(first == NULL, last, first)
-        taken = float64(table, "compacted")[order]
-        start = base
-        if "start_offset" in table.column_names:
-            start = int64(table, "start_offset")[order]
-        twin = np.zeros(len(base), bool)  # a hot row right after the cold row of the same segment
-        twin[1:] = hot[1:] & ~hot[:-1] & (base[1:] == base[:-1]) & (partition[1:] == partition[:-1])
-        # Both tiers have a part of the segment, but only what Redis has not trimmed is in both.
-        cold_twin = np.zeros(len(base), bool)
-        cold_twin[:-1] = twin[1:] & (start[1:] < end[:-1])
-        place = np.where(below, _BELOW, np.where(hot, _HOT, np.where(cold_twin, _BOTH, _COLD)))
-        hot_size = np.where(hot, size, 0)
-        hot_size[:-1] += np.where(cold_twin[:-1], size[1:], 0)
-        # If a hot segment is partly archived, only the rest is drawn as hot.
-        before = np.roll(end, 1)
-        rest = np.where(twin, before, base)
-        first = np.where(twin & (np.roll(last, 1) != NULL), np.roll(last, 1), first)
-        first = np.minimum(first, last)
-        # The open segment of an empty partition has no offsets yet, and is not drawn.
-        kept = end > rest
-        boxes = cls(
-            partition,
-            place,
-            rest,
-            np.maximum(start, rest),
-            end,
-            np.where(twin, np.maximum(0, end - rest), records),
-            np.where(hot, 0, size),
-            hot_size,
-            first,
-            last,
-            np.where(np.isnan(taken), 1.0, 1 - taken),
-            np.ones(len(base), np.int64),
+    def together(cls, several: Sequence[Box]) -> Box:
+        """One for neighbours of a partition in the same place, all of which have times."""
+        offsets = max(1, sum(one.end - one.base for one in several))
+        return cls(
+            several[0].partition,
+            several[0].place,
+            several[0].base,
+            several[0].start,
+            several[-1].end,
+            sum(one.records for one in several),
+            sum(one.cold_bytes for one in several),
+            sum(one.hot_bytes for one in several),
+            min(one.first_us or 0 for one in several),
+            max(one.max_us or 0 for one in several),
+            sum(one.left * (one.end - one.base) for one in several) / offsets,
+            sum(one.segments for one in several),
         )
-        return boxes.take(np.flatnonzero(kept))
 
-    def merged(self, most: int) -> Boxes:
-        """About `most` boxes at most: neighbours of a partition in the same place become one."""
-        together = -(-len(self) // most)
-        if together < 2:
-            return self
-        new = np.ones(len(self), bool)
-        new[1:] = (self.partition[1:] != self.partition[:-1]) | (self.place[1:] != self.place[:-1])
-        runs = np.flatnonzero(new)
-        nth = np.arange(len(self)) - np.repeat(runs, np.diff([*runs, len(self)]))
-        at = np.flatnonzero(nth % together == 0)
-        last = np.append(at[1:], len(self)) - 1
-        weight = np.maximum(0, self.end - self.base)
-        whole = np.maximum(1, np.add.reduceat(weight, at))
-        return Boxes(
-            self.partition[at],
-            self.place[at],
-            self.base[at],
-            self.start[at],
-            self.end[last],
-            np.add.reduceat(self.records, at),
-            np.add.reduceat(self.cold_bytes, at),
-            np.add.reduceat(self.hot_bytes, at),
-            np.minimum.reduceat(self.first_us, at),
-            np.maximum.reduceat(self.max_us, at),
-            np.add.reduceat(self.left * weight, at) / whole,
-            np.add.reduceat(self.segments, at),
-        )
+
+def boxes_of(table: pa.Table) -> list[Box]:
+    """Each segment once: one that lies in both tiers is one box, up to where cold ends."""
+    for name in ("first_timestamp", "max_timestamp"):
+        at = table.schema.get_field_index(name)
+        table = table.set_column(at, name, table[name].cast(pa.int64()))
+    order = [(name, "ascending") for name in ("partition", "base_offset", "tier")]
+    rows = table.sort_by(order).to_pylist()  # cold first
+    found = []
+    for row, before, after in zip(rows, [None, *rows], [*rows[1:], None], strict=False):
+        base, end, is_hot = row["base_offset"], row["end_offset"], row["tier"] == HOT
+        first, last = row["first_timestamp"], row["max_timestamp"]
+        first = last if first is None else first
+        records, hot_bytes, place = row["records"] or 0, 0, _HOT if is_hot else _COLD
+        start = row.get("start_offset", base)
+        if is_hot:
+            hot_bytes = row["size_bytes"]
+            if _are_one(before, row):  # partly archived: only the rest is drawn as hot
+                base = before["end_offset"]
+                records = max(0, end - base)
+                first = before["max_timestamp"] or first
+        elif _are_one(row, after) and after.get("start_offset", base) < end:
+            # Both tiers have a part of the segment, but only what Redis has not trimmed is in both.
+            place, hot_bytes = _BOTH, after["size_bytes"]
+        if row["state"] == BELOW_LOG_START:
+            place = _BELOW
+        if first is not None and last is not None:
+            first = min(first, last)
+        # The open segment of an empty partition has no offsets yet, and is not drawn.
+        if end > base:
+            cold_bytes, left = 0 if is_hot else row["size_bytes"], 1 - (row["compacted"] or 0)
+            found.append(
+                Box(
+                    *(row["partition"], place, base, max(start, base), end, records),
+                    *(cold_bytes, hot_bytes, first, last, left),
+                )
+            )
+    return found
+
+
+def _are_one(cold: Any, hot: Any) -> bool:
+    """Whether two rows are of one segment in either tier."""
+    return (
+        cold is not None
+        and hot is not None
+        and (cold["tier"], hot["tier"]) == (COLD, HOT)
+        and all(cold[name] == hot[name] for name in ("partition", "base_offset"))
+    )
+
+
+def _merged(boxes: Sequence[Box], most: int) -> list[Box]:
+    """About `most` boxes at most: neighbours of a partition in the same place become one."""
+    together = -(-len(boxes) // most)
+    found = []
+    for _, group in groupby(boxes, lambda one: (one.partition, one.place)):
+        several = list(group)
+        found += [
+            Box.together(several[at : at + together]) for at in range(0, len(several), together)
+        ]
+    return found
 
 
 def segment_map(table: pa.Table) -> Figure:
@@ -274,46 +266,36 @@ def segment_map(table: pa.Table) -> Figure:
         InvalidArgumentError: the table has other columns.
     """
     table = checked(table, SEGMENTS, "segment_rows")
-    boxes = Boxes.of(table)
-    message = about(table, _message(boxes, len(partitions_of(table))))
+    boxes = boxes_of(table)
+    message = about(table, _message(table, boxes, len(partitions_of(table))))
     return drawn(table, message, lambda: _draw(table, boxes, message))
 
 
-def _message(boxes: Boxes, partitions: int) -> str:
-    if not len(boxes):
+def _message(table: pa.Table, boxes: Sequence[Box], partitions: int) -> str:
+    if not boxes:
         return f"no segments in {words.count(partitions, 'partition')}: nothing was appended yet"
-    cold = np.isin(boxes.place, (_BELOW, _COLD, _BOTH))
-    hot = np.isin(boxes.place, (_BOTH, _HOT))
-    bases = {name: int(rows.sum()) for name, rows in (("cold", cold), ("hot", hot))}
-    sizes = {"cold": boxes.cold_bytes.sum(), "hot": _hot_bytes(boxes)}
-    parts = [
-        f"{words.count(many, f'{name} segment')} ({words.size(sizes[name])})"
-        for name, many in bases.items()
-        if many
-    ]
-    timed = boxes.take(boxes.timed)
+    parts = []
+    for tier, places in ((COLD, (_BELOW, _COLD, _BOTH)), (HOT, (_BOTH, _HOT))):
+        many = sum(box.place in places for box in boxes)
+        size = pc.sum(table.filter(pc.equal(table["tier"], tier))["size_bytes"]).as_py()
+        if many:
+            parts.append(f"{words.count(many, f'{tier} segment')} ({words.size(size or 0)})")
     when = ""
-    if len(timed):
-        when = f", {words.period(timed.first_us.min() / 1000, timed.max_us.max() / 1000)}"
-    held = boxes.take(cold & (boxes.place != _BELOW))
-    width = np.maximum(0, held.end - held.base)
-    taken = (width * (1 - held.left)).sum()
+    timed = _timed(boxes)
+    if timed:
+        first, last = min(one.first_us or 0 for one in timed), max(one.max_us or 0 for one in timed)
+        when = f", {words.period(first / 1000, last / 1000)}"
+    held = [box for box in boxes if box.place in (_COLD, _BOTH)]
     compacted = ""
-    if len(held) and (1 - held.left).max() > _COMPACTED:
-        compacted = f"; compaction left {words.percent(width.sum() - taken, width.sum())} of cold"
+    if any(1 - box.left > _COMPACTED for box in held):
+        whole = sum(box.end - box.base for box in held)
+        left = sum((box.end - box.base) * box.left for box in held)
+        compacted = f"; compaction left {words.percent(left, whole)} of cold"
     return f"{' and '.join(parts)}{when}{compacted}"
 
 
-def _hot_bytes(boxes: Boxes) -> int:
-    """The bytes of each hot segment once, though a partly archived one is two boxes."""
-    again = np.zeros(len(boxes), bool)
-    again[1:] = (
-        (boxes.place[1:] == _HOT)
-        & (boxes.place[:-1] == _BOTH)
-        & (boxes.partition[1:] == boxes.partition[:-1])
-        & (boxes.hot_bytes[1:] == boxes.hot_bytes[:-1])
-    )
-    return int(boxes.hot_bytes[~again].sum())
+def _timed(boxes: Sequence[Box]) -> list[Box]:
+    return [one for one in boxes if one.first_us is not None and one.max_us is not None]
 
 
 # -- to choose from ----------------------------------------------------------------------------
@@ -344,26 +326,25 @@ def segment_choices(
     Raises:
         InvalidArgumentError: the table has other columns.
     """
-    boxes = Boxes.of(checked(table, SEGMENTS, "segment_rows"))
-    rows = np.flatnonzero((boxes.place != 0) & (boxes.start < boxes.end))
-    if partition is not None:
-        rows = rows[boxes.partition[rows] == partition]
-    newest = rows[np.lexsort((-boxes.end[rows], -boxes.max_us[rows]))][:most]
-    several = partition is None and len(set(boxes.partition[rows].tolist())) > 1
-    return [_choice(boxes, at, several) for at in newest.tolist()]
+    boxes = [
+        box
+        for box in boxes_of(checked(table, SEGMENTS, "segment_rows"))
+        if box.place != _BELOW and box.start < box.end and partition in (None, box.partition)
+    ]
+    boxes.sort(key=lambda box: (box.max_us or 0, box.end), reverse=True)
+    boxes = boxes[:most]
+    several = partition is None and len({box.partition for box in boxes}) > 1
+    return [_choice(box, several) for box in boxes]
 
 
-def _choice(boxes: Boxes, at: int, several: bool) -> tuple[str, tuple[int, int]]:
-    partition, start = int(boxes.partition[at]), int(boxes.start[at])
-    tier: Any = ("", "cold", "cold and hot", "hot")[int(boxes.place[at])]
-    whose = f"partition {partition}: " if several else ""
-    since = int(boxes.first_us[at])
-    when = "" if since == NULL else f", from {words.moment(since // 1000)}"
+def _choice(box: Box, several: bool) -> tuple[str, tuple[int, int]]:
+    tier = ("", "cold", "cold and hot", "hot")[box.place]
+    whose = f"partition {box.partition}: " if several else ""
+    when = "" if box.first_us is None else f", from {words.moment(box.first_us // 1000)}"
     label = (
-        f"{whose}[{start:,}, {int(boxes.end[at]):,}) {tier}, "
-        f"{words.count(int(boxes.records[at]), 'record')}{when}"
+        f"{whose}[{box.start:,}, {box.end:,}) {tier}, {words.count(box.records, 'record')}{when}"
     )
-    return label, (partition, start)
+    return label, (box.partition, box.start)
 
 
 # -- how it looks ------------------------------------------------------------------------------
@@ -375,72 +356,67 @@ _FIELDS = (
 )
 
 
-def _customdata(boxes: Boxes) -> list[list[Any]]:
+def _customdata(box: Box) -> list[Any]:
     """Partition and base offset come first: a click seeks to them."""
-    rows = []
-    for at in range(len(boxes)):
-        place, many = int(boxes.place[at]), int(boxes.segments[at])
-        sizes = [
-            f"{words.size(int(size))} {tier}"
-            for tier, size in ((COLD, boxes.cold_bytes[at]), (HOT, boxes.hot_bytes[at]))
-            if size
-        ]
-        more = f"<br>{words.percent(float(boxes.left[at]), 1)} of its offsets hold a record"
-        rows.append(
-            [
-                int(boxes.partition[at]),
-                int(boxes.base[at]),
-                int(boxes.end[at]),
-                _NAMES[place].split(" (")[0] + (f", {many} segments" if many > 1 else ""),
-                int(boxes.records[at]),
-                " and ".join(sizes) or "no bytes",
-                words.moment(int(boxes.first_us[at]) // 1000),
-                words.moment(int(boxes.max_us[at]) // 1000),
-                more if 1 - boxes.left[at] > _COMPACTED else "",
-            ]
-        )
-    return rows
+    sizes = [
+        f"{words.size(size)} {tier}"
+        for tier, size in ((COLD, box.cold_bytes), (HOT, box.hot_bytes))
+        if size
+    ]
+    more = f"<br>{words.percent(box.left, 1)} of its offsets hold a record"
+    return [
+        box.partition,
+        box.base,
+        box.end,
+        _NAMES[box.place].split(" (")[0] + (f", {box.segments} segments" * (box.segments > 1)),
+        box.records,
+        " and ".join(sizes) or "no bytes",
+        words.moment((box.first_us or 0) // 1000),
+        words.moment((box.max_us or 0) // 1000),
+        more if 1 - box.left > _COMPACTED else "",
+    ]
 
 
 def _draw(
-    table: pa.Table, boxes: Boxes, message: str
+    table: pa.Table, boxes: Sequence[Box], message: str
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     notes = notes_of(table)
-    timed = boxes.take(np.flatnonzero(boxes.timed))
+    timed = _timed(boxes)
     if len(timed) < len(boxes):
         notes.append(
             f"{words.count(len(boxes) - len(timed), 'segment')} without timestamps "
             "cannot be placed in time: see the table."
         )
-    if not len(timed):
+    if not timed:
         return [], says(message, notes)
-    window = inner_window(timed.first_us, timed.max_us + 1_000, np.ones(len(timed)), _TAIL)
+    first, last = _times(timed)
+    window = inner_window(first, last + 1_000, np.ones(len(timed)), _TAIL)
     if window is not None:
-        outside = int(((timed.max_us > window[1]) | (timed.first_us < window[0])).sum())
+        outside = int(((last > window[1]) | (first < window[0])).sum())
         notes.append(
             f"{words.count(outside, 'segment')} reach{'es' if outside == 1 else ''} far outside "
             "the time shown: double-click to see all."
         )
-    held, many = np.unique(timed.partition, return_counts=True)
-    none = [number for number in partitions_of(table) if number not in set(held.tolist())]
+    many = Counter(box.partition for box in timed)
+    none = [number for number in partitions_of(table) if number not in many]
     if none:
         notes.append(f"No segment of {words.names(none)} is drawn.")
-    if len(held) > _MOST_PANELS:
+    shown = sorted(number for number, _ in many.most_common(_MOST_PANELS))
+    if len(shown) < len(many):
         notes.append(
-            f"The chart shows {_MOST_PANELS} of {len(held):,} partitions, those with most "
-            "segments: pass the rows of others to see them."
+            f"The chart shows {len(shown)} of {len(many):,} partitions, those with most segments: "
+            "pass the rows of others to see them."
         )
-        held = np.sort(held[np.argsort(-many, kind="stable")[:_MOST_PANELS]])
-        timed = timed.take(np.flatnonzero(np.isin(timed.partition, held)))
-    drawn_boxes = timed.merged(_MOST_BOXES)
+        timed = [box for box in timed if box.partition in shown]
+    drawn_boxes = _merged(timed, _MOST_BOXES)
     if len(drawn_boxes) < len(timed):
-        together = int(drawn_boxes.segments.max())
+        together = max(box.segments for box in drawn_boxes)
         notes.append(
             f"Up to {together:,} neighbouring segments are drawn as one: {len(timed):,} could not "
             "be told apart. The table has all."
         )
-    span = window or (timed.first_us.min(), timed.max_us.max())
-    traces, look = _panels(held.tolist(), drawn_boxes, message, notes, int(span[1] - span[0]))
+    span = window or (first.min(), last.max())
+    traces, look = _panels(shown, drawn_boxes, message, notes, int(span[1] - span[0]))
     margin = max(1_000, (span[1] - span[0]) * 0.015)  # µs
     look["xaxis"] |= {"type": "date"}
     if window is not None or span[0] == span[1]:
@@ -448,13 +424,23 @@ def _draw(
     return traces, look
 
 
+def _times(boxes: Sequence[Box]) -> tuple[Numbers, Numbers]:
+    """First and largest timestamps."""
+    first, last = zip(*((box.first_us, box.max_us) for box in boxes), strict=True)
+    return np.array(first, np.int64), np.array(last, np.int64)
+
+
 def _panels(
-    partitions: Sequence[int], boxes: Boxes, message: str, notes: Sequence[str], span_us: int
+    partitions: Sequence[int],
+    boxes: Sequence[Box],
+    message: str,
+    notes: Sequence[str],
+    span_us: int,
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """A plane of time and offset for each partition, one below the other."""
     many = len(partitions)
     panel = _ONE_PANEL if many == 1 else _PANEL
-    hollow = bool((1 - boxes.left > _COMPACTED).any())
+    hollow = any(1 - box.left > _COMPACTED for box in boxes)
     filled = ", filled as far as its offsets still hold records" if hollow else ""
     said = [f"A box is a segment{filled}; the area of its dot, where one fits, is its size."]
     look = layout(
@@ -468,12 +454,14 @@ def _panels(
     tall = (1 - gap * (many - 1)) / many
     traces: list[dict[str, Any]] = []
     named: set[int] = set()
-    largest = max(1, int((boxes.cold_bytes + boxes.hot_bytes).max()))
+    largest = max(1, *(box.cold_bytes + box.hot_bytes for box in boxes))
     for nth, partition in enumerate(partitions):
         axis = "y" if nth == 0 else f"y{nth + 1}"
         top = 1 - nth * (tall + gap)
-        here = boxes.take(np.flatnonzero(boxes.partition == partition))
-        scale = OffsetScale.of(here.base, here.end)
+        here = [box for box in boxes if box.partition == partition]
+        scale = OffsetScale.of(
+            np.array([box.base for box in here]), np.array([box.end for box in here])
+        )
         y_axis = look[f"yaxis{axis[1:]}"] = {
             **AXIS,
             "domain": [max(0, top - tall), top],
@@ -489,8 +477,8 @@ def _panels(
             look["annotations"] += texts
         offsets = max(1, int(scale.drawn(np.array(scale.top)) - scale.bottom))
         for place in range(len(_NAMES)):
-            some = here.take(np.flatnonzero(here.place == place))
-            if len(some):
+            some = [box for box in here if box.place == place]
+            if some:
                 traces += _traces(
                     some, place, axis, scale, hollow, span_us, offsets / panel, largest
                 )
@@ -501,7 +489,7 @@ def _panels(
 
 
 def _traces(
-    boxes: Boxes,
+    boxes: Sequence[Box],
     place: int,
     axis: str,
     scale: OffsetScale,
@@ -512,10 +500,13 @@ def _traces(
 ) -> list[dict[str, Any]]:
     """The boxes of one place in one panel: hollow, if some are; filled; their dots."""
     common = {"yaxis": axis, "legendgroup": _NAMES[place], "name": _NAMES[place]}
-    low, high = scale.drawn(boxes.base), scale.drawn(boxes.end)
-    height = high - low
+    low = scale.drawn(np.array([box.base for box in boxes]))
+    high = scale.drawn(np.array([box.end for box in boxes]))
+    height, full = high - low, low + (high - low) * np.array([box.left for box in boxes])
+    first, last = _times(boxes)
     least = span_us * _NARROWEST
-    wide = np.maximum(least, boxes.max_us - boxes.first_us)
+    wide = np.maximum(least, last - first)
+    left, right = (first + last - wide) / 2000, (first + last + wide) / 2000  # ms
     rectangle = {
         **common,
         "type": "scatter",
@@ -528,7 +519,7 @@ def _traces(
         traces.append(
             {
                 **rectangle,
-                **_corners(boxes, wide, low, high),
+                **_corners(left, right, low, high),
                 "fillcolor": "rgba(128,128,128,0.12)",
                 "line": {"color": _LINES[place], "width": 1},
                 "showlegend": False,
@@ -537,13 +528,14 @@ def _traces(
     traces.append(
         {
             **rectangle,
-            **_corners(boxes, wide, low, low + height * boxes.left),
+            **_corners(left, right, low, full),
             "fillcolor": _COLOURS[place],
             **({"fillpattern": BOTH_STRIPES} if place == _BOTH else {}),
             "line": {"color": _LINES[place], "width": 0 if hollow else 1},
         }
     )
-    dots = _SMALLEST_DOT + _DOT * np.sqrt((boxes.cold_bytes + boxes.hot_bytes) / largest)
+    sizes = np.array([box.cold_bytes + box.hot_bytes for box in boxes])
+    dots = _SMALLEST_DOT + _DOT * np.sqrt(sizes / largest)
     # A dot that would hide its box is there for the pointer alone.
     fits = 2 * dots <= np.minimum(wide / max(1, span_us) * _WIDTH, height / offsets_a_px)
     traces.append(
@@ -551,7 +543,7 @@ def _traces(
             **common,
             "type": "scatter",
             "mode": "markers",
-            "x": ((boxes.first_us + boxes.max_us) // 2 // 1000).tolist(),
+            "x": ((first + last) // 2000).tolist(),
             "y": (low + height // 2).tolist(),
             "marker": {
                 "size": [round(dot, 1) for dot in dots.tolist()],
@@ -559,7 +551,7 @@ def _traces(
                 "line": {"color": "#3a3a3a", "width": 1},
                 "opacity": np.where(fits, 0.8, 0).tolist(),
             },
-            "customdata": _customdata(boxes),
+            "customdata": [_customdata(box) for box in boxes],
             "hovertemplate": _FIELDS,
             "showlegend": False,
         }
@@ -567,11 +559,9 @@ def _traces(
     return traces
 
 
-def _corners(boxes: Boxes, wide: Any, low: Any, high: Any) -> dict[str, Any]:
+def _corners(left: Numbers, right: Numbers, low: Numbers, high: Numbers) -> dict[str, Any]:
     """One closed line for each box, all in one trace."""
-    more = (wide - (boxes.max_us - boxes.first_us)) / 2
-    left, right = boxes.first_us - more, boxes.max_us + more
-    x = np.column_stack([left, right, right, left, left]) / 1000
+    x = np.column_stack([left, right, right, left, left])
     y = np.column_stack([low, low, high, high, low])
     return {
         name: [at for row in np.round(grid).astype(np.int64).tolist() for at in (*row, None)]
