@@ -94,8 +94,8 @@ from lakelog.jobs import (
     status_history,
     warnings,
 )
+from lakelog.jobs.run_record import TroubleRows, recent_troubles
 from lakelog.jobs.status_table import open_status_table
-from lakelog.jobs.trouble_rows import TroubleRows, recent_troubles
 from lakelog.operate.check.time_index import index_mends
 from lakelog.operate.check.verification import verify
 from lakelog.operate.diagnosis import diagnose

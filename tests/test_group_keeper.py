@@ -23,7 +23,7 @@ from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.groups.protocol import Subscription
 from lakelog.groups.settings import GroupSettings
 from lakelog.jobs import JobRun, status_history
-from lakelog.jobs.trouble_rows import recent_troubles
+from lakelog.jobs.run_record import recent_troubles
 from lakelog.testing.eventually import eventually
 from lakelog.values.config import DAY_MS, MINUTE_MS
 from lakelog.values.keyspace_defaults import KeyspaceDefaults

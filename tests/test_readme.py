@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 
 from lakelog import LakelogError, errors
+from lakelog.cli import help as readme
 from lakelog.cli import main as cli
-from lakelog.cli import readme
 from lakelog.cli.commands import COMMANDS
 from tests.support.object_store import S3Server
 

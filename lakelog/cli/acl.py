@@ -6,6 +6,7 @@ import argparse
 import json
 from typing import Any
 
+from .options import Offer
 from .output import Message, Page
 
 ROLES = ("producer", "consumer", "reader", "archiver", "admin")
@@ -29,13 +30,9 @@ examples:
 """
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    added = commands.add_parser(
-        "acl",
-        parents=[common],
-        description="Print the least rights with which a role can do its work.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def add_acl(offer: Offer) -> None:
+    added = offer.command(
+        _run, "Print the least rights with which a role can do its work.", _EPILOG
     )
     added.add_argument("role", metavar="ROLE", type=str.lower, choices=ROLES, help=", ".join(ROLES))
     added.add_argument(
@@ -54,7 +51,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         action="store_true",
         help="allow SCRIPT LOAD, so that nobody need connect before it; any script may be run then",
     )
-    added.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> Page:

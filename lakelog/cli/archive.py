@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from . import recorded
 from .connect import cold_root, no_topics, open_log
-from .engines import engine_names, say_engines
-from .output import ConsoleProgress, Failed, Message, Table, describe
+from .options import Offer
+from .output import Failed, Message, Table, describe, row
+from .progress import ConsoleProgress, engine_names, engines_told
+from .stop_signals import told_to_stop
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from ..archive.report import ArchiveReport
     from ..lakelog import Lakelog
 
@@ -35,13 +35,14 @@ examples:
 """
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    added = commands.add_parser(
-        "archive",
-        parents=[common],
-        description="Move records from Redis to Delta.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def add_archive(offer: Offer) -> None:
+    added = offer.command(
+        _run,
+        "Move records from Redis to Delta.",
+        _EPILOG,
+        when_stopped=f"stopped; {_LEFT}",
+        makes_log=True,
+        recorded="archive",
     )
     added.add_argument("topics", nargs="*", metavar="TOPIC", help="default: all that are tiered")
     added.add_argument(
@@ -66,9 +67,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added.add_argument(
         "--max-duration", metavar="TIME", help="end a continuous run after 30s, 10m, 8h or 2d"
     )
-    added.set_defaults(
-        run=_run, when_stopped=f"stopped; {_LEFT}", makes_log=True, recorded="archive"
-    )
 
 
 def _run(arguments: argparse.Namespace) -> Table | Iterator[Any]:
@@ -77,10 +75,9 @@ def _run(arguments: argparse.Namespace) -> Table | Iterator[Any]:
     if arguments.adopt and (arguments.continuous or not arguments.topics):
         raise InvalidArgumentError("--adopt goes with the names of topics, not with --continuous")
     if arguments.continuous:
-        arguments.recorded = None  # it leaves rows of its own, also before Redis answers
         if arguments.until != "latest":
             raise InvalidArgumentError("--continuous has no --until; it ends by --max-duration")
-        return _continuous(arguments, max_duration(arguments.max_duration))
+        return _continuous(arguments, recorded.ContinuousRun(arguments, "archive --continuous"))
     if arguments.max_duration is not None or arguments.cleanup:
         raise InvalidArgumentError("--max-duration and --cleanup go with --continuous")
     with open_log(arguments) as log, ConsoleProgress().step("archive") as step:
@@ -93,20 +90,22 @@ def _run(arguments: argparse.Namespace) -> Table | Iterator[Any]:
             raise
         except ArchiveFailedError as error:
             step.advance(sum(report.records for report in error.reports))
-            said = [
+            said = "\n".join(
                 f"{topic}: {describe(one)}"
                 for topic, found in error.errors.items()
                 for one in found
-            ]
-            recorded.partitions(arguments, log, error.reports, "\n".join(said))
-            raise Failed(_table(error.reports, "nothing was archived"), "\n".join(said)) from error
+            )
+            recorded.partitions(arguments, log, error.reports, said)
+            raise Failed(_table(error.reports, "nothing was archived"), said) from error
         step.advance(sum(report.records for report in reports))
         recorded.partitions(arguments, log, reports)
         empty = _nothing(log, reports)
     for report in reports:
         for trouble in report.troubles:  # archived all the same
             print(f"  {report.topic}: {trouble}", file=sys.stderr)
-    say_engines({report.topic: report.engines for report in reports})
+    engines = engines_told({report.topic: report.engines for report in reports})
+    if engines.text:
+        print(engines.text, file=sys.stderr)
     return _table(reports, empty)
 
 
@@ -124,31 +123,14 @@ def _table(reports: Sequence[ArchiveReport], empty: str) -> Table:
     return Table(rows, list(dict.fromkeys(name for row in rows for name in row)), empty)
 
 
-def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -> Iterator[Any]:
-    import time
-    from datetime import timedelta
-    from functools import partial
-    from uuid import uuid4
-
-    from ..archive.watchers import wait_for_redis
+def _continuous(arguments: argparse.Namespace, run: recorded.ContinuousRun) -> Iterator[Message]:
     from ..errors import ArchiveUnfinishedError
-    from ..jobs.status_rows import RunKey, RunOf
-    from ..jobs.trouble_rows import JOB, TroubleRows
-    from ..operate.who import who
-    from .stop_signals import told_to_stop
+    from ..jobs.run_record import TroubleRows
 
-    deadline_s = None
-    if max_duration is not None:
-        deadline_s = time.monotonic() + max_duration.total_seconds()
     root = None if arguments.dir else cold_root(arguments)
-    key = RunKey(JOB, f"unnamed-{uuid4().hex}")
-    run = RunOf(who(), recorded.said(arguments.argv))
-    tell = None if root is None else TroubleRows(root, key=key, run=run)
-    # Its threads are left running, and an orderly end of the interpreter unloads the stores'
-    # libraries while some threads are still in them: a crash instead of an exit code.
-    arguments.abandoned = True
+    tell = None if root is None else TroubleRows(root, key=run.key, run=run.run)
     with told_to_stop("the archiver", _LEFT) as stop:
-        opened = wait_for_redis(partial(open_log, arguments), stop, deadline_s, tell)
+        opened = run.opened(open_log, stop, tell, what="archiving from Redis")
         if opened is None:
             raise ArchiveUnfinishedError(
                 "the run ended before Redis answered; what is there to archive is in Redis, where "
@@ -157,23 +139,20 @@ def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -
                 abandoned=False,
             )
         # Before, `tell` says why nothing is archived.
-        with opened as log, recorded.continuous(arguments, log, key, run) as did:
-            left_s = None if deadline_s is None else max(0.0, deadline_s - time.monotonic())
+        with opened as log, run.recorded(log) as did:
+            place = log.place
             reports = log.archive_continuously(
                 arguments.topics or None,
                 stop=stop,
-                max_duration=None if left_s is None else timedelta(seconds=left_s),
-                tell=TroubleRows(log.place.cold, log.place.naming_status, key=key, run=run)
-                if log.place.cold
+                max_duration=run.left(),
+                tell=TroubleRows(place.cold, place.naming_status, key=run.key, run=run.run)
+                if place.cold
                 else None,
                 cleaned=did.append if arguments.cleanup else None,
             )
             for report in reports:
                 did.append(report)
-                if arguments.output == "json":
-                    yield from _rows(report)
-                else:
-                    yield Message(str(report))
+                yield Message(str(report), _rows(report))
 
 
 def _rows(report: ArchiveReport) -> list[dict[str, Any]]:
@@ -181,33 +160,10 @@ def _rows(report: ArchiveReport) -> list[dict[str, Any]]:
         {
             "topic": report.topic,
             "partition": done.topic_partition.partition,
-            "start_offset": done.start_offset,
-            "end_offset": done.end_offset,
-            "records": done.records,
-            "size_bytes": done.size_bytes,
-            "files": done.files,
+            **row(done, "start_offset end_offset records size_bytes files"),
             "duration_ms": round(done.seconds * 1000),
             "engine": engine_names(report.engines),
             **({"unparsed": done.unparsed} if report.unparsed else {}),
         }
         for done in report.partitions
     ]
-
-
-def max_duration(text: str | None) -> timedelta | None:
-    """What ``--max-duration`` says.
-
-    Raises:
-        InvalidArgumentError: not a time.
-    """
-    from datetime import timedelta
-
-    from ..base.unit_text import duration_ms
-    from ..errors import InvalidArgumentError
-
-    if text is None:
-        return None
-    found_ms = duration_ms(text)
-    if found_ms is None:
-        raise InvalidArgumentError(f"--max-duration {text!r} should read 30s, 10m, 8h or 2d")
-    return timedelta(milliseconds=found_ms)

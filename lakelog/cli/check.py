@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+import textwrap
 from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from .connect import no_topics, open_archived
-from .engines import engines_table, say_engines
-from .findings import finding_row, findings_shown
-from .output import ConsoleProgress, Failed, Message, Page, Table
+from .options import Offer
+from .output import Failed, Message, Page, Table, row
+from .progress import ConsoleProgress, engines_told
 
 if TYPE_CHECKING:
-    from ..operate.check.finding import CheckReport
+    from ..operate.check.finding import Finding
+    from ..operate.check.report import CheckReport
+
+#: What is told beside faults, as text.
+_NOTICES = 20
 
 _EPILOG = """\
 Reads all records of both tiers. A fault is one of:
@@ -49,25 +57,26 @@ examples:
 """
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    added = commands.add_parser(
-        "check",
-        parents=[common],
-        description="Check all topics, both tiers, groups' offsets and the store.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def add_check(offer: Offer) -> None:
+    added = offer.command(
+        _run,
+        "Check all topics, both tiers, groups' offsets and the store.",
+        _EPILOG,
+        recorded="check",
     )
     added.add_argument("topics", nargs="*", metavar="TOPIC", help="default: all")
     added.add_argument("--tier", choices=["hot", "cold", "both"], default="both")
     added.add_argument("--repair", action="store_true", help="put right what can be derived")
-    added.set_defaults(run=_run, recorded="check")
 
 
 def _run(arguments: argparse.Namespace) -> Page:
     report, empty = _report(arguments)
-    page = _page(report, empty, as_json=arguments.output == "json")
+    page = _page(report, empty)
     if not report.sound:
-        raise Failed(page, _counted(report))
+        kinds = Counter(one.kind.value for one in report.findings)
+        # For the list of runs, and for who pipes the tables elsewhere.
+        said = ", ".join(f"{many:,} × {kind}" for kind, many in kinds.items())
+        raise Failed(page, f"faults found: {said}")
     return page
 
 
@@ -97,70 +106,69 @@ def _checked(arguments: argparse.Namespace) -> tuple[CheckReport, str]:
         return report, "" if report.partitions else no_topics(log)
 
 
-def _page(report: CheckReport, empty: str, *, as_json: bool) -> Page:
-    parts: dict[str, Any] = {
-        "partitions": Table(
-            [
-                {
-                    "topic": one.topic,
-                    "partition": one.partition,
-                    "verdict": one.verdict,
-                    "records": one.records,
-                    "faults": one.faults,
-                    "not_checked": one.not_checked or None,
-                }
-                for one in report.partitions
-            ],
-            empty=empty or "no topics",
-        )
-    }
-    if report.store or as_json:
-        parts["store"] = Table(
-            [
-                {
-                    "step": one.name,
-                    "works": one.flaw is None and one.latency_ms is not None,
-                    "latency_ms": None if one.latency_ms is None else round(one.latency_ms, 2),
-                }
-                for one in report.store
-            ],
-            title="the cold root's store:",
-        )
-    if report.repairs or as_json:
-        parts["repairs"] = Table(
-            [
-                {
-                    "fault": one.kind,
-                    "topic": one.topic,
-                    "partition": one.partition,
-                    "done": one.done,
-                    "what": one.what,
-                }
-                for one in report.repairs
-            ],
-            title="repaired, and checked again:",
-        )
-    if as_json:
-        parts["notices"] = Table([finding_row(one) for one in report.notices])
-        parts["engines"] = engines_table(report.engines)
-    else:
-        if report.notices:
-            parts["notices"] = _notices(report)
-        say_engines(report.engines)
-    sound = "checked: no faults"
-    parts["findings"] = findings_shown(report.findings, as_json, sound=sound)
-    return Page(parts)
+def _page(report: CheckReport, empty: str) -> Page:
+    partitions = [row(one, not_checked=one.not_checked or None) for one in report.partitions]
+    store = [
+        {
+            "step": one.name,
+            "works": one.flaw is None and one.latency_ms is not None,
+            "latency_ms": None if one.latency_ms is None else round(one.latency_ms, 2),
+        }
+        for one in report.store
+    ]
+    repairs = [row(one, "fault=kind topic partition done what") for one in report.repairs]
+    notices = [f"  {one.place}, {one.where}: {one.what}" for one in report.notices[:_NOTICES]]
+    if more := len(report.notices) - len(notices):
+        notices.append(f"  and {more:,} more (--output json has them all)")
+    return Page(
+        {
+            "partitions": Table(partitions, empty=empty or "no topics"),
+            "store": Table(store, empty="", title="the cold root's store:"),
+            "repairs": Table(repairs, empty="", title="repaired, and checked again:"),
+            "notices": Message(
+                "\n".join(["no fault, but told:", *notices] if notices else []),
+                [_finding(one) for one in report.notices],
+            ),
+            "engines": engines_told(report.engines),
+            "findings": findings_shown(report.findings, sound="checked: no faults"),
+        }
+    )
 
 
-def _counted(report: CheckReport) -> str:
-    """For the list of runs, and for who pipes the tables elsewhere."""
-    kinds = Counter(one.kind for one in report.findings)
-    return "faults found: " + ", ".join(f"{many:,} × {kind.value}" for kind, many in kinds.items())
+# -- findings --------------------------------------------------------------------------------------
 
 
-def _notices(report: CheckReport) -> Message:
-    lines = [f"  {one.place}, {one.where}: {one.what}" for one in report.notices[:20]]
-    more = len(report.notices) - len(lines)
-    if more:
-        lines.append(f"  and {more:,} more (--output json has them all)")
-    return Message("\n".join(["no fault, but told:", *lines]))
+def findings_shown(
+    findings: Sequence[Finding], *, sound: str = "verified: everything holds what it says"
+) -> Message:
+    """The findings of a check or a verification: a paragraph for each place; rows as JSON.
+
+    Args:
+        sound: what to say if there are none.
+    """
+    parts = [f"{len(findings):,} finding{'s' if len(findings) > 1 else ''}"] if findings else []
+    for place, group in groupby(findings, lambda f: (f.place, f.tier, f.where)):
+        name, tier, where = place
+        parts.append(f"\n{name}, {'both tiers' if tier == 'both' else tier}: {where}")
+        parts += [wrapped(f"{finding.kind.value}: {finding.what}") for finding in group]
+    return Message("\n".join(parts) or sound, [_finding(one) for one in findings])
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    """All that is known of a finding; ranges of offsets are half-open."""
+    offsets = [[low, end] for low, end in finding.offsets]
+    fields = "fault=kind topic partition tier where what offsets repairable"
+    return row(finding, fields, offsets=offsets)
+
+
+def wrapped(text: str) -> str:
+    """An indented paragraph, as wide as the terminal."""
+    width = max(60, shutil.get_terminal_size((100, 0)).columns - 1)
+    return textwrap.fill(
+        text,
+        width,
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

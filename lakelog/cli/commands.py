@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from importlib import import_module
-from typing import Any
 
-#: What each command does, in the order of ``lakelog --help``. Its file has its name, with an
-#: underscore for a hyphen or at the end of what is a word of Python's.
+from .options import Offer
+
+#: What each command does, in the order of ``lakelog --help``.
 COMMANDS = {
     "demo": "see it work on 336,776 flights",
     "topics": "create, list, describe, alter, delete, apply, …",
@@ -40,7 +40,16 @@ COMMANDS = {
     "help": "read about a topic: spark, object-stores, errors, …",
 }
 
-_WORDS_OF_PYTHON = {"import": "import_"}
+#: The files of commands that have none of their own name.
+FILES = {
+    "grep": "consume",
+    "history": "status",
+    "restore": "transfer",
+    "export": "transfer",
+    "import": "transfer",
+    "share-groups": "groups",
+    "delete-records": "delete_records",
+}
 
 
 def add_commands(
@@ -54,27 +63,8 @@ def add_commands(
     commands = top.add_subparsers(dest="command", metavar="COMMAND")
     for name, text in COMMANDS.items():
         if name in typed or "help" in typed:  # which tells of all
-            file = _WORDS_OF_PYTHON.get(name, name.replace("-", "_"))
-            module = import_module(f".{file}", __package__)
-            module.add_parser(_Offered(commands, text), common)
+            module = import_module(f".{FILES.get(name, name)}", __package__)
+            add = getattr(module, f"add_{name.replace('-', '_')}")
+            add(Offer(commands, common, name, text))
         else:
             commands.add_parser(name, help=text, add_help=False)
-
-
-class _Offered:
-    """Where a command's file adds its parser."""
-
-    def __init__(self, commands: Any, text: str) -> None:
-        self._commands = commands
-        self._text = text
-
-    def add_parser(self, name: str, **given: Any) -> argparse.ArgumentParser:
-        """With the command's line of help."""
-        added: argparse.ArgumentParser = self._commands.add_parser(name, help=self._text, **given)
-        return added
-
-    @property
-    def choices(self) -> Mapping[str, argparse.ArgumentParser]:
-        """All parsers by the names of their commands."""
-        found: Mapping[str, argparse.ArgumentParser] = self._commands.choices
-        return found

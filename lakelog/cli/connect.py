@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import EmbeddedRedisError, InvalidArgumentError
 from . import recorded
-from .without_pandas import starting
+from .entry import starting
 
 if TYPE_CHECKING:
     from ..cold_log import ColdLog

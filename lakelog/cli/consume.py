@@ -1,17 +1,19 @@
-"""``lakelog consume``: print records from one position to another, or follow the tail."""
+"""``lakelog consume``, ``grep``: print the records of a range, or those that have a text."""
 
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from .connect import open_to_read
-from .output import FILE_FORMS
+from ..errors import InvalidArgumentError
+from .connect import no_topics, open_to_read
+from .entry import starting
+from .options import Offer
+from .output import FILE_FORMS, Failed, Table
 from .record_output import add_output_options, written
-from .record_query import RecordQuery
-from .record_range import POSITIONS, add_range_options
-from .without_pandas import starting
+from .records import POSITIONS, RecordQuery, add_range_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from ..cold_log import ColdLog
     from ..read.topic_log import TopicLog
 
-_EPILOG = f"""\
+_CONSUME = f"""\
 {POSITIONS}
 What to search for is a text, or an expression: key = "N229JB" and value.dep_delay > 60,
 header.source = "x" or not time >= "2013-07-04 12:00", offset in (1, 2), value.legs[0].to exists.
@@ -33,14 +35,26 @@ examples:
   lakelog --dir ./log consume orders --follow
 """
 
+_GREP = f"""\
+The text is taken as it is, byte by byte: nothing in it is special. --where says more of the record,
+as in `lakelog consume`. Records of one topic come in the order of time. The exit code is 1 where
+nothing is found.
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    added = commands.add_parser(
-        "consume",
-        parents=[common],
-        description="Print records, partition by partition or merged by time.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+{POSITIONS}
+examples:
+  lakelog --dir ./log grep N229JB
+  lakelog --dir ./log grep 'delayed by' flights orders --from yesterday --output json
+  lakelog --dir ./log grep timeout web.log -v --where 'header.level = "error"' --max 20
+  lakelog --dir ./log grep N229JB -c
+"""
+
+
+def add_consume(offer: Offer) -> None:
+    added = offer.command(
+        _consume,
+        "Print records, partition by partition or merged by time.",
+        _CONSUME,
+        forms=("text", "json", *FILE_FORMS),
     )
     added.add_argument("topic")
     add_range_options(added)
@@ -49,11 +63,13 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         "--follow", action="store_true", help="go on with what is appended (from: latest)"
     )
     add_output_options(added)
-    added.set_defaults(run=_run, forms=("text", "json", *FILE_FORMS))
 
 
-def _run(arguments: argparse.Namespace) -> Iterator[Any]:
-    _check(arguments)
+def _consume(arguments: argparse.Namespace) -> Iterator[Any]:
+    if arguments.follow and arguments.end is not None:
+        raise InvalidArgumentError("--follow has no end; leave out --to")
+    if arguments.follow and arguments.output == "parquet":
+        raise InvalidArgumentError("a Parquet file has an end, and --follow has none")
     with starting():  # what reads an expression is not imported yet
         query = RecordQuery(arguments)
     with open_to_read(arguments) as log:
@@ -63,15 +79,6 @@ def _run(arguments: argparse.Namespace) -> Iterator[Any]:
         else:
             found = query.found(topic, merged=arguments.merge)
         yield from written(((arguments.topic, table) for table in found), arguments)
-
-
-def _check(arguments: argparse.Namespace) -> None:
-    from ..errors import InvalidArgumentError
-
-    if arguments.follow and arguments.end is not None:
-        raise InvalidArgumentError("--follow has no end; leave out --to")
-    if arguments.follow and arguments.output == "parquet":
-        raise InvalidArgumentError("a Parquet file has an end, and --follow has none")
 
 
 def _follow(
@@ -93,3 +100,66 @@ def _follow(
                 found = matching(query.where, batch, topic_partition.partition)
                 if found.num_rows:
                     yield with_partition(found, topic_partition.partition)
+
+
+def add_grep(offer: Offer) -> None:
+    added = offer.command(
+        _grep,
+        "Print the records that have a text in key or value.",
+        _GREP,
+        forms=("text", "json", "csv"),
+    )
+    added.add_argument("text", help="what to look for, as it is")
+    added.add_argument("topics", nargs="*", metavar="TOPIC", help="default: all")
+    added.add_argument(
+        "-v", "--invert-match", action="store_true", help="records that do not have it"
+    )
+    added.add_argument("-c", "--count", action="store_true", help="only how many, by topic")
+    add_range_options(added)
+    add_output_options(added)
+    added.is_intermixed = True
+
+
+def _grep(arguments: argparse.Namespace) -> Iterator[Any] | Table:
+    from ..read.where.expression import Not, Text
+
+    if not arguments.text:
+        raise InvalidArgumentError("there is no text to look for: `lakelog consume` shows them all")
+    if arguments.count and arguments.output == "csv":
+        raise InvalidArgumentError("-c counts, as text or as JSON; leave out --output csv")
+    with starting():  # what reads an expression is not imported yet
+        text = Text(os.fsencode(arguments.text))
+        query = RecordQuery(arguments, Not(text) if arguments.invert_match else text)
+    counts: dict[str, int] = {}
+    if not arguments.count:
+        return _shown(query, arguments, counts)
+    with open_to_read(arguments) as log:
+        for _ in _found(log, query, arguments, counts):
+            pass
+        rows = [{"topic": topic, "records": count} for topic, count in counts.items()]
+        table = Table(rows, empty=no_topics(log))
+    if not any(counts.values()):
+        raise Failed(table)
+    return table
+
+
+def _shown(
+    query: RecordQuery, arguments: argparse.Namespace, counts: dict[str, int]
+) -> Iterator[Any]:
+    with open_to_read(arguments) as log:
+        yield from written(_found(log, query, arguments, counts), arguments)
+    if not any(counts.values()):
+        raise Failed(None)
+
+
+def _found(
+    log: ColdLog, query: RecordQuery, arguments: argparse.Namespace, counts: dict[str, int]
+) -> Iterator[tuple[str, pa.Table]]:
+    """Topic by topic, `FOUND` tables of each; ``counts`` gets how many records are in them."""
+    names = dict.fromkeys(arguments.topics) or [topic.name for topic in log.topics.list()]
+    logs = {name: log.log(name, stored_values=arguments.stored_values) for name in names}
+    counts |= dict.fromkeys(names, 0)
+    for name, topic in logs.items():
+        for table in query.found(topic, merged=True):
+            counts[name] += table.num_rows
+            yield name, table

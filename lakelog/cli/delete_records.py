@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.text_table import counted
 from .connect import open_log
+from .options import Offer
 from .output import Failed, Message
 
 if TYPE_CHECKING:
@@ -36,13 +37,12 @@ The file is kafka-delete-records':
 _FILE_VERSION = 1
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    added = commands.add_parser(
-        "delete-records",
-        parents=[common],
-        description="Forget the records before an offset or a time, in both tiers.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def add_delete_records(offer: Offer) -> None:
+    added = offer.command(
+        _run,
+        "Forget the records before an offset or a time, in both tiers.",
+        _EPILOG,
+        recorded="delete-records",
     )
     added.add_argument("topic", nargs="?", metavar="TOPIC")
     added.add_argument(
@@ -59,7 +59,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added.add_argument(
         "--dry-run", action="store_true", help="say how many records would go; delete nothing"
     )
-    added.set_defaults(run=_run, recorded="delete-records")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from .engines import engine_names, say_engines
-from .output import ConsoleProgress, Failed, Message, Page, Table, utc_text
+from .options import Offer
+from .output import Failed, Message, Page, Table, row, utc_text
+from .progress import ConsoleProgress, engine_names, engines_told
 
 if TYPE_CHECKING:
     from .flights import DemoResult
@@ -27,19 +28,12 @@ examples:
 """
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    added = commands.add_parser(
-        "demo",
-        parents=[common],
-        description="The main job on real data, checked.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_demo(offer: Offer) -> None:
+    added = offer.command(_run, "The main job on real data, checked.", _EPILOG)
     added.add_argument("--rows", type=int, metavar="N", help="only the last N flights")
     added.add_argument(
         "--lose-redis", action="store_true", help="empty Redis once it is archived, and restore"
     )
-    added.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> Page:
@@ -82,7 +76,7 @@ def _job(arguments: argparse.Namespace, directory: Any) -> DemoResult:
             with progress.step(name):
                 session()
         result = run_demo(log, directory, progress, arguments.rows, lose_redis=arguments.lose_redis)
-    say_engines({TOPIC: result.engines, PLANES: result.compacted_by})
+    print(engines_told({TOPIC: result.engines, PLANES: result.compacted_by}).text, file=sys.stderr)
     return result
 
 
@@ -122,10 +116,7 @@ def _page(result: DemoResult, *, kept: bool) -> Page:
         {"form": form, "bytes_per_record": round(size, 1)}
         for form, size in result.bytes_per_record.items()
     ]
-    checks = [
-        {"check": check.name, "holds": check.holds, "detail": check.detail}
-        for check in result.checks
-    ]
+    checks = [row(one, "check=name holds detail") for one in result.checks]
     verdict = "all checks hold" if result.holds else "A CHECK FAILED"
     return Page(
         {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import Any
 
 from ..errors import InvalidArgumentError
 from .connect import storage_options
+from .options import Offer
 from .output import Failed, Table
 
 _EPILOG = """\
@@ -30,14 +30,8 @@ examples:
 """
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    added = commands.add_parser(
-        "doctor",
-        parents=[common],
-        description="Check what lakelog needs.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_doctor(offer: Offer) -> None:
+    added = offer.command(_run, "Check what lakelog needs.", _EPILOG)
     added.add_argument(
         "--spark",
         action="store_true",
@@ -60,7 +54,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     workspace.add_argument(
         "--cluster", metavar="ID", help="a running cluster, from which Redis is tried"
     )
-    added.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> Table:

@@ -7,8 +7,12 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..base.text_table import counted
+from ..errors import EraseFailedError, InvalidArgumentError
 from .connect import open_archived
-from .output import ConsoleProgress, Failed, Message, Page, Table
+from .options import Offer
+from .output import Failed, Message, Page, Table
+from .progress import ConsoleProgress
 
 if TYPE_CHECKING:
     from ..operate.erasure.certificate import Erased
@@ -39,13 +43,9 @@ examples:
 """
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    added = commands.add_parser(
-        "erase",
-        parents=[common],
-        description="Erase the records of a key from both tiers, for good.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def add_erase(offer: Offer) -> None:
+    added = offer.command(
+        _run, "Erase the records of a key from both tiers, for good.", _EPILOG, recorded="erase"
     )
     added.add_argument("topic", nargs="?", metavar="TOPIC")
     added.add_argument(
@@ -65,14 +65,10 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added.add_argument(
         "--verify", metavar="FILE", help="check that a certificate is as it was written"
     )
-    added.set_defaults(run=_run, recorded="erase")
 
 
 def _run(arguments: argparse.Namespace) -> Page | Message:
-    from ..errors import EraseFailedError, InvalidArgumentError
-
-    asks = arguments.topic or arguments.key or arguments.where is not None
-    asks = asks or arguments.quarantine
+    asks = arguments.topic or arguments.key or arguments.where is not None or arguments.quarantine
     if arguments.verify is not None:
         if asks or arguments.dry_run or arguments.certificate:
             raise InvalidArgumentError("--verify FILE checks a certificate: give it alone")
@@ -94,15 +90,12 @@ def _run(arguments: argparse.Namespace) -> Page | Message:
                 quarantine=arguments.quarantine,
             )
         except EraseFailedError as error:
-            page = _page(error.report, arguments)
-            raise Failed(page, error.message) from error
+            raise Failed(_page(error.report, arguments), error.message) from error
     return _page(erased, arguments)
 
 
 def _check_may_write(path: str | None) -> None:
     """A certificate that cannot be written is noticed before anything is erased."""
-    from ..errors import InvalidArgumentError
-
     if path is None:
         return
     if Path(path).exists():
@@ -123,61 +116,51 @@ def _check_may_write(path: str | None) -> None:
 def _page(erased: Erased, arguments: argparse.Namespace) -> Page:
     from ..operate.erasure.certificate import certificate
 
-    parts: dict[str, Any] = {}
     would = "would be " if arguments.dry_run else ""
-    parts["erased"] = Table(
-        [_row(erased, number) for number in erased.partitions],
-        empty=f"no record of topic {erased.topic.name} matches",
-        title=f"{would}erased:" if erased.partitions else None,
-    )
     said = None if arguments.dry_run else certificate(erased)
-    if said is not None and arguments.certificate:
-        Path(arguments.certificate).write_text(json.dumps(said, indent=2) + "\n")
-    if arguments.output == "json":
-        parts["deleted_files"] = len(erased.cold.discarded) or erased.cold.leftovers
-        parts["exports"] = [{"place": one.place} for one in erased.exports]
-        parts["given_up"] = {} if erased.hot is None else erased.hot.given_up
-        parts["not_reached"] = list(erased.beyond)
-        parts["certificate"] = said
-    else:
-        parts["files"] = Message(_said_of_files(erased, dry_run=arguments.dry_run))
-        parts["not_reached"] = Message(
-            "not reached:\n" + "\n".join(f"- {one}" for one in erased.beyond)
-        )
-        if said is not None and arguments.certificate:
-            parts["certificate"] = Message(f"certificate: {arguments.certificate}")
-    return Page(parts)
+    kept = None if said is None else arguments.certificate
+    if kept:
+        Path(kept).write_text(json.dumps(said, indent=2) + "\n")
+    leftovers, discarded = erased.cold.leftovers, len(erased.cold.discarded)
+    given_up = {} if erased.hot is None else erased.hot.given_up
+    files = f"{counted(discarded, 'file')} deleted"
+    if arguments.dry_run:
+        leftover = counted(leftovers, "file")
+        files = f"{leftover} of older versions or failed runs would be deleted besides"
+    elif many := sum(map(len, given_up.values())):
+        files += f"; of damaged entries in Redis, given up: {many:,}"
+    return Page(
+        {
+            "erased": Table(
+                [_row(erased, number) for number in erased.partitions],
+                empty=f"no record of topic {erased.topic.name} matches",
+                title=f"{would}erased:",
+            ),
+            "deleted_files": Message(files, discarded or leftovers),
+            "exports": Message("", [{"place": one.place} for one in erased.exports]),
+            "given_up": Message("", given_up),
+            "not_reached": Message(
+                "not reached:\n" + "\n".join(f"- {one}" for one in erased.beyond),
+                list(erased.beyond),
+            ),
+            "certificate": said and Message(f"certificate: {kept}" if kept else "", said),
+        }
+    )
 
 
 def _row(erased: Erased, number: int) -> dict[str, Any]:
     cold = erased.cold.partitions.get(number)
-    hot = 0 if erased.hot is None else erased.hot.matches.get(number, 0)
     return {
         "topic": erased.topic.name,
         "partition": number,
         "records": erased.records_of(number),
         "files": 0 if cold is None else cold.files,
         "size_bytes": 0 if cold is None else cold.size_bytes,
-        "in_redis": hot,
+        "in_redis": 0 if erased.hot is None else erased.hot.matches.get(number, 0),
     }
 
 
-def _said_of_files(erased: Erased, *, dry_run: bool) -> str:
-    from ..base.text_table import counted
-
-    if dry_run:
-        return (
-            f"{counted(erased.cold.leftovers, 'file')} of older versions or failed runs would be "
-            "deleted besides"
-        )
-    given_up = 0 if erased.hot is None else sum(map(len, erased.hot.given_up.values()))
-    more = f"; of damaged entries in Redis, given up: {given_up:,}" if given_up else ""
-    return f"{counted(len(erased.cold.discarded), 'file')} deleted{more}"
-
-
 def _verified(path: str) -> Message:
-    from ..base.text_table import counted
-    from ..errors import InvalidArgumentError
     from ..operate.erasure.certificate import check_certificate
 
     try:

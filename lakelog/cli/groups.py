@@ -1,44 +1,33 @@
-"""``lakelog groups``: groups of consumers and their offsets, like kafka-consumer-groups."""
+"""``lakelog groups``, ``share-groups``: who reads what, how far, and moving that, like
+kafka-consumer-groups and kafka-share-groups.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.text_table import counted
+from ..errors import GroupIdNotFoundError, InvalidArgumentError, LakelogError
 from .connect import open_log
-from .group_arguments import (
-    add_action,
-    add_groups,
-    add_scenarios,
-    add_states,
-    add_topics,
-    delete_each,
-    forgotten_table,
-    groups_of,
-    kafka_table,
-    lag_ms_column,
-    list_table,
-    moved_rows,
-    moved_table,
-    of_topics,
-    scenario_of,
-    warn,
-)
-from .output import Lines, Message, Result, Table
-from .verbs import verbs_of
+from .options import Offer
+from .output import Failed, Lines, Message, Result, Table, describe, row
 
 if TYPE_CHECKING:
-    from ..groups.description import GroupDescription
+    from ..groups.description import GroupListing
     from ..groups.reset import ResetOffset, Scenario
+    from ..groups.share.admin import ShareGroupDescription
     from ..lakelog import Lakelog
     from ..operate.group_offsets import GroupPartition
     from ..values.topic_partition import TopicPartition
 
-_EPILOG = """\
+    Groups = Iterable[GroupListing | ShareGroupDescription]  # of either kind, as they are listed
+    Moves = Mapping[str, Sequence[ResetOffset]]  # by group
+
+_GROUPS = """\
 Scenarios, actions and the CSV are those of kafka-consumer-groups. Offsets are moved only while the
 group has no members. What lies outside the log lands at its start or end, with a warning.
 
@@ -56,166 +45,340 @@ examples:
   lakelog groups record                                                  what `restore` brings back
 """  # noqa: E501, a command in one line
 
+_SHARE_GROUPS = """\
+A member is an id that holds records: there is no other trace of one. What moves or forgets where a
+group begins is refused while somebody does.
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    verb = verbs_of(
-        commands,
-        common,
-        "groups",
-        description="Look at groups of consumers, and move how far they have come.",
-        epilog=_EPILOG,
-    )
-    add_states(verb("list", _list, "the groups there are"))
+examples:
+  lakelog share-groups list --state
+  lakelog share-groups describe --group workers
+  lakelog share-groups describe --all-groups --members
+  lakelog share-groups reset-offsets --group workers --topic jobs --to-earliest       only shows it
+  lakelog share-groups reset-offsets --group workers --all-topics --to-latest --execute
+  lakelog share-groups delete-offsets --group workers --topic jobs
+  lakelog share-groups delete --group workers
+"""
+
+
+def add_groups(offer: Offer) -> None:
+    verb = offer.verbs("Look at groups of consumers, and move how far they have come.", _GROUPS)
+    _add_states(verb("list", _list, "the groups there are"))
     added = verb("describe", _describe, "how far groups have come, and who is in them")
-    add_groups(added)
-    shown = added.add_mutually_exclusive_group()
-    shown.add_argument("--offsets", action="store_true", help="the default")
-    shown.add_argument("--members", action="store_true", help="who is in the group")
-    shown.add_argument("--state", action="store_true", help="the state and the assignor")
-    add_groups(verb("delete", _delete, "remove groups without members, with their offsets"))
-    added = verb("delete-offsets", _delete_offsets, "forget offsets of topics that nobody reads")
-    added.add_argument("--group", required=True)
-    add_topics(added, required=True)
+    _add_described(added, members="who is in the group", state="the state and the assignor")
+    _add_groups(verb("delete", _delete, "remove groups without members, with their offsets"))
+    text = "forget offsets of topics that nobody reads"
+    _add_forgotten(verb("delete-offsets", _delete_offsets, text))
     added = verb("reset-offsets", _reset, "move the offsets of groups without members")
-    add_groups(added)
-    add_topics(added)
-    added.add_argument("--all-topics", action="store_true", help="of which it has committed")
-    scenario = add_scenarios(added)
+    scenario = _add_reset(added, all_topics="of which it has committed")
     scenario.add_argument("--to-current", action="store_true", help="what is committed")
     scenario.add_argument("--shift-by", type=int, metavar="N", help="so many further, or back")
     scenario.add_argument("--from-file", metavar="FILE", help="a CSV; - for stdin")
-    add_action(added)
     added.add_argument("--export", action="store_true", help="print the CSV; change nothing")
-    add_groups(verb("export", _export, "print what is committed, as CSV"))
+    _add_groups(verb("export", _export, "print what is committed, as CSV"))
     verb("record", _record, "keep what is committed under the cold root too, as archiving does")
     added = verb("import", _import, "commit what a CSV says")
     added.add_argument("file", metavar="FILE", help="as `export` prints it; - for stdin")
-    add_groups(added)
-    add_action(added)
+    _add_groups(added)
+    _add_action(added)
 
 
-# -- looking -----------------------------------------------------------------------------------
+def add_share_groups(offer: Offer) -> None:
+    verb = offer.verbs("Look at share groups, and move where they begin.", _SHARE_GROUPS)
+    _add_states(verb("list", _list_shares, "the share groups there are"))
+    added = verb("describe", _describe_shares, "where groups stand, and who holds records")
+    _add_described(added, members="who holds records", state="the state")
+    _add_groups(verb("delete", _delete_shares, "remove groups of which nobody holds records"))
+    text = "forget where a group is in topics"
+    _add_forgotten(verb("delete-offsets", _delete_share_offsets, text))
+    _add_reset(verb("reset-offsets", _reset_shares, "move where groups begin"), "in which it is")
+
+
+# -- arguments of either kind ----------------------------------------------------------------------
+
+
+def _add_states(added: argparse.ArgumentParser) -> None:
+    added.add_argument(
+        "--state", nargs="?", const="", metavar="STATE[,…]", help="with their states, or only those"
+    )
+
+
+def _add_groups(added: argparse.ArgumentParser) -> None:
+    which = added.add_mutually_exclusive_group(required=True)
+    which.add_argument("--group", action="append", metavar="ID", help="repeatable")
+    which.add_argument("--all-groups", action="store_true")
+
+
+def _add_described(added: argparse.ArgumentParser, *, members: str, state: str) -> None:
+    _add_groups(added)
+    shown = added.add_mutually_exclusive_group()
+    shown.add_argument("--offsets", action="store_true", help="the default")
+    shown.add_argument("--members", action="store_true", help=members)
+    shown.add_argument("--state", action="store_true", help=state)
+
+
+def _add_topics(added: argparse.ArgumentParser, *, required: bool = False) -> None:
+    added.add_argument(
+        "--topic",
+        action="append",
+        required=required,
+        metavar="TOPIC[:N,…]",
+        help="all its partitions, or some; repeatable",
+    )
+
+
+def _add_forgotten(added: argparse.ArgumentParser) -> None:
+    added.add_argument("--group", required=True)
+    _add_topics(added, required=True)
+
+
+def _add_action(added: argparse.ArgumentParser) -> None:
+    action = added.add_mutually_exclusive_group()
+    action.add_argument("--dry-run", action="store_true", help="only show it: the default")
+    action.add_argument("--execute", action="store_true", help="do it")
+
+
+def _add_reset(added: argparse.ArgumentParser, all_topics: str) -> Any:
+    """With the scenarios that both kinds have; what is given back takes more."""
+    _add_groups(added)
+    _add_topics(added)
+    added.add_argument("--all-topics", action="store_true", help=all_topics)
+    scenario = added.add_mutually_exclusive_group(required=True)
+    scenario.add_argument("--to-earliest", action="store_true", help="the log start")
+    scenario.add_argument("--to-latest", action="store_true", help="the log end")
+    scenario.add_argument("--to-offset", type=int, metavar="N")
+    scenario.add_argument("--to-datetime", metavar="TIME", help="YYYY-MM-DDTHH:mm:SS.sss[Z]")
+    scenario.add_argument("--by-duration", metavar="P…", help="so long ago: PnDTnHnMnS")
+    _add_action(added)
+    return scenario
+
+
+def _of_topics(lake: Lakelog, given: list[str]) -> list[TopicPartition]:
+    """``orders`` is all partitions of it, ``orders:0,1`` those two."""
+    found = []
+    for text in given:
+        name, colon, numbers = text.partition(":")
+        topic = lake.topics.get(name)
+        if not colon:
+            found += topic.topic_partitions()
+            continue
+        for number in numbers.split(","):
+            if not (number.isascii() and number.isdecimal()):
+                raise InvalidArgumentError(
+                    f"--topic {text}: {number!r} is not the number of a partition; give {name}:0,1"
+                )
+            found.append(topic.partition(int(number)))
+    return [*dict.fromkeys(found)]
+
+
+def _scenario_of(arguments: argparse.Namespace) -> Scenario:
+    """Where offsets go, by the options that the command has of them."""
+    from ..groups import reset
+    from ..values.typed_time import parse_duration, parse_kafka_time
+
+    if arguments.to_earliest:
+        return reset.ToEarliest()
+    if arguments.to_latest:
+        return reset.ToLatest()
+    if getattr(arguments, "to_current", False):
+        return reset.ToCurrent()
+    if arguments.to_offset is not None:
+        return reset.ToOffset(arguments.to_offset)
+    if getattr(arguments, "shift_by", None) is not None:
+        return reset.ShiftBy(arguments.shift_by)
+    if arguments.to_datetime is not None:
+        return reset.ToDatetime(parse_kafka_time(arguments.to_datetime))
+    return reset.ByDuration(parse_duration(arguments.by_duration))
+
+
+def _groups_of(arguments: argparse.Namespace, listed: Callable[[], Groups]) -> list[str]:
+    """The ids that were given, or all there are."""
+    if arguments.all_groups:
+        return [one.group_id for one in listed()]
+    return [*dict.fromkeys(arguments.group)]
+
+
+# -- tables of either kind -------------------------------------------------------------------------
+
+
+def _kafka_table(rows: list[dict[str, Any]], empty: str, *, without: str = "") -> Message:
+    """Under Kafka's headings; as JSON by names as usual.
+
+    Args:
+        without: a column that Kafka's tools do not have, so that text leaves it out.
+    """
+    shown = [
+        {
+            key.replace("_count", "s").upper().replace("_", "-"): value
+            for key, value in one.items()
+            if key != without
+        }
+        for one in rows
+    ]
+    return Message(Table(shown, empty=empty, is_ours=False), rows)
+
+
+def _without_lag_ms(arguments: argparse.Namespace) -> str:
+    return "" if arguments.verbose else "lag_ms"
+
+
+def _listed(arguments: argparse.Namespace, found: Groups, empty: str) -> Message:
+    """Those in the states that were asked for."""
+    wanted = {state.strip().lower() for state in (arguments.state or "").split(",") if state}
+    rows = [
+        row(one, "group=group_id state")
+        for one in found
+        if not wanted or one.state.value.lower() in wanted
+    ]
+    return _kafka_table(rows, empty, without="state" if arguments.state is None else "")
+
+
+def _deleted(group_ids: Iterable[str], delete: Callable[[str], object]) -> Message:
+    """What was deleted.
+
+    Raises:
+        Failed: some were not; the others were.
+    """
+    done, failed = [], []
+    for group_id in group_ids:
+        try:
+            delete(group_id)
+            done.append(group_id)
+        except LakelogError as error:  # the others can go
+            failed.append(describe(error))
+    said = f"deleted: {', '.join(done)}" if done else "no group was deleted"
+    message = Message(said, {"deleted": done})
+    if failed:
+        raise Failed(message, "\n".join(failed))
+    return message
+
+
+def _forgotten(gone: Mapping[TopicPartition, bool], absent: str) -> Message:
+    """Of which partitions an offset went, and where there was none: `absent`."""
+    rows = [
+        {
+            "topic": tp.topic,
+            "partition": tp.partition,
+            "status": "deleted" if was_there else absent,
+        }
+        for tp, was_there in gone.items()
+    ]
+    return _kafka_table(rows, "no partition was named")
+
+
+def _moved(arguments: argparse.Namespace, planned: Moves) -> Message:
+    """Where the groups go, or would."""
+    if not arguments.execute:
+        print("lakelog: nothing was changed; --execute does it", file=sys.stderr)
+    return _kafka_table(_moved_rows(planned), "nothing to move")
+
+
+def _moved_rows(planned: Moves) -> list[dict[str, Any]]:
+    return [
+        {"group": group_id, **row(one, "topic_partition new_offset=offset")}
+        for group_id, moves in planned.items()
+        for one in moves
+    ]
+
+
+def _warn(planned: Moves) -> None:
+    """What lies elsewhere than was asked for."""
+    for moves in planned.values():
+        for move in moves:
+            if move.warning:
+                print(f"lakelog: {move.warning}", file=sys.stderr)
+
+
+def _not_there(group_id: str, kind: str, command: str) -> GroupIdNotFoundError:
+    return GroupIdNotFoundError(
+        f"there is no {kind} {group_id!r}; `lakelog {command} list` names those there are",
+        group_id=group_id,
+    )
+
+
+# -- groups ----------------------------------------------------------------------------------------
 
 
 def _list(arguments: argparse.Namespace) -> Result:
     with open_log(arguments) as lake:
-        return list_table(arguments, lake.groups.list(), "no groups")
+        return _listed(arguments, lake.groups.list(), "no groups")
 
 
 def _describe(arguments: argparse.Namespace) -> Result:
-    from ..errors import GroupIdNotFoundError
     from ..groups.description import GroupState
+    from ..groups.protocol import Assignment
 
+    rows: list[dict[str, Any]] = []
     with open_log(arguments) as lake:
-        groups = [lake.groups.describe(one) for one in groups_of(arguments, lake.groups.list)]
+        groups = [lake.groups.describe(one) for one in _groups_of(arguments, lake.groups.list)]
         for group in groups:
             if group.state is GroupState.DEAD:
-                raise GroupIdNotFoundError(
-                    f"there is no group {group.group_id!r}; `lakelog groups list` names those "
-                    "there are",
-                    group_id=group.group_id,
-                )
+                raise _not_there(group.group_id, "group", "groups")
+            if arguments.state:
+                fields = "group=group_id assignment_strategy=protocol_name state"
+                one = row(group, fields, generation=group.generation_id)
+                one["assignment_strategy"] = group.protocol_name or None
+                rows.append({**one, "#member_count": len(group.members)})
+            for member in group.members if arguments.members else ():
+                partitions = Assignment.decode(member.assignment).partitions
+                one = {
+                    "group": group.group_id,
+                    **row(member, "consumer_id=member_id group_instance_id=instance_id"),
+                    "host": member.client_host or None,
+                    "client_id": member.client_id,
+                    "#partition_count": len(partitions),
+                }
+                if arguments.verbose:
+                    one["assignment"] = _assigned(partitions)
+                rows.append(one)
         if arguments.state:
-            return kafka_table(arguments, [_state_row(group) for group in groups], "no groups")
-        rows: list[dict[str, Any]] = []
-        if arguments.members:
-            for group in groups:
-                rows += _member_rows(group, arguments.verbose)
-        else:
-            for group, partitions in zip(groups, lake.group_offsets.described(groups), strict=True):
-                _warn_of_ends(group.group_id, partitions)
-                rows += _offset_rows(arguments, group.group_id, partitions)
+            return _kafka_table(rows, "no groups")
+        if not arguments.members:
+            for group, found in zip(groups, lake.group_offsets.described(groups), strict=True):
+                rows += [_offset_row(group.group_id, one) for one in found]
     idle = [f"group {one.group_id!r} has no active members" for one in groups if not one.members]
     if idle and rows and arguments.output != "json":
         print("; ".join(idle), file=sys.stderr)
-    return kafka_table(arguments, rows, "; ".join(idle) or "nothing is committed")
+    empty = "; ".join(idle) or "nothing is committed"
+    return _kafka_table(rows, empty, without=_without_lag_ms(arguments))
 
 
-def _warn_of_ends(group_id: str, partitions: Iterable[GroupPartition]) -> None:
-    for one in partitions:
-        if one.is_beyond_end:
-            print(
-                f"lakelog: group {group_id!r} has committed {one.committed} of "
-                f"{one.topic_partition}, beyond the log end {one.log_end}; who reads on goes by "
-                "auto_offset_reset. `reset-offsets` moves it",
-                file=sys.stderr,
-            )
+def _assigned(partitions: Iterable[tuple[str, int]]) -> str:
+    by_topic: dict[str, list[str]] = {}
+    for topic, number in partitions:
+        by_topic.setdefault(topic, []).append(str(number))
+    return ", ".join(f"{topic}({','.join(numbers)})" for topic, numbers in by_topic.items())
 
 
-def _state_row(group: GroupDescription) -> dict[str, Any]:
+def _offset_row(group_id: str, one: GroupPartition) -> dict[str, Any]:
+    if one.is_beyond_end:
+        print(
+            f"lakelog: group {group_id!r} has committed {one.committed} of {one.topic_partition}, "
+            f"beyond the log end {one.log_end}; who reads on goes by auto_offset_reset. "
+            "`reset-offsets` moves it",
+            file=sys.stderr,
+        )
+    fields = "topic_partition current_offset=committed log_end_offset=log_end lag=lag_records"
     return {
-        "group": group.group_id,
-        "assignment_strategy": group.protocol_name or None,
-        "state": group.state.value,
-        "generation": group.generation_id,
-        "#member_count": len(group.members),
+        "group": group_id,
+        **row(one, f"{fields} consumer_id=member.member_id"),
+        "host": (one.member and one.member.client_host) or None,
+        **row(one, "client_id=member.client_id lag_ms"),
     }
-
-
-def _member_rows(group: GroupDescription, verbose: bool) -> list[dict[str, Any]]:
-    from ..groups.protocol import Assignment
-
-    rows = []
-    for member in group.members:
-        partitions = Assignment.decode(member.assignment).partitions
-        row = {
-            "group": group.group_id,
-            "consumer_id": member.member_id,
-            "group_instance_id": member.instance_id,
-            "host": member.client_host or None,
-            "client_id": member.client_id,
-            "#partition_count": len(partitions),
-        }
-        if verbose:
-            by_topic: dict[str, list[str]] = {}
-            for topic, number in partitions:
-                by_topic.setdefault(topic, []).append(str(number))
-            row["assignment"] = ", ".join(f"{t}({','.join(n)})" for t, n in by_topic.items())
-        rows.append(row)
-    return rows
-
-
-def _offset_rows(
-    arguments: argparse.Namespace, group_id: str, partitions: Iterable[GroupPartition]
-) -> list[dict[str, Any]]:
-    return [
-        {
-            "group": group_id,
-            "topic": one.topic_partition.topic,
-            "partition": one.topic_partition.partition,
-            "current_offset": one.committed,
-            "log_end_offset": one.log_end,
-            "lag": one.lag_records,
-            "consumer_id": one.member and one.member.member_id,
-            "host": (one.member and one.member.client_host) or None,
-            "client_id": one.member and one.member.client_id,
-            **lag_ms_column(arguments, one.lag_ms),
-        }
-        for one in partitions
-    ]
-
-
-# -- taking away -------------------------------------------------------------------------------
 
 
 def _delete(arguments: argparse.Namespace) -> Result:
     with open_log(arguments) as lake:
-        return delete_each(groups_of(arguments, lake.groups.list), lake.groups.delete)
+        return _deleted(_groups_of(arguments, lake.groups.list), lake.groups.delete)
 
 
 def _delete_offsets(arguments: argparse.Namespace) -> Result:
     with open_log(arguments) as lake:
-        asked = of_topics(lake, arguments.topic)
+        asked = _of_topics(lake, arguments.topic)
         gone = lake.groups.delete_offsets(arguments.group, asked)
-    return forgotten_table(arguments, gone, "nothing was committed")
-
-
-# -- moving ------------------------------------------------------------------------------------
+    return _forgotten(gone, "nothing was committed")
 
 
 def _reset(arguments: argparse.Namespace) -> Result:
-    from ..errors import InvalidArgumentError
-
     is_from_file = arguments.from_file is not None
     if not is_from_file and not (arguments.topic or arguments.all_topics):
         raise InvalidArgumentError("give --topic TOPIC[:N,…], or --all-topics")
@@ -228,11 +391,11 @@ def _reset(arguments: argparse.Namespace) -> Result:
     if arguments.export and arguments.execute:
         raise InvalidArgumentError("--export changes nothing: give it without --execute")
     with open_log(arguments) as lake:
-        groups = groups_of(arguments, lake.groups.list)
+        groups = _groups_of(arguments, lake.groups.list)
         if is_from_file:
             by_group = _of_file(arguments.from_file, groups, arguments.all_groups)
         else:
-            scenario = scenario_of(arguments)
+            scenario = _scenario_of(arguments)
             by_group = dict.fromkeys(groups, scenario)
         planned = {
             group_id: lake.group_offsets.plan(
@@ -243,10 +406,10 @@ def _reset(arguments: argparse.Namespace) -> Result:
         if arguments.execute:
             for group_id, moves in planned.items():
                 lake.group_offsets.apply(group_id, moves)
-    warn(planned)
+    _warn(planned)
     if arguments.export:
         return _csv(arguments, planned)
-    return moved_table(arguments, planned)
+    return _moved(arguments, planned)
 
 
 def _export(arguments: argparse.Namespace) -> Result:
@@ -260,7 +423,7 @@ def _export(arguments: argparse.Namespace) -> Result:
                     ResetOffset(tp, offset)
                     for tp, offset in lake.group_offsets.committed(group_id).items()
                 )
-                for group_id in groups_of(arguments, lake.groups.list)
+                for group_id in _groups_of(arguments, lake.groups.list)
             },
         )
 
@@ -277,15 +440,15 @@ def _record(arguments: argparse.Namespace) -> Result:
     said = "recorded" if found.is_new else "nothing has changed since the last recording"
     return Message(
         f"{said}: {counted(found.groups, 'group')}, {counted(found.offsets, 'offset')}",
-        {"groups": found.groups, "offsets": found.offsets, "is_new": found.is_new},
+        row(found, "groups offsets is_new"),
     )
 
 
-def _csv(arguments: argparse.Namespace, planned: dict[str, tuple[ResetOffset, ...]]) -> Result:
+def _csv(arguments: argparse.Namespace, planned: Moves) -> Result:
     from ..groups.reset_csv import write_csv
 
     if arguments.output == "json":
-        return Table(moved_rows(planned))
+        return Table(_moved_rows(planned))
     offsets = {
         group: {one.topic_partition: one.offset for one in moves}
         for group, moves in planned.items()
@@ -297,12 +460,11 @@ def _partitions(
     lake: Lakelog, arguments: argparse.Namespace, group_id: str
 ) -> Iterable[TopicPartition]:
     if arguments.topic:
-        return of_topics(lake, arguments.topic)
+        return _of_topics(lake, arguments.topic)
     return lake.group_offsets.committed(group_id) if arguments.all_topics else ()
 
 
 def _of_file(path: str, groups: list[str], are_all: bool) -> dict[str, Scenario]:
-    from ..errors import InvalidArgumentError
     from ..groups.reset import FromFile
     from ..groups.reset_csv import read_csv
 
@@ -321,8 +483,6 @@ def _of_file(path: str, groups: list[str], are_all: bool) -> dict[str, Scenario]
 
 def _check_named(path: str, named: Iterable[str], groups: list[str], are_all: bool) -> None:
     """That no group which is meant is passed over in silence."""
-    from ..errors import InvalidArgumentError
-
     absent = [name for name in groups if name not in named]
     if absent and not are_all:
         raise InvalidArgumentError(
@@ -334,3 +494,83 @@ def _check_named(path: str, named: Iterable[str], groups: list[str], are_all: bo
             f"{path} names groups that there are not: {', '.join(unknown[:5])}. --all-groups means "
             f"those that are there; give --group once for each that the file is to make"
         )
+
+
+# -- share groups ----------------------------------------------------------------------------------
+
+
+def _list_shares(arguments: argparse.Namespace) -> Result:
+    with open_log(arguments) as lake:
+        return _listed(arguments, lake.share_groups.list(), "no share groups")
+
+
+def _describe_shares(arguments: argparse.Namespace) -> Result:
+    from ..groups.share.share_values import RangeState
+
+    rows: list[dict[str, Any]] = []
+    with open_log(arguments) as lake:
+        groups = lake.share_groups.described(_groups_of(arguments, lake.share_groups.list))
+        for group in groups:
+            if not group.partitions:
+                raise _not_there(group.group_id, "share group", "share-groups")
+            if arguments.state:
+                many = {"#member_count": len(group.member_ids)}
+                rows.append(row(group, "group=group_id state") | many)
+            for member_id in sorted(group.member_ids) if arguments.members else ():
+                rows += [
+                    {
+                        "group": group.group_id,
+                        "consumer_id": member_id,
+                        **row(one, "topic_partition"),
+                        "held_offsets": one.held_offsets(member_id),
+                    }
+                    for one in group.partitions
+                    if one.held_offsets(member_id)
+                ]
+        if not (arguments.state or arguments.members):
+            left = lake.share_group_offsets.described(groups)
+            for group, partitions in zip(groups, left, strict=True):
+                rows += [
+                    {
+                        "group": group.group_id,
+                        **row(
+                            one.description, "topic_partition start_offset log_end_offset=log_end"
+                        ),
+                        "lag": one.lag_records,
+                        "in_flight": one.description.offsets(RangeState.ACQUIRED),
+                        "lag_ms": one.lag_ms,
+                    }
+                    for one in partitions
+                ]
+    return _kafka_table(rows, "nobody holds records", without=_without_lag_ms(arguments))
+
+
+def _delete_shares(arguments: argparse.Namespace) -> Result:
+    with open_log(arguments) as lake:
+        return _deleted(_groups_of(arguments, lake.share_groups.list), lake.share_groups.delete)
+
+
+def _delete_share_offsets(arguments: argparse.Namespace) -> Result:
+    with open_log(arguments) as lake:
+        asked = _of_topics(lake, arguments.topic)
+        gone = lake.share_group_offsets.delete_offsets(arguments.group, asked)
+    return _forgotten(gone, "the group was not there")
+
+
+def _reset_shares(arguments: argparse.Namespace) -> Result:
+    if bool(arguments.topic) == arguments.all_topics:
+        raise InvalidArgumentError("give --topic TOPIC[:N,…], or --all-topics; one of them")
+    scenario = _scenario_of(arguments)
+    with open_log(arguments) as lake:
+        offsets, planned = lake.share_group_offsets, {}
+        for group_id in _groups_of(arguments, lake.share_groups.list):
+            if arguments.topic:
+                partitions = _of_topics(lake, arguments.topic)
+            else:
+                partitions = offsets.partitions(group_id)
+            planned[group_id] = offsets.plan(group_id, scenario, partitions)
+        if arguments.execute:
+            for group_id, moves in planned.items():
+                offsets.apply(group_id, moves)
+    _warn(planned)
+    return _moved(arguments, planned)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .connect import open_log
+from .options import Offer
 from .output import Message
 
 if TYPE_CHECKING:
@@ -22,18 +23,10 @@ disk before anything is appended. Where that is not allowed, the next append lea
 """
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    noun = commands.add_parser(
-        "hot",
-        description="Pause before a planned stop of Redis, and resume after it.",
-    )
-    verbs = noun.add_subparsers(dest="verb", metavar="VERB", required=True)
-    for name, run, text, epilog in (
-        ("pause", _pause, "refuse appends and mark partitions clean", _PAUSE),
-        ("resume", _resume, "accept appends again", _RESUME),
-    ):
-        added = verbs.add_parser(name, parents=[common], help=text, description=text, epilog=epilog)
-        added.set_defaults(run=run)
+def add_hot(offer: Offer) -> None:
+    verb = offer.verbs("Pause before a planned stop of Redis, and resume after it.")
+    verb("pause", _pause, "refuse appends and mark partitions clean", _PAUSE)
+    verb("resume", _resume, "accept appends again", _RESUME)
 
 
 def _pause(arguments: argparse.Namespace) -> Message:

@@ -1,4 +1,4 @@
-"""The `lakelog` command: one noun a file; a command returns data, `output` alone prints it.
+"""The `lakelog` command: a command returns values, `output` alone prints them.
 
 Nothing heavy is imported until a command runs, so that ``--help`` answers at once.
 """
@@ -18,7 +18,8 @@ from typing import Any, NoReturn
 
 from . import output, recorded
 from .commands import COMMANDS, add_commands
-from .spark_start import spark_start_said
+from .options import add_common
+from .progress import spark_start_said
 
 _DESCRIPTION = "A Kafka-shaped log on Redis Streams and Delta Lake, with no broker to run."
 
@@ -103,10 +104,10 @@ def parser(typed: Container[str] = COMMANDS) -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    _add_common(top, suppress=False)
+    add_common(top, suppress=False)
     top.add_argument("--version", action="store_true", help="print the version and exit")
     common = argparse.ArgumentParser(add_help=False)
-    _add_common(common, suppress=True)
+    add_common(common, suppress=True)
     add_commands(top, common, typed)
     return top
 
@@ -127,11 +128,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     if arguments.output not in getattr(arguments, "forms", ("text", "json")):
         command_line.error(f"{arguments.command} has no --output {arguments.output}")
-    for stream in (
-        sys.stdout,
-        sys.stderr,
-    ):  # print escapes, not an error, where Unicode cannot be shown
-        if isinstance(stream, io.TextIOWrapper):
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # escapes, no error, where it has no Unicode
             stream.reconfigure(errors="backslashreplace")
     if not arguments.verbose:  # on Ctrl-C py4j logs the traceback of the call it was in
         logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
@@ -174,75 +172,6 @@ def _complete(command_line: argparse.ArgumentParser) -> None:
         import argcomplete
 
         argcomplete.autocomplete(command_line)
-
-
-def _add_common(target: argparse.ArgumentParser, *, suppress: bool) -> None:
-    """The common options; in a command they default to those given before its name."""
-
-    def default(variable: str | None, fallback: object = None) -> object:
-        if suppress:
-            return argparse.SUPPRESS
-        return os.environ.get(variable, fallback) if variable else fallback
-
-    group = target.add_argument_group("where the log is, and how to answer")
-    group.add_argument("--dir", metavar="DIR", default=default("LAKELOG_DIR"), help="its directory")
-    group.add_argument(
-        "--redis", metavar="URL", default=default("LAKELOG_REDIS"), help="the Redis of the hot tier"
-    )
-    group.add_argument(
-        "--cold",
-        metavar="ROOT",
-        default=default("LAKELOG_COLD"),
-        help="root of the cold tier: a folder, a URL, or CATALOG.SCHEMA",
-    )
-    group.add_argument(
-        "--location",
-        metavar="URL",
-        default=default("LAKELOG_LOCATION"),
-        help="where the tables of --cold CATALOG.SCHEMA lie, if not with the catalog",
-    )
-    group.add_argument(
-        "--keyspace",
-        default=default("LAKELOG_KEYSPACE"),
-        help="what the keys begin with (default: lakelog); with --cold alone, whose tables",
-    )
-    group.add_argument(
-        "--tenant",
-        default=default("LAKELOG_TENANT"),
-        help="whose topics are meant (default: those of no tenant)",
-    )
-    group.add_argument(
-        "--password-ref",
-        metavar="REF",
-        default=default("LAKELOG_PASSWORD_REF"),
-        help="where the Redis password is: env:NAME, file:/PATH, databricks:SCOPE/KEY",
-    )
-    group.add_argument(
-        "--storage-option",
-        metavar="NAME=VALUE",
-        action="append",
-        default=default(None),
-        help="what opens an object store, over the environment (AWS_ENDPOINT_URL=…); repeatable",
-    )
-    group.add_argument(
-        "--engine",
-        choices=["auto", "spark", "inline"],
-        default=default("LAKELOG_ENGINE"),
-        help="what archiving, cleanup and --verify run on (default: auto, the Spark that is "
-        "running; else this process, and a Spark for 2 GiB or more; of the demo: spark)",
-    )
-    group.add_argument(
-        "--output",
-        choices=["text", "json", *output.FILE_FORMS],
-        default=default(None, "text"),
-        help="default: text; csv, parquet and arrow are of consume and sql, csv of grep too",
-    )
-    group.add_argument(
-        "--verbose",
-        action="store_true",
-        default=default(None, False),
-        help="logs, and tracebacks of errors",
-    )
 
 
 if __name__ == "__main__":

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import InvalidArgumentError
 from .connect import no_topics, open_archived
+from .options import Offer
 from .output import Message, Table
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from ..base.metrics.metric import Measured
     from ..cold_log import ColdLog
 
@@ -33,13 +32,9 @@ examples:
 """
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    added = commands.add_parser(
-        "metrics",
-        parents=[common],
-        description="Show what there is to measure of a log, once or to Prometheus.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def add_metrics(offer: Offer) -> None:
+    added = offer.command(
+        _run, "Show what there is to measure of a log, once or to Prometheus.", _EPILOG
     )
     added.add_argument("topics", nargs="*", metavar="TOPIC", help="default: all")
     shown = added.add_mutually_exclusive_group()
@@ -47,10 +42,9 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     shown.add_argument(
         "--textfile", metavar="PATH", help="write them there once, for node_exporter"
     )
-    added.set_defaults(run=_run)
 
 
-def _run(arguments: argparse.Namespace) -> Table | Message | None:
+def _run(arguments: argparse.Namespace) -> Message | None:
     if arguments.listen is not None:
         _serve(arguments)
         return None
@@ -59,25 +53,16 @@ def _run(arguments: argparse.Namespace) -> Table | Message | None:
     with open_archived(arguments) as log:
         found = log.metrics(arguments.topics or None)
         empty = no_topics(log)
-    rows = _rows(found)
-    if arguments.output == "text":
-        rows = [
-            {**row, "labels": _spelled(row["labels"]), "value": _shown(row["value"])}
-            for row in rows
-        ]
-    return Table(rows, ["metric", "labels", "value", "unit"], empty=empty)
-
-
-def _rows(found: pa.Table) -> list[dict[str, Any]]:
-    return [{**row, "labels": dict(row["labels"])} for row in found.to_pylist()]
-
-
-def _spelled(labels: dict[str, str]) -> str:
-    return " ".join(f"{name}={value}" for name, value in labels.items())
-
-
-def _shown(value: float) -> float | int:
-    return int(value) if value.is_integer() else value
+    rows = [{**one, "labels": dict(one["labels"])} for one in found.to_pylist()]
+    shown = [
+        {
+            **one,
+            "labels": " ".join(f"{name}={value}" for name, value in one["labels"].items()),
+            "value": int(one["value"]) if one["value"].is_integer() else one["value"],
+        }
+        for one in rows
+    ]
+    return Message(Table(shown, ["metric", "labels", "value", "unit"], empty=empty), rows)
 
 
 def _write(arguments: argparse.Namespace) -> Message:

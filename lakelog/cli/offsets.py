@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Container
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from msgspec import Struct
 
 from ..errors import InvalidArgumentError, LakelogError
+from ..values.topic_partition import TopicPartition
 from .connect import no_topics, open_to_read
-from .output import Failed, Message, Table, describe
+from .options import Offer
+from .output import Failed, Message, describe
 
 if TYPE_CHECKING:
     from ..cold_log import ColdLog
     from ..values.offsets import Position
-    from ..values.topic_partition import TopicPartition
-    from .partition_filter import PartitionFilter
 
 _EPILOG = """\
 A line is topic:partition:offset; a partition without such an offset has none. The lines are sorted
@@ -53,13 +56,9 @@ _MAX_DIGITS = 20  # Python reads numbers of up to 4,300; times have 19
 _NAMES = 10  # of topics, in an error
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    added = commands.add_parser(
-        "offsets",
-        parents=[common],
-        description="Print the offset of a position in each partition, or its end.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def add_offsets(offer: Offer) -> None:
+    added = offer.command(
+        _run, "Print the offset of a position in each partition, or its end.", _EPILOG
     )
     added.add_argument("name", nargs="?", metavar="TOPIC", help="by its name; default: all")
     added.add_argument("--topic", metavar="REGEX[,…]", help="the topics that match")
@@ -73,10 +72,9 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         action="store_true",
         help="leave out Kafka's own topics, such as __consumer_offsets",
     )
-    added.set_defaults(run=_run)
 
 
-def _run(arguments: argparse.Namespace) -> Message | Table | None:
+def _run(arguments: argparse.Namespace) -> Message | None:
     allowed, where = _filter(arguments), time_position(arguments.time)
     rows: list[dict[str, Any]] = []
     failed = []
@@ -95,8 +93,7 @@ def _run(arguments: argparse.Namespace) -> Message | Table | None:
             ]
     rows.sort(key=lambda row: f"{row['topic']}-{row['partition']}")  # as Kafka's tool: t-10 < t-2
     lines = "\n".join("{topic}:{partition}:{offset}".format_map(row) for row in rows)
-    as_json = arguments.output == "json"
-    result = Table(rows) if as_json else Message(lines) if lines else None
+    result = Message(lines, rows) if rows or arguments.output == "json" else None
     if failed:
         raise Failed(result, "\n".join(failed))
     return result
@@ -129,8 +126,6 @@ def time_position(text: str) -> Position:
 
 
 def _filter(arguments: argparse.Namespace) -> PartitionFilter:
-    from .partition_filter import PartitionFilter
-
     topics = (arguments.name, arguments.topic)
     if arguments.topic_partitions is not None:
         if any(one is not None for one in (*topics, arguments.partitions)):
@@ -159,7 +154,7 @@ def _asked(
     topics = log.topics.list() if arguments.name is None else [log.topics.get(arguments.name)]
     hidden = INTERNAL_TOPICS if arguments.exclude_internal_topics else frozenset()
     found = {
-        topic.name: _allowed(topic.topic_partitions(), allowed)
+        topic.name: [one.partition for one in topic.topic_partitions() if allowed.allows(one)]
         for topic in topics
         if topic.name not in hidden
     }
@@ -172,5 +167,125 @@ def _asked(
     return {topic: numbers for topic, numbers in found.items() if numbers}
 
 
-def _allowed(partitions: list[TopicPartition], allowed: PartitionFilter) -> list[int]:
-    return [one.partition for one in partitions if allowed.allows(one)]
+# -- which partitions ------------------------------------------------------------------------------
+#
+# In the grammar of Kafka's own tools (GetOffsetShell and its filters):
+#
+# | option             | says                                                                   |
+# |--------------------|------------------------------------------------------------------------|
+# | --topic            | patterns of topics with a comma between them                           |
+# | --partitions       | numbers of partitions with a comma between them                        |
+# | --topic-partitions | topic:partitions with a comma between them; either may be left out     |
+#
+# A pattern is a regular expression that the whole name must match. Partitions after the colon are
+# one (3) or a range: 0-3 (without 3), 5- or -3. Kafka lets an empty item stand for everything; here
+# that is an error, since a comma too many is likelier.
+
+_ITEM = re.compile(r"(?P<topic>[^:]*)(?::(?:(?P<one>\d+)|(?P<low>\d*)-(?P<high>\d*))?)?")
+_NUMBER = re.compile(r"\d{1,10}")
+_EVERY_PARTITION = range(2**31)
+
+
+class Rule(Struct, frozen=True):
+    """Some partitions of the topics that match."""
+
+    topic: re.Pattern[str]  # of the whole name
+    partitions: Container[int] = _EVERY_PARTITION
+
+    def allows_topic(self, topic: str) -> bool:
+        return self.topic.fullmatch(topic) is not None
+
+
+class PartitionFilter(Struct, frozen=True):
+    """The partitions that at least one of the rules allows."""
+
+    rules: tuple[Rule, ...]
+
+    @classmethod
+    def of_options(cls, topics: str | None, partitions: str | None) -> PartitionFilter:
+        """The filter of ``--topic`` and ``--partitions``; None: all.
+
+        Raises:
+            InvalidArgumentError: not a regular expression, or not a list of numbers.
+        """
+        patterns = [".*"] if topics is None else _items("--topic", topics)
+        chosen = _EVERY_PARTITION if partitions is None else _numbers(partitions)
+        return cls(tuple(Rule(_pattern("--topic", one), chosen) for one in patterns))
+
+    @classmethod
+    def of_list(cls, topic_partitions: str) -> PartitionFilter:
+        """The filter of ``--topic-partitions``.
+
+        Raises:
+            InvalidArgumentError: an item does not follow the grammar.
+        """
+        return cls(tuple(map(_rule, _items("--topic-partitions", topic_partitions))))
+
+    def allows_topic(self, topic: str) -> bool:
+        """Whether the topic may have partitions that are allowed."""
+        return any(rule.allows_topic(topic) for rule in self.rules)
+
+    def allows(self, topic_partition: TopicPartition) -> bool:
+        topic, number = topic_partition.topic, topic_partition.partition
+        return any(rule.allows_topic(topic) and number in rule.partitions for rule in self.rules)
+
+
+def _items(option: str, text: str) -> list[str]:
+    items = [item.strip() for item in text.split(",")]
+    if not all(items):
+        raise InvalidArgumentError(
+            f"{option} {text!r} has an empty item; put one comma between two items, and .* for "
+            "every topic"
+        )
+    return items
+
+
+def _numbers(text: str) -> frozenset[int]:
+    items = _items("--partitions", text)
+    if not all(map(_NUMBER.fullmatch, items)):
+        raise InvalidArgumentError(
+            f"--partitions {text!r} is not a list of partition numbers such as 0,1,2; ranges go "
+            "with --topic-partitions"
+        )
+    return frozenset(map(int, items))
+
+
+def _rule(item: str) -> Rule:
+    found = _ITEM.fullmatch(item)
+    if found is None:
+        _refuse_item(item)
+    pattern = _pattern("--topic-partitions", found["topic"] or ".*")
+    if found["one"]:
+        first = _number(item, found["one"])
+        return Rule(pattern, range(first, first + 1))
+    low, high = found["low"], found["high"]
+    return Rule(
+        pattern,
+        range(
+            _number(item, low) if low else _EVERY_PARTITION.start,
+            _number(item, high) if high else _EVERY_PARTITION.stop,
+        ),
+    )
+
+
+def _number(item: str, digits: str) -> int:
+    if not _NUMBER.fullmatch(digits):
+        _refuse_item(item)
+    return int(digits)
+
+
+def _refuse_item(item: str) -> NoReturn:
+    raise InvalidArgumentError(
+        f"{item!r} is not of the form topic:partitions; write orders, orders:3, orders:0-3 (that "
+        "is 0, 1 and 2), orders:5-, orders:-3 or :0, where orders may be a regular expression"
+    )
+
+
+def _pattern(option: str, text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise InvalidArgumentError(
+            f"{option} {text!r} is not a regular expression: {error}; for a topic by its name give "
+            "the name alone"
+        ) from None

@@ -1,4 +1,8 @@
-"""The one place that prints: text for people, JSON for scripts, progress and errors on stderr."""
+"""The one place that prints results: text for people, JSON for scripts.
+
+A command returns values of the API. Here is told, once, how a value becomes a row of a table and an
+object of JSON (`row`), which columns are times, and what is printed of each kind of result.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,9 @@ import json
 import re
 import shutil
 import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from ..base.json_text import readable_json
@@ -20,19 +23,20 @@ from ..base.text_table import printable, text_table
 class Table:
     """Rows under headings. As JSON: a list of objects with all values as they are."""
 
-    rows: Sequence[Mapping[str, Any]]
+    rows: Iterable[Mapping[str, Any]]
     columns: Sequence[str] | None = None  # what text shows, in order; default: the first row's keys
     empty: str = "nothing"  # printed when there are no rows
-    title: str | None = None
-    spaced: bool = True  # headings with spaces for underscores
+    title: str | None = None  # printed above rows
+    is_ours: bool = True  # columns are named by lakelog: shown with spaces, and times as times
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A sentence; as JSON, its values."""
+    """A sentence, or what else text shows; as JSON, its values."""
 
-    text: str
-    values: Mapping[str, Any] = field(default_factory=dict)
+    text: str | Table
+    values: Any = None  # an object, or rows; None: the text
+    is_aside: bool = False  # text goes to standard error
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,10 @@ FILE_FORMS = ("csv", "parquet", "arrow")
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Several parts one after the other. As JSON: one object with a member for each part."""
+    """Several parts one after the other. As JSON: one object with a member for each part.
+
+    A part that has nothing to say as text, such as ``Table([], empty="")``, is of JSON alone.
+    """
 
     parts: Mapping[str, Any]
 
@@ -83,18 +90,112 @@ class Failed(Exception):
         self.code = code
 
 
+# -- values ----------------------------------------------------------------------------------------
+
+
+def row(value: Any, fields: str = "", /, **more: Any) -> dict[str, Any]:
+    """The fields of a value, as columns of a table and as members of JSON.
+
+    Args:
+        value: a `msgspec.Struct` or what else has attributes.
+        fields: those that are shown, with blanks between them; ``end=offsets.log_end`` is a field
+            of a field under a name of its own, None where there is none. Default: all fields.
+        more: members besides, or instead.
+    """
+    found: dict[str, Any] = {}
+    for field in fields.split() or value.__struct_fields__:
+        name, _, path = field.partition("=")
+        member = value
+        for step in (path or name).split("."):
+            member = None if member is None else getattr(member, step)
+        if name == "topic_partition":
+            found |= {"topic": member.topic, "partition": member.partition}
+        else:
+            found[name] = member.value if isinstance(member, Enum) else member
+    return found | more
+
+
+#: Columns that are times; others that end so are durations, such as ``lag_ms``.
+_TIME = re.compile(r"((?:.*_)?(?:timestamp|created|deleted|until|at))_ms")
+
+
+def _as_text(table: Table, rows: Sequence[Mapping[str, Any]]) -> str:
+    columns = list(table.columns or rows[0])
+    if table.is_ours:
+        times = {name: match[1] for name in columns if (match := _TIME.fullmatch(name))}
+        if times:
+            rows = [
+                {**one, **{shown: _time_text(one, name) for name, shown in times.items()}}
+                for one in rows
+            ]
+            columns = [times.get(name, name) for name in columns]
+    wide = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return text_table(rows, columns, spaced=table.is_ours, cells_wide=wide)
+
+
+def _time_text(one: Mapping[str, Any], name: str) -> str | None:
+    """Times of records to the millisecond, as they are looked for."""
+    return utc_text(one[name], "milliseconds" if name.endswith("timestamp_ms") else "seconds")
+
+
+def utc_text(time_ms: int | None, timespec: str = "seconds") -> str | None:
+    """A time as ISO text in UTC; None for none, and as ``@`` and its milliseconds after 9999.
+
+    Args:
+        time_ms: milliseconds since the epoch; None and negative ones are no time.
+    """
+    from datetime import datetime, timedelta, timezone
+
+    if time_ms is None or time_ms < 0:
+        return None
+    try:
+        time = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=time_ms)
+    except OverflowError:
+        return f"@{time_ms}"
+    return time.isoformat(timespec=timespec).replace("+00:00", "Z")
+
+
+def describe(error: BaseException) -> str:
+    """An error in a line or two; an unexpected one says how to see more."""
+    from ..errors import LakelogError
+
+    if isinstance(error, LakelogError):
+        return _lines(error.message)
+    if isinstance(error, OSError):
+        return _lines(str(error))
+    return (
+        f"{type(error).__name__}: {_lines(str(error))} (this is unexpected; --verbose shows where)"
+    )
+
+
+def said_of_each(errors: Mapping[str, BaseException]) -> str:
+    """What went wrong with each, a line for one."""
+    return "\n".join(f"{name}: {describe(error)}" for name, error in errors.items())
+
+
+def _lines(text: str) -> str:
+    """Text of lakelog's own, with its lines and tabs."""
+    parts = re.split("([\n\t])", text)
+    return "".join(part if part in ("\n", "\t") else printable(part) for part in parts)
+
+
+# -- printing --------------------------------------------------------------------------------------
+
+
 def show(result: Result, form: str) -> None:
-    """Prints a result to stdout; an iterator item by item, as JSON one value a line."""
+    """Prints a result to stdout; an iterator item by item, as JSON one value or row a line."""
     if result is None:
         return
     if isinstance(result, Iterator):
         for part in result:
             if isinstance(part, Lines):
                 _write(part.text)
-            elif form == "json":
-                print(json_text(_plain(part)), flush=True)
-            else:
+            elif form != "json":
                 _show_text(part)
+            else:
+                plain = _plain(part)
+                for one in plain if isinstance(plain, Iterator | list) else [plain]:
+                    print(json_text(one), flush=True)
     elif form == "json":
         print(json_text(_plain(result), indent=2))
     else:
@@ -122,30 +223,11 @@ def _write(text: str | bytes) -> None:
     sys.stdout.flush()
 
 
-def describe(error: BaseException) -> str:
-    """An error in a line or two; an unexpected one says how to see more."""
-    from ..errors import LakelogError
-
-    if isinstance(error, LakelogError):
-        return _lines(error.message)
-    if isinstance(error, OSError):
-        return _lines(str(error))
-    return (
-        f"{type(error).__name__}: {_lines(str(error))} (this is unexpected; --verbose shows where)"
-    )
-
-
-def _lines(text: str) -> str:
-    """Text of lakelog's own, with its lines and tabs."""
-    parts = re.split("([\n\t])", text)
-    return "".join(part if part in ("\n", "\t") else printable(part) for part in parts)
-
-
 def _plain(result: Any) -> Any:
     if isinstance(result, Table):
         return list(result.rows)
     if isinstance(result, Message):
-        return dict(result.values) or {"message": result.text}
+        return {"message": result.text} if result.values is None else result.values
     if isinstance(result, Markdown):
         return {"markdown": result.source}
     if isinstance(result, Page):
@@ -155,28 +237,37 @@ def _plain(result: Any) -> Any:
 
 def _show_text(result: Any) -> None:
     if isinstance(result, Page):
-        for index, part in enumerate(result.parts.values()):
-            if index:
-                print()
-            _show_text(part)
-    elif isinstance(result, Message):
-        print(_lines(result.text), flush=True)
-    elif isinstance(result, Markdown):
-        if sys.stdout.isatty():
-            _lay_out(result.for_terminal)
-        else:
-            print(result.source, flush=True)
-    elif isinstance(result, Table):
-        if result.title:
-            print(printable(result.title))
-        if not result.rows:
-            print(result.empty)
-            return
-        wide = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        text = text_table(result.rows, result.columns, spaced=result.spaced, cells_wide=wide)
-        print(text, flush=True)
-    else:
-        print(_lines(str(result)), flush=True)
+        is_first = True
+        for part in result.parts.values():
+            if isinstance(part, Message) and part.is_aside:
+                _show_text(part)
+            elif text := _text(part):
+                print(text if is_first else f"\n{text}", flush=True)
+                is_first = False
+    elif isinstance(result, Markdown) and sys.stdout.isatty():
+        _lay_out(result.for_terminal)
+    elif not isinstance(result, Message) or not result.is_aside:
+        print(_text(result), flush=True)
+    elif text := _text(result):
+        print(text, file=sys.stderr, flush=True)
+
+
+def _text(result: Any) -> str:
+    if result is None:
+        return ""
+    if isinstance(result, Message) and isinstance(result.text, str):
+        return _lines(result.text)
+    if isinstance(result, Message):
+        return _text(result.text)
+    if isinstance(result, Markdown):
+        return result.source
+    if not isinstance(result, Table):
+        return _lines(str(result))
+    rows = list(result.rows)
+    if not rows:
+        return result.empty
+    title = f"{printable(result.title)}\n" if result.title else ""
+    return title + _as_text(result, rows)
 
 
 def _lay_out(markdown: str) -> None:
@@ -188,99 +279,3 @@ def _lay_out(markdown: str) -> None:
     theme = Theme({"markdown.code": "bold cyan"})
     layout = Layout(markdown, code_theme="ansi_dark", hyperlinks=False)
     Console(highlight=False, theme=theme).print(layout)
-
-
-# -- progress ------------------------------------------------------------------------------------
-
-
-class ConsoleProgress:
-    """Progress on stderr: bars on a terminal, otherwise a line when a step is done."""
-
-    @contextmanager
-    def step(self, name: str, total: int | None = None) -> Iterator[_Step]:
-        started_s = time.monotonic()
-        if not sys.stderr.isatty():
-            step = _Step()
-            yield step
-            print(_done(name, total, time.monotonic() - started_s), file=sys.stderr, flush=True)
-            return
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-        columns = [
-            TextColumn("{task.description:<22}"),
-            BarColumn(),
-            TextColumn("{task.fields[count]:>18}"),
-            TimeElapsedColumn(),
-        ]
-        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-            task = progress.add_task(name, total=total or None, count="")
-
-            def advance(done: int) -> None:
-                progress.update(
-                    task, completed=done, count=f"{done:,}" + (f" / {total:,}" if total else "")
-                )
-
-            yield _Step(advance)
-        print(_done(name, total, time.monotonic() - started_s), file=sys.stderr, flush=True)
-
-
-class BytesProgress:
-    """How many bytes are done of how many: a bar on a terminal, otherwise nothing."""
-
-    def __init__(self) -> None:
-        self._bar: Any = None
-        self._task: Any = None
-
-    def __enter__(self) -> BytesProgress:
-        if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, DownloadColumn, Progress, TransferSpeedColumn
-
-            columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn())
-            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
-            self._task = self._bar.add_task("", total=None)
-            self._bar.start()
-        return self
-
-    def __exit__(self, *about: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def show(self, done_bytes: int, total_bytes: int) -> None:
-        """So many are done."""
-        if self._bar is not None:
-            self._bar.update(self._task, completed=done_bytes, total=total_bytes)
-
-
-class _Step:
-    def __init__(self, show_done: Any = None) -> None:
-        self._done = 0
-        self._show = show_done
-
-    def advance(self, count: int) -> None:
-        self._done += count
-        if self._show is not None:
-            self._show(self._done)
-
-
-def _done(name: str, total: int | None, seconds: float) -> str:
-    rate = f"{total:>10,} records {total / max(seconds, 1e-9):>12,.0f}/s" if total else ""
-    return f"  ✓ {name:<22}{seconds:>8.1f} s  {rate}".rstrip()
-
-
-def utc_text(time_ms: int | None, timespec: str = "seconds") -> str | None:
-    """A time as ISO text in UTC; None for none, and as ``@`` and its milliseconds after 9999.
-
-    Args:
-        time_ms: milliseconds since the epoch; None and negative ones are no time.
-    """
-    from datetime import datetime, timedelta, timezone
-
-    if time_ms is None or time_ms < 0:
-        return None
-    try:
-        time = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=time_ms)
-    except OverflowError:
-        return f"@{time_ms}"
-    return time.isoformat(timespec=timespec).replace("+00:00", "Z")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.text_table import counted
 from .connect import open_log
+from .options import Offer
 from .output import Failed, Message
 from .stop_signals import HeldInterrupt
 
@@ -41,20 +42,13 @@ _FIELDS = {"key", "value", "key_base64", "value_base64", "headers", "timestamp",
 _READ_ONLY = {"topic", "offset", "timestamp_ms"}
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    added = commands.add_parser(
-        "produce",
-        parents=[common],
-        description="Append records from standard input.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_produce(offer: Offer) -> None:
+    added = offer.command(_run, "Append records from standard input.", _EPILOG)
     added.add_argument("topic")
     added.add_argument("--format", choices=["lines", "json"], default="lines")
     added.add_argument("--key-separator", metavar="TEXT", help="splits a line into key and value")
     added.add_argument("-p", "--partition", type=int, help="for all records; default: by key")
     added.add_argument("--acks", default="memory", help="memory, replicas=N or fsync")
-    added.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> Message:

@@ -6,19 +6,26 @@ import argparse
 import logging
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+from .options import parse_duration
+from .output import describe
 
 if TYPE_CHECKING:
+    import threading
+    from datetime import timedelta
+
     import pyarrow as pa
 
+    from ..archive.trouble import Trouble
     from ..cold_log import ColdLog
-    from ..jobs.effects import Report
     from ..jobs.group_rows import GroupRows
     from ..jobs.run_record import RunRecord
-    from ..jobs.status_rows import RunKey, RunOf
+    from ..jobs.status_rows import Report
     from ..jobs.status_table import StatusTable
     from ..place import LogPlace
 
@@ -49,6 +56,8 @@ _END_TIMEOUT_S = 1.0  # of the last rows of a continuous run
 
 _LONGEST = 500  # characters of a command that are kept
 
+L = TypeVar("L", bound="ColdLog")
+
 
 def begin(arguments: argparse.Namespace, log: ColdLog) -> None:
     """Begins the record of a command that has one, now that its log is open."""
@@ -57,53 +66,90 @@ def begin(arguments: argparse.Namespace, log: ColdLog) -> None:
         return
     if job is None or getattr(arguments, "dry_run", False) or log.place.cold is None:
         return
-    from uuid import uuid4
-
     from ..jobs.run_record import RunRecord
     from ..jobs.status_rows import RunKey, RunOf
     from ..operate.who import who
 
     place = log.place
-    record = RunRecord(
-        lambda: _table(place),
-        RunKey(job, f"unnamed-{uuid4().hex}"),
-        RunOf(who(), said(arguments.argv)),
-    )
-    arguments.record = record.begin()
+    run = RunOf(who(), said(arguments.argv))
+    arguments.record = RunRecord(lambda: _table(place), RunKey.unnamed(job), run).begin()
 
 
-@contextmanager
-def continuous(
-    arguments: argparse.Namespace, log: ColdLog, key: RunKey, run: RunOf
-) -> Iterator[list[Report]]:
-    """Records where partitions stand once a minute, and what was done since, which is appended to
-    the list that this gives; at the end, too.
+class ContinuousRun:
+    """A command that goes on until it is told to stop, or its time is over; and what it leaves in
+    the list of runs, also before Redis answers.
     """
-    from ..jobs.group_rows import GroupRows
-    from ..jobs.run_record import ROWS_INTERVAL_S, RunRecord
-    from ..jobs.status_rows import DONE, FAILED, RUNNING
-    from .output import describe
 
-    did: list[Report] = []
-    groups = GroupRows()
-    place = log.place
-    if place.cold is None:
-        yield did
-        return
+    def __init__(self, arguments: argparse.Namespace, job: str) -> None:
+        from ..jobs.status_rows import RunKey, RunOf
+        from ..operate.who import who
 
-    def look(result: str = RUNNING, error: str | None = None) -> pa.Table:
-        reports = [did.pop(0) for _ in range(len(did))]
-        return _rows(record, log, arguments, reports, result, error, groups)
+        self._deadline_s = None
+        if arguments.max_duration is not None:
+            shape = "30s, 10m, 8h or 2d"
+            lasts = parse_duration("--max-duration", arguments.max_duration, shape)
+            self._deadline_s = time.monotonic() + lasts.total_seconds()
+        self._arguments = arguments
+        self.key = RunKey.unnamed(job)
+        self.run = RunOf(who(), said(arguments.argv))
+        arguments.recorded = None  # it leaves rows of its own
+        # Its threads are left running, and an orderly end of the interpreter unloads the stores'
+        # libraries while some threads are still in them: a crash instead of an exit code.
+        arguments.abandoned = True
 
-    record = RunRecord(lambda: _table(place), key, run, look=look, written=groups.confirm)
-    with record:
-        try:
+    def opened(
+        self,
+        connect: Callable[[argparse.Namespace], L],
+        stop: threading.Event,
+        tell: Callable[[Sequence[Trouble]], None] | None = None,
+        *,
+        what: str,
+    ) -> L | None:
+        """The log, once Redis answers; see `first_answer`."""
+        from ..archive.first_answer import first_answer
+
+        connected = partial(connect, self._arguments)
+        return first_answer(connected, stop, self._deadline_s, tell, what=what)
+
+    def left(self) -> timedelta | None:
+        """Until its time is over; None: it has none."""
+        from datetime import timedelta
+
+        if self._deadline_s is None:
+            return None
+        return timedelta(seconds=max(0.0, self._deadline_s - time.monotonic()))
+
+    @contextmanager
+    def recorded(self, log: ColdLog) -> Iterator[list[Report]]:
+        """Records where partitions stand once a minute, and what was done since, which is appended
+        to the list that this gives; at the end, too.
+        """
+        from ..jobs.group_rows import GroupRows
+        from ..jobs.run_record import ROWS_INTERVAL_S, RunRecord
+        from ..jobs.status_rows import DONE, FAILED, RUNNING
+
+        did: list[Report] = []
+        groups = GroupRows()
+        place = log.place
+        if place.cold is None:
             yield did
-        except Exception as error:
-            record.write_in_time(partial(look, FAILED, describe(error)), ROWS_INTERVAL_S)
-            raise
-        # It was told to stop, and ends within three seconds of that.
-        record.write_in_time(partial(look, DONE), _END_TIMEOUT_S)
+            return
+
+        def look(result: str = RUNNING, error: str | None = None) -> pa.Table:
+            reports = [did.pop(0) for _ in range(len(did))]
+            return _rows(record, log, self._arguments, reports, result, error, groups)
+
+        record = RunRecord(
+            lambda: _table(place), self.key, self.run, look=look, written=groups.confirm
+        )
+        with record:
+            try:
+                yield did
+            except Exception as error:
+                record.write_in_time(partial(look, FAILED, describe(error)), ROWS_INTERVAL_S)
+                raise
+            # It was told to stop, and ends within three seconds of that.
+            record.write_in_time(partial(look, DONE), _END_TIMEOUT_S)
 
 
 def end(arguments: argparse.Namespace, result: str, error: str | None = None) -> None:
@@ -152,8 +198,7 @@ def _rows(
     error: str | None,
     groups: GroupRows,
 ) -> pa.Table:
-    from ..jobs.effects import effects_of, troubles_of
-    from ..jobs.status_rows import DONE, status_rows
+    from ..jobs.status_rows import DONE, effects_of, status_rows, troubles_of
     from ..operate.log_figures import figures_of
 
     return status_rows(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .connect import open_log, storage_options
-from .output import ConsoleProgress, Table
+from .options import Offer
+from .output import Table, row
+from .progress import ConsoleProgress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,13 +26,12 @@ examples:
 """
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    added = commands.add_parser(
-        "register",
-        parents=[common],
-        description="Give topics' tables names in a catalog, and make their views.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def add_register(offer: Offer) -> None:
+    added = offer.command(
+        _run,
+        "Give topics' tables names in a catalog, and make their views.",
+        _EPILOG,
+        recorded="register",
     )
     added.add_argument("topics", nargs="*", metavar="TOPIC", help="default: all that are tiered")
     added.add_argument(
@@ -39,7 +40,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         metavar="CATALOG.SCHEMA",
         help="where the names go; default: what --cold names",
     )
-    added.set_defaults(run=_run, recorded="register")
 
 
 def _run(arguments: argparse.Namespace) -> Table:
@@ -62,10 +62,7 @@ def _run(arguments: argparse.Namespace) -> Table:
             with open_log(arguments) as log:
                 names = arguments.topics or [t.name for t in log.topics.list() if t.config.tiered]
                 registered = [log.register(name, arguments.schema, spark=spark) for name in names]
-    rows = [
-        {"topic": one.topic, "table": one.table, "view": one.view, "latest": one.latest}
-        for one in registered
-    ]
+    rows = [row(one, "topic table view latest") for one in registered]
     return Table(rows, empty="no topic has a table yet: archive first")
 
 

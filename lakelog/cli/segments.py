@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..base.text_table import counted
+from .check import findings_shown, wrapped
 from .connect import open_archived
-from .engines import engines_table, say_engines
-from .findings import findings_shown, wrapped
-from .output import ConsoleProgress, Failed, Message, Page, Table, utc_text
+from .options import Offer
+from .output import Failed, Message, Page, Table, row, utc_text
+from .progress import ConsoleProgress, engines_told
 
 if TYPE_CHECKING:
     from ..cold.scan import FileScan
-    from ..engines.engine import Choice
     from ..operate.check.finding import Finding
-    from ..operate.segments import EntryRow, SegmentRow
+    from ..operate.check.verification import Verified
+    from ..operate.segments import EntryRow
     from ..read.topic_log import TopicLog
     from ..values.record import Record
 
@@ -57,49 +57,30 @@ examples:
 _PAGE_ROWS = 1000  # of a table that is printed at once
 _PREVIEW = 40  # characters of a key or value in text
 
+#: Columns of text; JSON has more of each.
+_SEGMENT = "partition tier base_offset end_offset records size_bytes files"
+_ENTRY = "segment base_offset last_offset records size_bytes format crc min_timestamp_ms"
+_ENTRY += " max_timestamp_ms producer_id epoch base_sequence"
+_ROW_GROUP = "row_group rows records uncompressed_bytes compressed_bytes compression first_offset"
+_ROW_GROUP += " last_offset min_timestamp_ms max_timestamp_ms"
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    noun = commands.add_parser(
-        "segments",
-        description="List segments of either tier, look into them, and verify them.",
-    ).add_subparsers(dest="verb", metavar="VERB", required=True)
 
-    listed = noun.add_parser(
-        "list",
-        parents=[common],
-        help="one row a segment and tier",
-        description="List the segments of a topic in either tier.",
-        epilog=_LIST_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_segments(offer: Offer) -> None:
+    verb = offer.verbs("List segments of either tier, look into them, and verify them.")
+    listed = verb("list", _list, "one row a segment and tier", _LIST_EPILOG)
     listed.add_argument("topic")
     listed.add_argument("-p", "--partition", type=int, help="only this one (default: all)")
-    _add_tier(listed)
-    listed.add_argument("--verify", action="store_true", help="read everything and check it")
-    listed.set_defaults(run=_list)
-
-    dumped = noun.add_parser(
-        "dump",
-        parents=[common],
-        help="entries, files and row groups of a partition",
-        description="Look into the entries and files of a partition.",
-        epilog=_DUMP_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    dumped = verb("dump", _dump, "entries, files and row groups of a partition", _DUMP_EPILOG)
     dumped.add_argument("topic")
     dumped.add_argument("-p", "--partition", type=int, required=True)
-    _add_tier(dumped)
     where = dumped.add_mutually_exclusive_group()
     where.add_argument("--segment", type=int, metavar="BASE", help="the one of that base offset")
     where.add_argument("--from", dest="start", type=int, metavar="OFFSET", help="from there on")
     dumped.add_argument("--limit", type=int, metavar="N", help="at most so many of each")
     dumped.add_argument("--records", action="store_true", help="print records too")
-    dumped.add_argument("--verify", action="store_true", help="read everything and check it")
-    dumped.set_defaults(run=_dump)
-
-
-def _add_tier(added: argparse.ArgumentParser) -> None:
-    added.add_argument("--tier", choices=["hot", "cold", "both"], default="both")
+    for added in (listed, dumped):
+        added.add_argument("--tier", choices=["hot", "cold", "both"], default="both")
+        added.add_argument("--verify", action="store_true", help="read everything and check it")
 
 
 def _tiers(unified: TopicLog, arguments: argparse.Namespace) -> tuple[str, ...]:
@@ -110,6 +91,28 @@ def _tiers(unified: TopicLog, arguments: argparse.Namespace) -> tuple[str, ...]:
     return tiers_of(unified) if arguments.tier == "both" else (arguments.tier,)
 
 
+def _verified(
+    unified: TopicLog,
+    arguments: argparse.Namespace,
+    partitions: list[int] | None,
+    start: int = 0,
+    end: int | None = None,
+) -> list[Verified]:
+    from ..operate.check.verification import verify
+
+    with ConsoleProgress().step(f"verify {unified.topic.name}") as step:
+        return list(
+            verify(
+                unified,
+                partitions,
+                tiers=_tiers(unified, arguments),
+                start_offset=start,
+                end_offset=end,
+                progress=step.advance,
+            )
+        )
+
+
 # -- list --------------------------------------------------------------------------------------
 
 
@@ -117,82 +120,59 @@ def _list(arguments: argparse.Namespace) -> Table | Page:
     with open_archived(arguments) as log:
         unified = log.log(arguments.topic)
         partitions = None if arguments.partition is None else [arguments.partition]
-        found = _Found()
-        if arguments.verify:
-            found = _verify(unified, arguments, partitions)
-        rows = _rows(unified, partitions, _tiers(unified, arguments), found.findings)
-    as_json = arguments.output == "json"
-    columns = ["partition", "tier", "base_offset", "end_offset", "records", "size_bytes", "files"]
-    if arguments.verify:
-        columns.append("entries")
-    table = Table(
-        [_segment(row, found.entries, as_json) for row in rows],
-        [*columns, "first_timestamp", "max_timestamp", "state"],
-        empty="no segments yet",
-    )
+        verified = _verified(unified, arguments, partitions) if arguments.verify else []
+        findings = [finding for one in verified for finding in one.findings]
+        entries = {
+            (one.topic_partition.partition, "hot", at): many
+            for one in verified
+            for at, many in one.hot_entries.items()
+        }
+        rows = _segments(unified, partitions, arguments, findings, entries)
+    columns = [*_SEGMENT.split(), *(["entries"] if arguments.verify else [])]
+    columns += ["first_timestamp_ms", "max_timestamp_ms", "state"]
+    table = Table(rows, columns, empty="no segments yet")
     if not arguments.verify:
         return table
-    parts: dict[str, Any] = {"segments": table, "findings": findings_shown(found.findings, as_json)}
-    engines = {arguments.topic: tuple(found.engines)}
-    if as_json:
-        parts["engines"] = engines_table(engines)
-    else:
-        say_engines(engines)
-    if found.findings:
-        raise Failed(Page(parts))
-    return Page(parts)
+    engines = tuple(dict.fromkeys(engine for one in verified for engine in one.engines))
+    page = Page(
+        {
+            "segments": table,
+            "findings": findings_shown(findings),
+            "engines": engines_told({arguments.topic: engines}),
+        }
+    )
+    if findings:
+        raise Failed(page)
+    return page
 
 
-def _rows(
+def _segments(
     unified: TopicLog,
     partitions: list[int] | None,
-    tiers: tuple[str, ...],
+    arguments: argparse.Namespace,
     findings: list[Finding],
-) -> list[SegmentRow]:
+    entries: dict[tuple[int, str, int], int],
+) -> list[dict[str, Any]]:
+    """The rows of all tiers that can be read: why another cannot be is among the findings."""
     from ..errors import LakelogError
     from ..operate.segments import segments
 
-    rows: list[SegmentRow] = []
-    for tier in tiers:
+    found = []
+    for tier in _tiers(unified, arguments):
         try:
-            rows += segments(unified, partitions, tiers=(tier,))
+            found += segments(unified, partitions, tiers=(tier,))
         except LakelogError:
-            if not findings:  # else it is among them
+            if not findings:
                 raise
-    return sorted(rows, key=lambda row: (row.topic_partition, row.tier, row.base_offset))
-
-
-def _segment(row: SegmentRow, entries: dict[tuple[int, int], int], as_json: bool) -> dict[str, Any]:
-    partition = row.topic_partition.partition
-    counted = entries.get((partition, row.base_offset)) if row.tier == "hot" else None
-    if as_json:
-        return {
-            "topic": row.topic_partition.topic,
-            "partition": partition,
-            "tier": row.tier,
-            "base_offset": row.base_offset,
-            "end_offset": row.end_offset,
-            "records": row.records,
-            "size_bytes": row.size_bytes,
-            "files": row.files,
-            "entries": counted,
-            "first_timestamp_ms": row.first_timestamp_ms,
-            "max_timestamp_ms": row.max_timestamp_ms,
-            "state": row.state,
+    found.sort(key=lambda one: (one.topic_partition, one.tier, one.base_offset))
+    return [
+        {
+            **row(one, "topic_partition tier base_offset end_offset records size_bytes files"),
+            "entries": entries.get((one.topic_partition.partition, one.tier, one.base_offset)),
+            **row(one, "first_timestamp_ms max_timestamp_ms state"),
         }
-    return {
-        "partition": partition,
-        "tier": row.tier,
-        "base_offset": row.base_offset,
-        "end_offset": row.end_offset,
-        "records": row.records,
-        "size_bytes": row.size_bytes,
-        "files": row.files,
-        "entries": counted,
-        "first_timestamp": _time(row.first_timestamp_ms),
-        "max_timestamp": _time(row.max_timestamp_ms),
-        "state": row.state,
-    }
+        for one in found
+    ]
 
 
 # -- dump --------------------------------------------------------------------------------------
@@ -207,40 +187,34 @@ def _dump(arguments: argparse.Namespace) -> Iterator[Any]:
         raise InvalidArgumentError(f"--limit {arguments.limit} is negative")
     with open_archived(arguments) as log:
         unified = log.log(arguments.topic)
-        unified.topic.partition(arguments.partition)
+        topic_partition = unified.topic.partition(arguments.partition)
         start, end = check_offset(arguments.start or 0), None
         if arguments.segment is not None:
             start, end = segment_range(unified, arguments.partition, arguments.segment)
-        as_json = arguments.output == "json"
-        dumps = {"cold": _dump_cold, "hot": _dump_hot}
+        tiers = _tiers(unified, arguments)
         found = False
-        for tier in ("cold", "hot"):
-            if tier not in _tiers(unified, arguments):
-                continue
+        for tier, dump in (("cold", _dump_cold), ("hot", _dump_hot)):
             try:
-                for part in dumps[tier](unified, arguments, start, end, as_json):
+                for part in dump(unified, arguments, start, end) if tier in tiers else ():
                     found = True
                     yield part
             except LakelogError:
                 if not arguments.verify:  # else it is among the findings
                     raise
-        if not found and not as_json and arguments.limit != 0:
-            where = unified.topic.partition(arguments.partition)
-            yield Message(f"{where} has no entries and no files there")
+        if not found and arguments.limit != 0:
+            yield Message(f"{topic_partition} has no entries and no files there", [])
         if arguments.verify:
-            findings = _verify(unified, arguments, [arguments.partition], start, end).findings
-            shown = findings_shown(findings, as_json)
-            if findings and isinstance(shown, Table):
-                raise Failed(iter([{"kind": "finding", **row} for row in shown.rows]))
-            if findings:
-                raise Failed(shown)
-            if not as_json:
-                yield shown
+            verified = _verified(unified, arguments, [arguments.partition], start, end)
+            shown = findings_shown([finding for one in verified for finding in one.findings])
+            told = Message(shown.text, [{"kind": "finding", **one} for one in shown.values])
+            if told.values:
+                raise Failed(iter([told]))
+            yield told
 
 
 def _dump_hot(
-    unified: TopicLog, arguments: argparse.Namespace, start: int, end: int | None, as_json: bool
-) -> Iterator[Any]:
+    unified: TopicLog, arguments: argparse.Namespace, start: int, end: int | None
+) -> Iterator[Message]:
     from ..operate.segments import dump_hot
     from ..values.record import to_records
 
@@ -250,21 +224,25 @@ def _dump_hot(
         for at in range(0, len(page.rows), _PAGE_ROWS):
             rows = page.rows[at : at + _PAGE_ROWS][:left]
             left = None if left is None else left - len(rows)
-            if as_json:
-                yield from (_entry_object(row) for row in rows)
-            elif rows:
+            if rows:
                 title = f"hot entries of {topic_partition}"
-                yield Table([_entry_line(row) for row in rows], title=title)
-                yield Message("")
+                table = Table(map(_entry_line, rows), _ENTRY.split(), title=title)
+                yield from _shown(table, map(_entry, rows))
             if arguments.records and rows:
-                known = [row.entry for row in rows if row.entry.base_offset is not None]
+                known = [one.entry for one in rows if one.entry.base_offset is not None]
                 low = max(start, min((e.base_offset or 0 for e in known), default=0))
                 high = max((e.end_offset for e in known), default=0)
                 inside = _between(page.records, low, high)[:left_records]
                 left_records = None if left_records is None else left_records - inside.num_rows
-                yield from _records(iter(to_records(topic_partition, inside)), "hot", as_json)
+                yield from _records(to_records(topic_partition, inside), "hot")
             if left == 0:
                 return
+
+
+def _shown(table: Table, rows: Iterable[dict[str, Any]]) -> Iterator[Message]:
+    """A part of a dump, and an empty line after it."""
+    yield Message(table, rows)
+    yield Message("", [])
 
 
 def _between(records: Any, low: int, high: int) -> Any:
@@ -276,98 +254,85 @@ def _between(records: Any, low: int, high: int) -> Any:
 
 
 def _dump_cold(
-    unified: TopicLog, arguments: argparse.Namespace, start: int, end: int | None, as_json: bool
-) -> Iterator[Any]:
+    unified: TopicLog, arguments: argparse.Namespace, start: int, end: int | None
+) -> Iterator[Message]:
     from ..operate.segments import cold_records, dump_cold
 
     left = left_records = arguments.limit
     for scan in dump_cold(unified, arguments.partition, start, end):
-        groups = [_row_group(scan, group, as_json) for group in scan.row_groups][:left]
+        groups = [
+            {
+                "kind": "row group",
+                "path": scan.file.path,
+                **row(
+                    group,
+                    "row_group=index rows records=found_rows uncompressed_bytes=size_bytes "
+                    "compressed_bytes compression first_offset=found.first_offset "
+                    "last_offset=found.last_offset min_timestamp_ms=found.min_timestamp_ms "
+                    "max_timestamp_ms=found.max_timestamp_ms",
+                ),
+            }
+            for group in scan.row_groups[:left]
+        ]
         left = None if left is None else left - len(groups)
-        if as_json:
-            yield _file_object(scan)
-            yield from groups
-        else:
-            yield Message(_file_text(scan))
-            if groups:
-                yield Table(groups)
-            yield Message("")
+        yield Message(_file_text(scan), [_file(scan)])
+        if groups:
+            yield Message(Table(groups, _ROW_GROUP.split()), groups)
+        yield Message("", [])
         if arguments.records and scan.flaw is None:
             records = cold_records(unified, scan, start, end)
-            shown = list(islice(records, left_records)) if left_records is not None else None
-            if shown is not None and left_records is not None:
+            if left_records is not None:
+                shown = list(islice(records, left_records))
                 left_records -= len(shown)
-            yield from _records(records if shown is None else iter(shown), "cold", as_json)
+                records = iter(shown)
+            yield from _records(records, "cold")
         if left == 0:
             return
 
 
-def _entry_object(row: EntryRow) -> dict[str, Any]:
-    entry = row.entry
+def _entry(one: EntryRow) -> dict[str, Any]:
+    entry = one.entry
     return {
         "kind": "entry",
-        "segment": row.segment,
-        "id": entry.id,
-        "base_offset": entry.base_offset,
+        "segment": one.segment,
+        **row(entry, "id base_offset"),
         "last_offset": None if entry.base_offset is None else entry.end_offset - 1,
-        "records": entry.records,
-        "size_bytes": entry.size_bytes,
-        "format": entry.format,
-        "compression": entry.compression,
-        "crc32c": entry.crc,
-        "crc_holds": entry.crc_holds,
-        "flaw": entry.flaw,
-        "min_timestamp_ms": entry.min_timestamp_ms,
-        "max_timestamp_ms": entry.max_timestamp_ms,
-        "producer_id": None if row.call is None else row.call.producer_id,
-        "epoch": None if row.call is None else row.call.epoch,
-        "base_sequence": row.base_sequence,
+        **row(entry, "records size_bytes format compression crc32c=crc crc_holds flaw"),
+        **row(entry, "min_timestamp_ms max_timestamp_ms"),
+        **row(one, "producer_id=call.producer_id epoch=call.epoch base_sequence"),
     }
 
 
-def _entry_line(row: EntryRow) -> dict[str, Any]:
-    entry = row.entry
+def _entry_line(one: EntryRow) -> dict[str, Any]:
+    entry, line = one.entry, _entry(one)
     crc = entry.crc and entry.crc[:8]
     if entry.crc_holds is False:
         crc = f"{crc} BAD"
     elif entry.flaw is not None:
         crc = "BAD"
     return {
-        "segment": row.segment,
-        "base_offset": entry.base_offset,
-        "last_offset": entry.id if entry.base_offset is None else entry.end_offset - 1,
-        "records": entry.records,
-        "size_bytes": entry.size_bytes,
-        "format": entry.format + (f" {entry.compression}" if entry.compression else ""),
+        **line,
+        "last_offset": entry.id if entry.base_offset is None else line["last_offset"],
+        "format": " ".join(filter(None, (entry.format, entry.compression))),
         "crc": crc,
-        "min_timestamp": _time(entry.min_timestamp_ms),
-        "max_timestamp": _time(entry.max_timestamp_ms),
-        "producer_id": None if row.call is None else str(row.call.producer_id),
-        "epoch": None if row.call is None else row.call.epoch,
-        "base_sequence": row.base_sequence,
+        "producer_id": None if one.call is None else str(one.call.producer_id),
     }
 
 
-def _file_object(scan: FileScan) -> dict[str, Any]:
-    file, found, tombstones = scan.file, scan.found, scan.said_tombstones
+def _file(scan: FileScan) -> dict[str, Any]:
     return {
         "kind": "file",
-        "path": file.path,
-        "segment": file.segment,
-        "start_offset": file.start_offset,
-        "end_offset": file.end_offset,
-        "size_bytes": file.size_bytes,
+        **row(scan.file, "path segment start_offset end_offset size_bytes"),
         "records": scan.records,
         "row_groups": len(scan.row_groups),
-        "first_offset": found.first_offset,
-        "last_offset": found.last_offset,
-        "min_timestamp_ms": found.min_timestamp_ms,
-        "max_timestamp_ms": found.max_timestamp_ms,
-        "modified_ms": file.modified_ms,
+        **row(scan.found, "first_offset last_offset min_timestamp_ms max_timestamp_ms"),
+        "modified_ms": scan.file.modified_ms,
         "sorted": scan.ascending if scan.flaw is None else None,
-        "tombstones_without_horizon": None if tombstones is None else tombstones.without_horizon,
-        "min_delete_horizon_ms": None if tombstones is None else tombstones.min_horizon_ms,
-        "flaw": None if scan.flaw is None else scan.flaw.message,
+        **row(
+            scan,
+            "tombstones_without_horizon=said_tombstones.without_horizon "
+            "min_delete_horizon_ms=said_tombstones.min_horizon_ms flaw=flaw.message",
+        ),
     }
 
 
@@ -396,96 +361,25 @@ def _file_text(scan: FileScan) -> str:
     return "\n".join(lines)
 
 
-def _row_group(scan: FileScan, group: Any, as_json: bool) -> dict[str, Any]:
-    found = group.found
-    if as_json:
-        return {
-            "kind": "row group",
-            "path": scan.file.path,
-            "row_group": group.index,
-            "rows": group.rows,  # as stored
-            "records": group.found_rows,  # that are not deleted
-            "uncompressed_bytes": group.size_bytes,
-            "compressed_bytes": group.compressed_bytes,
-            "compression": group.compression,
-            "first_offset": found.first_offset,
-            "last_offset": found.last_offset,
-            "min_timestamp_ms": found.min_timestamp_ms,
-            "max_timestamp_ms": found.max_timestamp_ms,
-        }
-    return {
-        "row_group": group.index,
-        "rows": group.rows,
-        "records": group.found_rows,
-        "uncompressed_bytes": group.size_bytes,
-        "compressed_bytes": group.compressed_bytes,
-        "compression": group.compression,
-        "first_offset": found.first_offset,
-        "last_offset": found.last_offset,
-        "min_timestamp": _time(found.min_timestamp_ms),
-        "max_timestamp": _time(found.max_timestamp_ms),
-    }
-
-
-def _records(records: Iterator[Record], tier: str, as_json: bool) -> Iterator[Any]:
+def _records(records: Iterable[Record], tier: str) -> Iterator[Message]:
     from ..values.record_lines import as_object
 
-    if as_json:
-        yield from ({"kind": "record", "tier": tier, **as_object(r)} for r in records)
-        return
-    while rows := [_record_line(record) for record in islice(records, _PAGE_ROWS)]:
-        yield Table(rows, title=f"records of the {tier} tier")
-        yield Message("")
+    rest = iter(records)
+    while page := list(islice(rest, _PAGE_ROWS)):
+        table = Table(map(_record_line, page), title=f"records of the {tier} tier")
+        objects = ({"kind": "record", "tier": tier, **as_object(record)} for record in page)
+        yield from _shown(table, objects)
 
 
 def _record_line(record: Record) -> dict[str, Any]:
     return {
-        "offset": record.offset,
-        "timestamp": _time(record.timestamp_ms),
+        **row(record, "offset timestamp_ms"),
         "key_bytes": None if record.key is None else len(record.key),
         "value_bytes": None if record.value is None else len(record.value),
         "headers": len(record.headers),
         "key": _preview(record.key),
         "value": _preview(record.value),
     }
-
-
-# -- verify ------------------------------------------------------------------------------------
-
-
-@dataclass
-class _Found:
-    """What a verification found."""
-
-    findings: list[Finding] = field(default_factory=list)
-    entries: dict[tuple[int, int], int] = field(default_factory=dict)  # by partition and segment
-    engines: dict[Choice, None] = field(default_factory=dict)  # in order, each once
-
-
-def _verify(
-    unified: TopicLog,
-    arguments: argparse.Namespace,
-    partitions: list[int] | None,
-    start: int = 0,
-    end: int | None = None,
-) -> _Found:
-    from ..operate.check.verification import verify
-
-    found = _Found()
-    with ConsoleProgress().step(f"verify {unified.topic.name}") as step:
-        for verified in verify(
-            unified,
-            partitions,
-            tiers=_tiers(unified, arguments),
-            start_offset=start,
-            end_offset=end,
-            progress=step.advance,
-        ):
-            found.findings += verified.findings
-            found.engines.update(dict.fromkeys(verified.engines))
-            partition = verified.topic_partition.partition
-            found.entries |= {(partition, at): n for at, n in verified.hot_entries.items()}
-    return found
 
 
 def _time(time_ms: int | None) -> str | None:

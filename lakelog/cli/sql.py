@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.json_text import readable_json
 from .connect import open_to_read
+from .options import Offer
 from .output import FILE_FORMS, Table
 from .record_output import check_columns_output, columns_written, lines_written
-from .row_limit import RowLimit
+from .records import RowLimit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,13 +42,12 @@ examples:
 """
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    added = commands.add_parser(
-        "sql",
-        parents=[common],
-        description="Run a query over topics as tables, in both tiers.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def add_sql(offer: Offer) -> None:
+    added = offer.command(
+        _run,
+        "Run a query over topics as tables, in both tiers.",
+        _EPILOG,
+        forms=("text", "json", *FILE_FORMS),
     )
     added.add_argument("statement", help="in quotes; - reads it from standard input")
     added.add_argument(
@@ -60,7 +60,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         help=f"stop after N rows (default: {_TEXT_ROWS:,} of text, all of other forms)",
     )
     added.add_argument("-o", "--output-file", metavar="FILE", help="default: standard output")
-    added.set_defaults(run=_run, forms=("text", "json", *FILE_FORMS))
 
 
 def _run(arguments: argparse.Namespace) -> Iterator[Any]:
@@ -93,7 +92,7 @@ def _text(found: pa.RecordBatchReader, arguments: argparse.Namespace) -> Iterato
     names = _names(found.schema)
     shown = [dict(zip(names, map(_cell, row), strict=True)) for row in rows[:most]]
     if arguments.output_file is None:
-        yield Table(shown, names, empty="no rows", spaced=False)
+        yield Table(shown, names, empty="no rows", is_ours=False)
     else:
         from ..base.text_table import text_table
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..base.text_table import counted
 from .connect import open_log
-from .output import Message, Page, Table, utc_text
-from .settings import add_config_option, parse_changes, parse_settings
-from .verbs import verbs_of
+from .options import Offer, add_config_option, parse_changes, parse_settings
+from .output import Message, Page, Table, row, utc_text
 
 if TYPE_CHECKING:
-    from ..place.tenants.tenant import Tenant, TenantUsage
+    from ..place.tenants.tenant import TenantUsage
 
 _CREATE = """\
 A tenant is a keyspace of its own, whose topics have their tables in a folder below the cold root
@@ -53,43 +52,32 @@ examples:
 """
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    add = verbs_of(
-        commands,
-        common,
-        "tenants",
-        description="Create, list, describe, bound and delete tenants.",
+#: What is known of a tenant.
+_FIELDS = "tenant=name keyspace created_ms"
+
+
+def add_tenants(offer: Offer) -> None:
+    verb = offer.verbs("Create, list, describe, bound and delete tenants.")
+    create = verb(
+        "create", _create, "create a tenant", _CREATE, makes_log=True, recorded="tenants create"
     )
-
-    def verb(name: str, run: Any, text: str, epilog: str | None = None) -> Any:
-        added = add(
-            name,
-            run,
-            text,
-            epilog,
-            description=text,
-            makes_log=run is _create,
-            recorded=f"tenants {name}" if run in (_create, _quota, _delete) else None,
-        )
-        if run is not _list:
-            added.add_argument("name", metavar="NAME")
-        return added
-
-    create = verb("create", _create, "create a tenant", _CREATE)
     create.add_argument(
         "--quota", action="append", default=[], metavar="NAME=VALUE", help="a quota; repeatable"
     )
     add_config_option(create, "a default of its topics, as of `topics defaults`; repeatable")
     verb("list", _list, "list the tenants")
-    verb("describe", _describe, "show a tenant's place, quotas and defaults")
-    quota = verb("quota", _quota, "show or change what a tenant may use", _QUOTA)
+    describe = verb("describe", _describe, "show a tenant's place, quotas and defaults")
+    text = "show or change what a tenant may use"
+    quota = verb("quota", _quota, text, _QUOTA, recorded="tenants quota")
     quota.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     quota.add_argument("--unset", action="append", default=[], metavar="NAME", help="no limit")
-    delete = verb("delete", _delete, "delete a tenant", _DELETE)
+    delete = verb("delete", _delete, "delete a tenant", _DELETE, recorded="tenants delete")
     delete.add_argument("--topics", action="store_true", help="delete its topics, too")
     delete.add_argument(
         "--purge", action="store_true", help="remove deleted topics for good, without the delay"
     )
+    for added in (create, describe, quota, delete):
+        added.add_argument("name", metavar="NAME")
 
 
 def _create(arguments: argparse.Namespace) -> Message:
@@ -102,23 +90,14 @@ def _create(arguments: argparse.Namespace) -> Message:
     return Message(
         f"created tenant {tenant.name}, of keyspace {tenant.keyspace}; --tenant {tenant.name} "
         "works with its topics",
-        _row(tenant),
+        row(tenant, _FIELDS),
     )
 
 
 def _list(arguments: argparse.Namespace) -> Table:
     with open_log(arguments) as log:
         found = log.tenants.list()
-    if arguments.output == "json":
-        return Table([_row(tenant) for tenant in found])
-    rows = [
-        {
-            "tenant": tenant.name,
-            "keyspace": tenant.keyspace,
-            "created": utc_text(tenant.created_ms),
-        }
-        for tenant in found
-    ]
+    rows = [row(tenant, _FIELDS) for tenant in found]
     return Table(rows, empty="no tenants yet")
 
 
@@ -138,7 +117,7 @@ def _quota(arguments: argparse.Namespace) -> Page:
 def _delete(arguments: argparse.Namespace) -> Message:
     with open_log(arguments) as log:
         done = log.tenants.delete(arguments.name, topics=arguments.topics, purge=arguments.purge)
-    row = {
+    values = {
         "tenant": done.tenant.name,
         "gone": done.is_gone,
         "deleted": [topic.name for topic in done.deleted],
@@ -158,13 +137,13 @@ def _delete(arguments: argparse.Namespace) -> Message:
             f"tenant {done.tenant.name} stays while {counted(len(done.kept), 'deleted topic')} can "
             f"be brought back, until {utc_text(until)}; delete it again then, or now with --purge"
         )
-    return Message("; ".join(said), row)
+    return Message("; ".join(said), values)
 
 
 def _page(usage: TenantUsage) -> Page:
     tenant = usage.tenant
     quotas = [
-        {"quota": one.quota.removeprefix("lakelog.quota."), "used": one.used, "limit": one.limit}
+        {"quota": one.quota.removeprefix("lakelog.quota."), **row(one, "used limit")}
         for one in usage.quotas
     ]
     defaults = [{"setting": name, "value": text} for name, text in usage.defaults.items()]
@@ -172,17 +151,9 @@ def _page(usage: TenantUsage) -> Page:
         {
             "tenant": Message(
                 f"tenant {tenant.name}, keyspace {tenant.keyspace}, at {usage.place}",
-                {**_row(tenant), "place": usage.place},
+                row(tenant, _FIELDS, place=usage.place),
             ),
             "quotas": Table(quotas),
             "defaults": Table(defaults, empty="no defaults of its own"),
         }
     )
-
-
-def _row(tenant: Tenant) -> dict[str, Any]:
-    return {
-        "tenant": tenant.name,
-        "keyspace": tenant.keyspace,
-        "created_ms": tenant.created_ms,
-    }

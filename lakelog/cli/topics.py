@@ -9,14 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.text_table import counted
 from .connect import no_topics, open_archived, open_log
-from .output import Failed, Message, Page, Table, describe, utc_text
-from .settings import add_config_option, parse_changes, parse_settings
-from .verbs import verbs_of
+from .options import Offer, add_config_option, parse_changes, parse_settings
+from .output import Failed, Message, Page, Table, row, said_of_each, utc_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..hot.declared_topics import DeclaredTopic, TopicChange
     from ..values.topic import Topic
 
 _CREATE = """\
@@ -87,26 +83,14 @@ examples:
 """
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    add = verbs_of(
-        commands,
-        common,
-        "topics",
-        description="Create, list, describe, alter, declare and delete topics.",
-    )
+def add_topics(offer: Offer) -> None:
+    verb = offer.verbs("Create, list, describe, alter, declare and delete topics.")
 
-    def verb(name: str, run: Any, text: str, epilog: str | None = None) -> Any:
-        return add(
-            name,
-            run,
-            text,
-            epilog,
-            description=text,
-            makes_log=run in (_create, _apply, _defaults),
-            recorded=f"topics {name}" if run in _CHANGES else None,
-        )
+    def change(name: str, *how: Any, **defaults: Any) -> Any:
+        """A verb that is in the list of runs."""
+        return verb(name, *how, recorded=f"topics {name}", **defaults)
 
-    create = verb("create", _create, "create a topic", _CREATE)
+    create = change("create", _create, "create a topic", _CREATE, makes_log=True)
     create.add_argument("topic")
     create.add_argument("-p", "--partitions", type=int, default=1, help="default: 1")
     add_config_option(create)
@@ -125,14 +109,14 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     describe = verb("describe", _describe, "show a topic's partitions and settings")
     describe.add_argument("topic")
     describe.add_argument("--all", action="store_true", help="show defaults too")
-    alter = verb("alter", _alter, "change settings or add partitions")
+    alter = change("alter", _alter, "change settings or add partitions")
     alter.add_argument("topic")
     add_config_option(alter)
     alter.add_argument(
         "--unset", action="append", default=[], metavar="NAME", help="back to the default"
     )
     alter.add_argument("-p", "--partitions", type=int, help="grow to so many")
-    rotate = verb("rotate-key", _rotate_key, "give an encrypted topic a new key", _ROTATE_KEY)
+    rotate = change("rotate-key", _rotate_key, "give an encrypted topic a new key", _ROTATE_KEY)
     rotate.add_argument("topic")
     rotate.add_argument(
         "--wrap-with",
@@ -144,10 +128,12 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     infer.add_argument(
         "--sample", type=int, default=1000, metavar="N", help="records to look at; default: 1000"
     )
-    delete = verb("delete", _delete, "delete a topic; it can be brought back for a while", _DELETE)
+    delete = change(
+        "delete", _delete, "delete a topic; it can be brought back for a while", _DELETE
+    )
     delete.add_argument("topic")
-    undelete = verb("undelete", _undelete, "bring back a deleted topic", _DELETE)
-    purge = verb("purge", _purge, "remove what is kept of a deleted topic, now", _PURGE)
+    undelete = change("undelete", _undelete, "bring back a deleted topic", _DELETE)
+    purge = change("purge", _purge, "remove what is kept of a deleted topic, now", _PURGE)
     for added in (undelete, purge):
         added.add_argument("topic")
         added.add_argument(
@@ -156,15 +142,30 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         added.add_argument(
             "--gone", action="store_true", help="its table is gone for good, not only away"
         )
-    apply = verb("apply", _apply, "make topics match the files that declare them", _APPLY)
+    apply = change(
+        "apply", _apply, "make topics match the files that declare them", _APPLY, makes_log=True
+    )
     apply.add_argument("paths", nargs="+", metavar="PATH", help="YAML files, or folders of them")
     apply.add_argument("--dry-run", action="store_true", help="show the changes, make none")
-    defaults = verb("defaults", _defaults, "show or change what all topics go by", _DEFAULTS)
+    defaults = verb(
+        "defaults", _defaults, "show or change what all topics go by", _DEFAULTS, makes_log=True
+    )
     add_config_option(defaults)
     defaults.add_argument(
         "--unset", action="append", default=[], metavar="NAME", help="back to the built-in default"
     )
     defaults.add_argument("--all", action="store_true", help="show also what is not set")
+
+
+def _row(topic: Topic, **more: Any) -> dict[str, Any]:
+    return {
+        **row(topic, "topic=name partitions tiered=config.tiered"),
+        "cleanup": topic.config.text("cleanup.policy"),
+        "topic_id": str(topic.topic_id),
+        "config_version": topic.config_version,
+        "config": dict(topic.config.overrides),
+        **more,
+    }
 
 
 def _create(arguments: argparse.Namespace) -> Message:
@@ -192,61 +193,69 @@ def _create(arguments: argparse.Namespace) -> Message:
 
 
 def _list(arguments: argparse.Namespace) -> Table:
-    if arguments.deleted:
-        return _deleted(arguments)
-    with open_log(arguments) as log:
-        rows = [_row(topic) for topic in log.topics.list()]
-        empty = "" if rows else no_topics(log)
-    return Table(rows, ["topic", "partitions", "tiered", "cleanup"], empty)
+    if not arguments.deleted:
+        with open_log(arguments) as log:
+            rows = [_row(topic) for topic in log.topics.list()]
+            empty = "" if rows else no_topics(log)
+        return Table(rows, ["topic", "partitions", "tiered", "cleanup"], empty)
+    with open_archived(arguments) as log:
+        rows = [
+            {
+                "topic": topic.name,
+                "topic_id": str(topic.topic_id),
+                **row(topic, "deleted_ms kept_until_ms tiered=config.tiered"),
+                "state": "being removed" if topic.purged_ms is not None else "kept",
+            }
+            for topic in log.deleted()
+        ]
+    return Table(rows, empty="no deleted topic is kept")
 
 
 def _describe(arguments: argparse.Namespace) -> Page:
-    from ..values.config import DATA_KEYS, KEYSPACE_SETTINGS, SETTINGS, Setting
+    from ..values.config import DATA_KEYS, KEYSPACE_SETTINGS, SETTINGS
 
     with open_log(arguments) as log:
         topic = log.topics.get(arguments.topic)
         offsets = log.log(topic).offsets()
-
-    def row(setting: Setting, value: str, source: str) -> dict[str, str]:
-        if setting.name == DATA_KEYS and arguments.output != "json":
-            value = str(topic.config[DATA_KEYS] or "")
-        return {
+    config = topic.config
+    told = [
+        (SETTINGS[name], config.text(name), config.source(name))
+        for name in SETTINGS
+        if arguments.all or config.source(name) != "default"
+    ]
+    told += [
+        (KEYSPACE_SETTINGS[name], value, "keyspace")
+        for name, value in config.defaults
+        if name in KEYSPACE_SETTINGS
+    ]
+    settings = [
+        {
             "setting": setting.name,
             "value": value,
             "from": source,
             "kafka_default": setting.kafka_default or setting.default,
             "meaning": setting.doc,
         }
-
-    settings = [
-        row(setting, topic.config.text(name), topic.config.source(name))
-        for name, setting in SETTINGS.items()
-        if arguments.all or topic.config.source(name) != "default"
+        for setting, value, source in told
     ]
-    settings += [
-        row(KEYSPACE_SETTINGS[name], value, "keyspace")
-        for name, value in topic.config.defaults
-        if name in KEYSPACE_SETTINGS
+    shown = [
+        {**one, "value": str(config[DATA_KEYS] or "")} if one["setting"] == DATA_KEYS else one
+        for one in settings
     ]
     partitions = [
-        {
-            "partition": number,
-            "log_start": seen.log_start,
-            "local_log_start": seen.local_log_start,
-            "archived_end": seen.archived_end if topic.config.tiered else None,
-            "log_end": seen.log_end,
-        }
+        {"partition": number, **row(seen, "log_start local_log_start archived_end log_end")}
         for number, seen in offsets.items()
     ]
+    if not config.tiered:
+        partitions = [{**one, "archived_end": None} for one in partitions]
+    said = f"topic {topic.name}, id {topic.topic_id}, version {topic.config_version}"
     columns = ["setting", "value", "from", "meaning"]
+    all_default = "all settings have their defaults (--all)"
     return Page(
         {
-            "topic": Message(
-                f"topic {topic.name}, id {topic.topic_id}, version {topic.config_version}",
-                _row(topic),
-            ),
+            "topic": Message(said, _row(topic)),
             "partitions": Table(partitions),
-            "settings": Table(settings, columns, "all settings have their defaults (--all)"),
+            "settings": Message(Table(shown, columns, all_default), settings),
         }
     )
 
@@ -278,13 +287,13 @@ def _rotate_key(arguments: argparse.Namespace) -> Message:
     with open_log(arguments) as log:
         topic = log.topics.rotate_key(arguments.topic, wrap_with=arguments.wrap_with)
     data_keys = topic.config[DATA_KEYS]
-    row = {
-        **_row(topic),
-        "data_keys": len(data_keys.wrapped),
-        "encrypts_with": data_keys.current,
-        "wrapped_under": data_keys.reference,
-    }
-    return Message(f"topic {topic.name} has {data_keys}", row)
+    values = _row(
+        topic,
+        data_keys=len(data_keys.wrapped),
+        encrypts_with=data_keys.current,
+        wrapped_under=data_keys.reference,
+    )
+    return Message(f"topic {topic.name} has {data_keys}", values)
 
 
 def _infer(arguments: argparse.Namespace) -> Page:
@@ -297,15 +306,7 @@ def _infer(arguments: argparse.Namespace) -> Page:
         values = log.log(topic).sample(arguments.sample).column("value")
     found = infer(values, topic.config.value_columns)
     objects = found.sampled - found.null - found.unparsed
-    rows = [
-        {
-            "column": column.name,
-            "type": column.type,
-            "present": column.present,
-            "note": column.note,
-        }
-        for column in found.columns
-    ]
+    rows = [row(column, "column=name type present note") for column in found.columns]
     where = f"--dir {shlex.quote(arguments.dir)} " if arguments.dir else ""
     setting = shlex.quote(f"lakelog.value.columns={found.ddl}")
     command = f"lakelog {where}topics alter {shlex.quote(topic.name)} --config {setting}"
@@ -319,10 +320,7 @@ def _infer(arguments: argparse.Namespace) -> Page:
         lines += ["to have these columns from the next archive run on:", f"  {command}"]
     proposal = {
         "topic": topic.name,
-        "sampled": found.sampled,
-        "null": found.null,
-        "unparsed": found.unparsed,
-        "ddl": found.ddl,
+        **row(found, "sampled null unparsed ddl"),
         "command": command or None,
     }
     return Page(
@@ -333,29 +331,6 @@ def _infer(arguments: argparse.Namespace) -> Page:
     )
 
 
-def _deleted(arguments: argparse.Namespace) -> Table:
-    def times(topic: Topic) -> dict[str, Any]:
-        if arguments.output == "json":
-            return {"deleted_ms": topic.deleted_ms, "kept_until_ms": topic.kept_until_ms}
-        return {
-            "deleted": utc_text(topic.deleted_ms),
-            "kept_until": utc_text(topic.kept_until_ms),
-        }
-
-    with open_archived(arguments) as log:
-        rows = [
-            {
-                "topic": topic.name,
-                "topic_id": str(topic.topic_id),
-                **times(topic),
-                "tiered": topic.config.tiered,
-                "state": "being removed" if topic.purged_ms is not None else "kept",
-            }
-            for topic in log.deleted()
-        ]
-    return Table(rows, empty="no deleted topic is kept")
-
-
 def _delete(arguments: argparse.Namespace) -> Message:
     with open_log(arguments) as log:
         topic = log.topics.delete(arguments.topic)
@@ -363,8 +338,8 @@ def _delete(arguments: argparse.Namespace) -> Message:
     kept = f"topics undelete {topic.name}` brings all of it back until {until}"
     if topic.kept_until_ms == topic.deleted_ms:
         kept = "cleanup run` removes it (file.delete.delay.ms is 0)"
-    row = {**_row(topic), "deleted_ms": topic.deleted_ms, "kept_until_ms": topic.kept_until_ms}
-    return Message(f"deleted topic {topic.name}; `lakelog {kept}", row)
+    values = _row(topic, deleted_ms=topic.deleted_ms, kept_until_ms=topic.kept_until_ms)
+    return Message(f"deleted topic {topic.name}; `lakelog {kept}", values)
 
 
 def _undelete(arguments: argparse.Namespace) -> Message:
@@ -374,60 +349,37 @@ def _undelete(arguments: argparse.Namespace) -> Message:
     said = f"topic {topic.name} is back"
     if not restored.kept_hot:
         said += "; records that were not archived are gone: they were kept until the delay was over"
-    return Message(said, {**_row(topic), "kept_hot": restored.kept_hot})
+    return Message(said, _row(topic, kept_hot=restored.kept_hot))
 
 
 def _purge(arguments: argparse.Namespace) -> Message:
     with open_archived(arguments) as log:
         purged = log.purge(arguments.topic, arguments.id, gone=arguments.gone)
-    cold = purged.cold
-    lines = [str(purged)]
-    row: dict[str, Any] = {"topic": purged.topic.name, "topic_id": str(purged.topic.topic_id)}
+    cold, said = purged.cold, str(purged)
+    values: dict[str, Any] = {"topic": purged.topic.name, "topic_id": str(purged.topic.topic_id)}
     if cold is not None:
-        row |= {
-            "place": cold.place,
-            "files": cold.files,
-            "size_bytes": cold.size_bytes,
-            "left": list(cold.left),
-        }
+        values |= row(cold, "place files size_bytes", left=list(cold.left))
         if cold.left:
-            raise Failed(Message("\n".join(lines), row), f"left at {cold.place}: {cold.left}")
-        lines.append(f"listed {cold.place}: nothing of it is left")
-    return Message("\n".join(lines), row)
+            raise Failed(Message(said, values), f"left at {cold.place}: {cold.left}")
+        said += f"\nlisted {cold.place}: nothing of it is left"
+    return Message(said, values)
 
 
 def _apply(arguments: argparse.Namespace) -> Table:
     from ..errors import ApplyFailedError
     from ..hot.declared_topics import apply, load_declared
 
-    declared: Sequence[DeclaredTopic] = ()
-    changes: Sequence[TopicChange]
-    failed: ApplyFailedError | None = None
+    title = "would change:" if arguments.dry_run else "changed:"
     try:
         declared = load_declared(arguments.paths)
         with open_log(arguments) as log:
             changes = apply(log.topics, declared, dry_run=arguments.dry_run)
     except ApplyFailedError as error:
-        failed, changes = error, error.changes
-    rows = [
-        {
-            "topic": change.topic,
-            "action": change.action,
-            "setting": change.setting,
-            "before": change.before,
-            "after": change.after,
-        }
-        for change in changes
-    ]
+        table = Table(map(row, error.changes), empty="nothing was changed", title=title)
+        raise Failed(table, said_of_each(error.errors)) from error
     count = f"{counted(len(declared), 'topic')} {'is' if len(declared) == 1 else 'are'} as declared"
-    if not declared:
-        count = "no topics are declared"
-    title = "would change:" if arguments.dry_run else "changed:"
-    if failed is not None:
-        said = [f"{where}: {describe(error)}" for where, error in failed.errors.items()]
-        table = Table(rows, empty="nothing was changed", title=title if rows else None)
-        raise Failed(table, "\n".join(said)) from failed
-    return Table(rows, empty=count, title=title if rows else None)
+    empty = count if declared else "no topics are declared"
+    return Table(map(row, changes), empty=empty, title=title)
 
 
 def _defaults(arguments: argparse.Namespace) -> Table:
@@ -448,19 +400,3 @@ def _defaults(arguments: argparse.Namespace) -> Table:
         if arguments.all or name in given
     ]
     return Table(rows, empty="no defaults are set (--all lists the names)")
-
-
-def _row(topic: Topic) -> dict[str, Any]:
-    return {
-        "topic": topic.name,
-        "partitions": topic.partitions,
-        "tiered": topic.config.tiered,
-        "cleanup": topic.config.text("cleanup.policy"),
-        "topic_id": str(topic.topic_id),
-        "config_version": topic.config_version,
-        "config": dict(topic.config.overrides),
-    }
-
-
-#: What is in the list of runs.
-_CHANGES = (_create, _alter, _rotate_key, _delete, _undelete, _purge, _apply)

@@ -1,14 +1,11 @@
 """What the notebooks build on: parameters, the log they name, a run that is done once, its rows."""
 
 from .connection import connect, connect_cold
-from .doctor import doctor
-from .groups import group_lags
 from .history import group_history, run_history, status_history
+from .looks import doctor, failures, finish, group_lags, servers, standing, warnings
 from .parameters import parameters, step_names, topic_names
 from .readings import add_readings
-from .result import finish, standing
 from .run import JobRun
-from .state import failures, servers, warnings
 
 __all__ = [
     "JobRun",

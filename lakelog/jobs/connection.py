@@ -25,7 +25,7 @@ from ..spark.session import session
 from ..values.arguments import checked_duration
 from .parameters import Parameters, topic_names
 from .readings import READINGS, SAMPLE_READINGS, add_readings
-from .trouble_rows import TroubleRows
+from .run_record import TroubleRows
 
 
 def connect(

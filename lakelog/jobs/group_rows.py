@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from ..cold_log import ColdLog
 from ..lakelog import Lakelog
 from ..operate.group_lag import GroupLag, GroupOffset, GroupPlace
-from .in_time import in_time
+from .run_record import in_time
 
 logger = logging.getLogger(__name__)
 

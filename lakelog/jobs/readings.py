@@ -32,7 +32,7 @@ from ..lakelog import Lakelog
 from ..read.unified_log import UnifiedLog
 from ..values.offsets import LogOffsets, appended
 from ..values.topic import Topic
-from .effects import Appended
+from .status_rows import Appended
 
 #: The topic of the notebooks.
 READINGS = "readings"

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
-from uuid import uuid4
 
 import pyarrow as pa
 
@@ -28,20 +27,22 @@ from ..lakelog import Lakelog
 from ..operate.group_lag import GroupLag
 from ..operate.log_figures import LogFigures, figures_of
 from ..operate.who import who
-from .effects import Report, effects_of, troubles_of
 from .group_rows import GroupRows
-from .in_time import in_time
-from .result import JobResult
-from .run_record import ROWS_INTERVAL_S, STOP_TIMEOUT_S, RunRecord
+from .looks import JobResult
+from .run_record import ROWS_INTERVAL_S, STOP_TIMEOUT_S, RunRecord, in_time, no_figures
 from .status_rows import (
     DONE,
     FAILED,
     RUNNING,
     STOPPED,
+    Report,
     RunKey,
     RunOf,
+    effects_of,
     of_partitions,
     status_rows,
+    troubles_of,
+    unnamed_id,
 )
 from .status_table import StatusTable, open_status_table
 
@@ -94,7 +95,7 @@ class JobRun:
         self._group_rows = GroupRows()
         self._is_repeatable = bool(run_id)
         parts = ["" if set(steps) == set(STEPS) else "+".join(steps), ",".join(topics or ())]
-        name = "/".join(filter(None, [run_id or f"unnamed-{uuid4().hex}", *parts]))
+        name = "/".join(filter(None, [run_id or unnamed_id(), *parts]))
         self.key = RunKey(job, name)
         said = [job, *parts[1].split(","), *(f"--step {one}" for one in parts[0].split("+") if one)]
         self._run = RunOf(who(), what or " ".join(filter(None, said)))
@@ -270,7 +271,7 @@ class JobRun:
             if error is None:
                 logger.warning("where things stand cannot be told now: %s", failure)
                 is_whole = False
-            figures = LogFigures((), None, time.time_ns() // 1_000_000)
+            figures = no_figures()
         duration_s = time.monotonic() - started_s
         try:
             done = effects_of(reports) if is_whole else {}

@@ -1,23 +1,31 @@
-"""What a run leaves in the status table about itself: that it goes on, and how it ended."""
+"""What a run leaves in the status table about itself: that it goes on, what fails, how it ended."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime, timedelta, timezone
 from types import TracebackType
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from ..archive.trouble import NOT_ARCHIVED, NOT_RECORDED, NOT_SHOWN, Trouble
+from ..base import compute as pc
+from ..engines.at_exit import watch
+from ..errors import ColdTierUnavailableError
 from ..operate.log_figures import LogFigures
-from .in_time import in_time
-from .status_rows import RUNNING, RunKey, RunOf, status_rows
-from .status_table import StatusTable
+from ..place import ColdRoot
+from .status_rows import RUNNING, SOME_RUN, RunKey, RunOf, status_rows
+from .status_table import StatusTable, open_status_table
 
 logger = logging.getLogger(__name__)
 
-#: A run that left no row for three times as long counts as dead, see `runs.SILENT`.
+#: A run that left no row for three times as long counts as dead, see `history.SILENT`.
 ROWS_INTERVAL_S = 60.0
 
 #: A run that is over sooner leaves one row instead of two.
@@ -25,6 +33,15 @@ FIRST_ROW_S = 1.0
 
 #: How long the last row of an interrupted run may take, which holds up whoever interrupted it.
 STOP_TIMEOUT_S = 0.5
+
+
+#: The job under which the command line writes troubles.
+JOB = "archive --continuous"
+
+#: A lasting trouble gets a row every minute; an older one may be over.
+RECENT = timedelta(minutes=3)
+
+T = TypeVar("T")
 
 
 class RunRecord:
@@ -100,9 +117,8 @@ class RunRecord:
         """
         if duration_s is None:
             duration_s = self.duration_s
-        figures = LogFigures((), None, time.time_ns() // 1_000_000)
         return status_rows(
-            self.key, figures, {}, duration_s, error=error, run=self.run, result=result
+            self.key, no_figures(), {}, duration_s, error=error, run=self.run, result=result
         )
 
     def end(
@@ -143,3 +159,117 @@ class RunRecord:
             if not self._interval_s:
                 return
             wait_s = self._interval_s
+
+
+# -- what fails ------------------------------------------------------------------------------------
+
+
+class TroubleRows:
+    """Records troubles beside the tables, where they can be seen while Redis is away.
+
+    Args:
+        naming: see `LogPlace.naming_status`.
+        key: of the run whose rows they are; default: one of its own.
+    """
+
+    def __init__(
+        self,
+        root: ColdRoot,
+        naming: Callable[[], AbstractContextManager[None]] = nullcontext,
+        *,
+        key: RunKey | None = None,
+        run: RunOf = SOME_RUN,
+    ) -> None:
+        self._root = root
+        self._naming = naming
+        self._key = key or RunKey.unnamed(JOB)
+        self._run = run
+        self._began_s = time.monotonic()
+
+    def __call__(self, troubles: Sequence[Trouble]) -> None:
+        """Writes a row for each.
+
+        Raises:
+            ColdTierError: the table takes no commit.
+        """
+        duration_s = time.monotonic() - self._began_s
+        rows = status_rows(
+            self._key, no_figures(), {}, duration_s, troubles=troubles, run=self._run
+        )
+        if rows.num_rows:
+            open_status_table(self._root, self._naming).append(rows)
+
+
+def recent_troubles(root: ColdRoot) -> list[dict[str, Any]]:
+    """The newest row of each state of a topic (None: Redis) that archivers wrote of late.
+
+    Raises:
+        LakelogError: the table cannot be read.
+    """
+    since = datetime.now(timezone.utc) - RECENT
+    rows = open_status_table(root).read(since)
+    states = pa.array([NOT_ARCHIVED, NOT_SHOWN, NOT_RECORDED])
+    found = rows.filter(pc.is_in(rows["state"], states)).to_pylist()
+    newest = {(row["topic"] or "", row["state"]): row for row in found}
+    return [newest[key] for key in sorted(newest)]
+
+
+def no_figures() -> LogFigures:
+    """Those of a look that told nothing."""
+    return LogFigures((), None, time.time_ns() // 1_000_000)
+
+
+# -- calls that may hang ---------------------------------------------------------------------------
+
+
+def in_time(function: Callable[[], T], timeout_s: float, what: str) -> T:
+    """What a function returns or raises. If it takes too long, it is left running.
+
+    Args:
+        what: begins the sentence, such as "looking at the topics".
+
+    Raises:
+        ColdTierUnavailableError: it did not return in time. It may still be running.
+    """
+    answers: list[T] = []
+    errors: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            answers.append(function())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=call, name="lakelog-in-time", daemon=True)
+    _left.add(thread)
+    thread.start()
+    thread.join(timeout_s)
+    if errors:
+        raise errors[0]
+    if not answers:
+        raise ColdTierUnavailableError(
+            f"{what} did not end within {timeout_s:g} s: a call to Redis or the store "
+            "hangs. It is tried again; look at the store"
+        )
+    return answers[0]
+
+
+class _Left:
+    """Calls that may be left running, which the end of the process waits for."""
+
+    def __init__(self) -> None:
+        self._threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+
+    def add(self, thread: threading.Thread) -> None:
+        self._threads.add(thread)
+        watch(self)
+
+    def end(self) -> None:
+        """See `at_exit.Crew`."""
+
+    def is_in_call(self) -> bool:
+        """See `at_exit.Crew`."""
+        return any(thread.is_alive() for thread in list(self._threads))
+
+
+_left = _Left()

@@ -43,25 +43,27 @@ the other columns it has `log_end` alone, besides what all rows of a look have i
 group has a row at every look; see `group_rows`.
 
 A row without topic, partition and error says that a run began, goes on, or ended with nothing to
-tell of a partition. `lakelog.jobs.runs` makes the list of runs of them.
+tell of a partition. `lakelog.jobs.history` makes the list of runs of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 from msgspec import Struct
 
-from ..archive.report import Trouble
+from ..archive.report import ArchiveReport
+from ..archive.trouble import Trouble
 from ..base import compute as pc
+from ..cleanup.report import CleanupReport
 from ..errors import CorruptRecordError
 from ..operate.group_lag import GroupLag
 from ..operate.log_figures import LogFigures
 from ..values.topic_partition import TopicPartition
-from .effects import Effect
 
 STATUS = pa.schema(
     [
@@ -115,11 +117,21 @@ LATER_COLUMNS = (DURATION, *(name for name in STATUS.names[STATUS.names.index("g
 RUNNING, DONE, FAILED, STOPPED = "running", "done", "failed", "stopped"
 
 
+def unnamed_id() -> str:
+    """The id of a run that nobody repeats."""
+    return f"unnamed-{uuid4().hex}"
+
+
 class RunKey(Struct, frozen=True):
     """The run that rows belong to; each run is done once."""
 
     job: str
     run_id: str  # with what distinguishes the tasks of one run, as in 4711/retain
+
+    @classmethod
+    def unnamed(cls, job: str) -> RunKey:
+        """Of a run that nobody repeats."""
+        return cls(job, unnamed_id())
 
 
 class RunOf(Struct, frozen=True):
@@ -250,3 +262,68 @@ def check_rows(rows: pa.Table, where: str) -> pa.Table:
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _EARLIEST_US = (datetime.min.replace(tzinfo=timezone.utc) - _EPOCH) // timedelta(microseconds=1)
 _LATEST_US = (datetime.max.replace(tzinfo=timezone.utc) - _EPOCH) // timedelta(microseconds=1)
+
+
+# -- what a run did --------------------------------------------------------------------------------
+
+
+class Appended(Struct, frozen=True):
+    """What an ingest run added to a partition."""
+
+    topic_partition: TopicPartition
+    start_offset: int
+    end_offset: int  # exclusive
+    records: int
+
+
+Report = ArchiveReport | CleanupReport | Appended
+
+
+class Effect(Struct, frozen=True):
+    """The offsets that a run appended, archived or cleaned, and the number of their records."""
+
+    start_offset: int
+    end_offset: int  # exclusive
+    records: int
+
+    def __or__(self, other: Effect) -> Effect:
+        return Effect(
+            min(self.start_offset, other.start_offset),
+            max(self.end_offset, other.end_offset),
+            self.records + other.records,
+        )
+
+
+def effects_of(reports: Iterable[Report]) -> Mapping[TopicPartition, Effect]:
+    """The effect on each partition that was changed."""
+    found: dict[TopicPartition, Effect] = {}
+    for report in reports:
+        for topic_partition, done in _parts(report):
+            before = found.get(topic_partition)
+            found[topic_partition] = done if before is None else before | done
+    return found
+
+
+def troubles_of(reports: Iterable[Report], beside: Iterable[Trouble]) -> list[Trouble]:
+    """What could not be done beside the work, by the newest report of each topic.
+
+    Args:
+        beside: those that no report of a topic has.
+    """
+    newest = {one.topic: one for one in reports if isinstance(one, ArchiveReport)}
+    return [*(trouble for report in newest.values() for trouble in report.troubles), *beside]
+
+
+def _parts(report: Report) -> Iterable[tuple[TopicPartition, Effect]]:
+    if isinstance(report, Appended):
+        did = Effect(report.start_offset, report.end_offset, report.records)
+        yield report.topic_partition, did
+        return
+    if isinstance(report, ArchiveReport):
+        for part in report.partitions:
+            yield part.topic_partition, Effect(part.start_offset, part.end_offset, part.records)
+        return
+    for kept in report.retained:
+        yield kept.topic_partition, Effect(kept.log_start_before, kept.log_start, kept.records)
+    for one in report.compacted:
+        yield one.topic_partition, Effect(0, one.cleaned_end, one.records_dropped)

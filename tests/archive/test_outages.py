@@ -28,7 +28,7 @@ from lakelog import Lakelog
 from lakelog.base.failpoints import ENVIRONMENT_VARIABLE, Pause
 from lakelog.cli import main as cli
 from lakelog.jobs import status_history
-from lakelog.jobs.trouble_rows import recent_troubles
+from lakelog.jobs.run_record import recent_troubles
 from lakelog.testing.eventually import eventually
 from tests.support.object_store import Fault, FaultyFront, s3_options
 from tests.support.servers import RedisServer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lakelog.cli import main as cli
-from lakelog.cli.commands import COMMANDS
+from lakelog.cli.commands import COMMANDS, FILES
 
 FOLDER = Path(cli.__file__).parent
 
@@ -28,8 +29,8 @@ def imported(*arguments: str) -> set[str]:
     """The files of commands that a command line imports."""
     command = [sys.executable, "-c", SHOW, *arguments]
     told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
-    files = {name.rpartition(".")[2].rstrip("_") for name in told.splitlines()[-1].split()}
-    return {name for name in COMMANDS if name.replace("-", "_") in files}
+    files = {name.rpartition(".")[2] for name in told.splitlines()[-1].split()}
+    return files & {FILES.get(name, name) for name in COMMANDS}
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], []])
@@ -38,7 +39,7 @@ def test_help_imports_no_command(arguments):
 
 
 def test_a_command_imports_its_own_file():
-    assert imported("share-groups", "--help") == {"share-groups"}
+    assert imported("share-groups", "--help") == {"groups"}
 
 
 def test_every_command_is_there_by_its_name(capsys):
@@ -50,12 +51,12 @@ def test_every_command_is_there_by_its_name(capsys):
 
 
 def test_every_file_that_has_a_command_is_offered():
-    with_commands = {
-        path.stem for path in FOLDER.glob("*.py") if "\ndef add_parser(" in path.read_text()
+    offered = {
+        name.replace("_", "-"): path.stem
+        for path in FOLDER.glob("*.py")
+        for name in re.findall(r"^def add_(\w+)\(offer: Offer\)", path.read_text(), re.MULTILINE)
     }
-    assert with_commands == {
-        "import_" if name == "import" else name.replace("-", "_") for name in COMMANDS
-    }
+    assert offered == {name: FILES.get(name, name) for name in COMMANDS}
 
 
 def test_an_unknown_command_is_told_which_there_are(capsys):

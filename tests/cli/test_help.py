@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import lakelog
+from lakelog.cli import help as readme
 from lakelog.cli import main as cli
-from lakelog.cli import readme
 
 ROOT = Path(lakelog.__file__).parent
 

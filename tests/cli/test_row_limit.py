@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from lakelog.cli.row_limit import RowLimit
+from lakelog.cli.records import RowLimit
 from lakelog.errors import InvalidArgumentError
 
 

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from lakelog.cli.spark_start import spark_start_said
+from lakelog.cli.progress import spark_start_said
 
 LOGGER = logging.getLogger("lakelog.spark.session")
 

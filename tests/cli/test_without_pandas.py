@@ -55,7 +55,7 @@ def test_the_help_imports_neither_arrow_nor_redis() -> None:
 def test_frames_are_there_for_who_asks() -> None:
     run(
         """
-from lakelog.cli.without_pandas import leave_out_pandas
+from lakelog.cli.entry import leave_out_pandas
 leave_out_pandas()
 import pyarrow as pa
 assert pa.table({"a": [1]}).to_pandas()["a"].tolist() == [1]

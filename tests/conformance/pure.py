@@ -9,8 +9,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from lakelog.cleanup.retention import plan_retention
-from lakelog.cli.offsets import time_position
-from lakelog.cli.partition_filter import PartitionFilter
+from lakelog.cli.offsets import PartitionFilter, time_position
 from lakelog.cold.registers import ArchivedEnd
 from lakelog.cold.segment import COLUMNS, SegmentIndex, file_name
 from lakelog.cold.table import ColdSnapshot

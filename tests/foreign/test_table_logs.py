@@ -21,9 +21,9 @@ from lakelog import Lakelog
 from lakelog.archive.report import Trouble
 from lakelog.cold.by_path.path_table import PathTable
 from lakelog.errors import LakelogError
+from lakelog.jobs.run_record import TroubleRows, recent_troubles
 from lakelog.jobs.status_rows import RunKey, status_rows
 from lakelog.jobs.status_table import open_status_table
-from lakelog.jobs.trouble_rows import TroubleRows, recent_troubles
 from lakelog.operate.check.verification import verify
 from lakelog.operate.log_figures import LogFigures
 from lakelog.values.topic import STATUS_TABLE

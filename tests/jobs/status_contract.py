@@ -14,8 +14,7 @@ from lakelog.cold.by_path.root_table import PathRootTable
 from lakelog.cold.store.storage import Storage
 from lakelog.groups.description import GroupState
 from lakelog.groups.recorded_offset import GroupType
-from lakelog.jobs.effects import Effect
-from lakelog.jobs.status_rows import STATUS, RunKey, status_rows
+from lakelog.jobs.status_rows import STATUS, Effect, RunKey, status_rows
 from lakelog.jobs.status_table import DEFINITION, StatusTable
 from lakelog.operate.group_lag import GroupLag
 from lakelog.operate.log_figures import LogFigures, PartitionFigures, RedisMemory

@@ -18,7 +18,7 @@ from lakelog.errors import (
 from lakelog.jobs import connect, connect_cold, doctor, parameters
 from lakelog.jobs.parameters import Parameters
 from lakelog.jobs.readings import SAMPLE_READINGS
-from lakelog.jobs.trouble_rows import recent_troubles
+from lakelog.jobs.run_record import recent_troubles
 from lakelog.operate.log_figures import figures_of
 from lakelog.place import cold_root
 

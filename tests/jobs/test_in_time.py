@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from lakelog.errors import ColdTierUnavailableError
-from lakelog.jobs.in_time import in_time
+from lakelog.jobs.run_record import in_time
 
 LEFT_RUNNING = """
 import sys, time
 from pathlib import Path
 from lakelog.errors import ColdTierUnavailableError
-from lakelog.jobs.in_time import in_time
+from lakelog.jobs.run_record import in_time
 
 def call():
     time.sleep(0.5)

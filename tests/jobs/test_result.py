@@ -12,7 +12,7 @@ from status_contract import rows_of
 
 from lakelog.hot.server_info import ServerInfo
 from lakelog.jobs import finish
-from lakelog.jobs.result import JobResult
+from lakelog.jobs.looks import JobResult
 from lakelog.jobs.status_rows import RunKey
 from lakelog.operate.log_figures import RedisMemory, redis_memory
 

@@ -22,7 +22,7 @@ from lakelog.cli import main as cli
 from lakelog.cli.recorded import said
 from lakelog.errors import MissingFileError
 from lakelog.jobs import JobRun, add_readings, run_history, status_history
-from lakelog.jobs.runs import SILENT, Run, runs_of
+from lakelog.jobs.history import SILENT, Run, runs_of
 from lakelog.jobs.status_rows import (
     DONE,
     FAILED,

@@ -12,8 +12,7 @@ from status_contract import rows_of
 from lakelog import Lakelog, TopicPartition
 from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.jobs import add_readings, failures, finish, group_lags, servers, warnings
-from lakelog.jobs.result import JobResult
-from lakelog.jobs.state import Failures
+from lakelog.jobs.looks import Failures, JobResult
 from lakelog.jobs.status_rows import RunKey
 from lakelog.jobs.table_rows import TableRows
 from lakelog.values.record import OffsetAndMetadata
