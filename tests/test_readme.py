@@ -22,8 +22,8 @@ import pytest
 from lakelog import LakelogError, errors
 from lakelog.cli import help as readme
 from lakelog.cli import main as cli
-from lakelog.cli.commands import COMMANDS
-from tests.support.object_store import S3Server
+from lakelog.cli.main import COMMANDS
+from lakelog.testing.object_store import S3Server
 
 ROOT = Path(__file__).parents[1]
 

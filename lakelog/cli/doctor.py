@@ -1,16 +1,17 @@
-"""``lakelog doctor``: what is installed, reachable, missing or risky, and what mends it."""
+"""``lakelog doctor``, ``acl``: what is missing or risky, and what a user must be allowed."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 
 from ..errors import InvalidArgumentError
 from .connect import storage_options
 from .options import Offer
-from .output import Failed, Table
+from .output import Failed, Message, Page, Table
 
-_EPILOG = """\
+_DOCTOR = """\
 Without --dir or --redis only this machine is looked at. Exit code 1 when something is broken.
 
 With --spark, the driver and the executors try the way to Redis hop by hop (name, TCP, TLS,
@@ -29,9 +30,29 @@ examples:
   lakelog doctor --databricks --var catalog=main --var redis_url=rediss://host:6379
 """
 
+_ACL = """\
+Prints the command that makes the user in Redis, or takes from it all that it does not need, and
+with --cold s3://…, gs://… or abfss://… the same for the store: a policy document, custom roles and
+bindings, a role and its assignment. Nothing is changed and nobody is asked. The user has no
+password yet: ACL SETUSER NAME >PASSWORD gives it one. In a Redis Cluster, each server needs it.
+
+A topic TOPIC* is every topic whose name begins so; without --topic it is all of the keyspace. An
+admin has the whole keyspace in any case. Archivers and admins put lakelog's scripts on a Redis that
+has started; the others wait for that, unless they may load scripts too.
+
+examples:
+  lakelog acl producer --topic orders
+  lakelog acl consumer --topic orders --group nightly --keyspace sales
+  lakelog acl producer --topic orders --tenant acme
+  lakelog acl archiver --cold s3://bucket/log --output json
+  lakelog acl reader --topic 'web.*' | redis-cli
+"""
+
+ROLES = ("producer", "consumer", "reader", "archiver", "admin")
+
 
 def add_doctor(offer: Offer) -> None:
-    added = offer.command(_run, "Check what lakelog needs.", _EPILOG)
+    added = offer.command(_doctor, "Check what lakelog needs.", _DOCTOR)
     added.add_argument(
         "--spark",
         action="store_true",
@@ -56,7 +77,7 @@ def add_doctor(offer: Offer) -> None:
     )
 
 
-def _run(arguments: argparse.Namespace) -> Table:
+def _doctor(arguments: argparse.Namespace) -> Table:
     from ..hot.keys import DEFAULT_KEYSPACE
     from ..operate.diagnosis import diagnose
 
@@ -94,3 +115,49 @@ def _run(arguments: argparse.Namespace) -> Table:
     if any(finding.state == "broken" for finding in findings):
         raise Failed(table)
     return table
+
+
+def add_acl(offer: Offer) -> None:
+    added = offer.command(_acl, "Print the least rights with which a role can do its work.", _ACL)
+    added.add_argument("role", metavar="ROLE", type=str.lower, choices=ROLES, help=", ".join(ROLES))
+    added.add_argument(
+        "--topic", action="append", dest="topics", metavar="TOPIC", help="repeatable; default: all"
+    )
+    added.add_argument(
+        "--group",
+        action="append",
+        dest="groups",
+        metavar="GROUP",
+        help="of a consumer, share groups too; repeatable; default: all",
+    )
+    added.add_argument("--user", metavar="NAME", help="default: the role, and the one topic")
+    added.add_argument(
+        "--load-scripts",
+        action="store_true",
+        help="allow SCRIPT LOAD, so that nobody need connect before it; any script may be run then",
+    )
+
+
+def _acl(arguments: argparse.Namespace) -> Page:
+    from ..operate.acl.acl import acl
+    from ..operate.acl.role import EVERY
+    from ..values.tenant_name import check_tenant_name, tenant_keyspace
+
+    keyspace, cold = arguments.keyspace or "lakelog", arguments.location or arguments.cold
+    if arguments.tenant:
+        keyspace = tenant_keyspace(keyspace, check_tenant_name(arguments.tenant))
+        cold = cold and f"{cold.rstrip('/')}/{arguments.tenant}"
+    found = acl(
+        arguments.role,
+        arguments.topics or EVERY,
+        groups=arguments.groups or EVERY,
+        keyspace=keyspace,
+        cold=cold,
+        user=arguments.user,
+        load_scripts=arguments.load_scripts,
+    )
+    parts = {"redis": Message(str(found), {"user": found.user, "rules": list(found.redis)})}
+    for name, policy in (("s3", found.s3), ("gcs", found.gcs), ("azure", found.azure)):
+        if policy is not None:
+            parts[name] = Message(json.dumps(policy, indent=2), policy)
+    return Page(parts)

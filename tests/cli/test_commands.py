@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lakelog.cli import main as cli
-from lakelog.cli.commands import COMMANDS, FILES
+from lakelog.cli.main import COMMANDS, FILES
 
 FOLDER = Path(cli.__file__).parent
 

@@ -20,7 +20,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lakelog.base.secret_reference import resolve_secret
-from lakelog.cli.delete_records import _of_file
+from lakelog.cli.erase import _of_file
 from lakelog.cli.produce import json_record
 from lakelog.codec import decode
 from lakelog.codec.entry import EntryId

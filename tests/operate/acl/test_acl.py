@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from lakelog.cli import acl as command
+from lakelog.cli import doctor as command
 from lakelog.cli.main import main
 from lakelog.errors import InvalidArgumentError, InvalidTopicError
 from lakelog.hot.key_patterns import KeyPatterns
