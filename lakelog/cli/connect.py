@@ -7,7 +7,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ..errors import EmbeddedRedisError, InvalidArgumentError
 from . import recorded
@@ -43,12 +43,16 @@ def open_log(arguments: argparse.Namespace) -> Lakelog:
     Raises:
         InvalidArgumentError: neither was given, or both.
     """
-    log = _opened(arguments)
-    recorded.begin(arguments, log)
-    return log
+    if not arguments.dir and not arguments.redis:
+        raise InvalidArgumentError(
+            "where is the log? Give --dir DIR for one with its own Redis (made when first used), "
+            "or --redis URL and --cold ROOT; LAKELOG_DIR, LAKELOG_REDIS and LAKELOG_COLD do the "
+            "same"
+        )
+    return cast("Lakelog", _opened(arguments))
 
 
-def _opened(arguments: argparse.Namespace) -> Lakelog:
+def _opened(arguments: argparse.Namespace) -> ColdLog:
     with starting():
         from ..lakelog import Lakelog
 
@@ -60,23 +64,22 @@ def _opened(arguments: argparse.Namespace) -> Lakelog:
     if arguments.dir:
         if not getattr(arguments, "makes_log", False):
             _check_log_is_there(arguments.dir)
-        return Lakelog.embedded(arguments.dir, tenant=arguments.tenant, engine=arguments.engine)
-    redis_url: str | None = arguments.redis
-    if redis_url:
-        return Lakelog.connect(
-            redis_url,
+        log: ColdLog = Lakelog.embedded(
+            arguments.dir, tenant=arguments.tenant, engine=arguments.engine
+        )
+    else:
+        log = Lakelog.connect(
+            arguments.redis or None,
             arguments.cold,
             location=arguments.location,
             keyspace=arguments.keyspace,
             tenant=arguments.tenant,
             engine=arguments.engine,
-            password_ref=arguments.password_ref,
+            password_ref=arguments.password_ref if arguments.redis else None,
             storage_options=storage_options(arguments),
         )
-    raise InvalidArgumentError(
-        "where is the log? Give --dir DIR for one with its own Redis (made when first used), or "
-        "--redis URL and --cold ROOT; LAKELOG_DIR, LAKELOG_REDIS and LAKELOG_COLD do the same"
-    )
+    recorded.begin(arguments, log)
+    return log
 
 
 def _check_log_is_there(directory: str) -> None:
@@ -99,42 +102,24 @@ def open_archived(arguments: argparse.Namespace) -> ColdLog:
     Raises:
         InvalidArgumentError: see `open_log`.
     """
-    if arguments.redis or arguments.dir or not arguments.cold:
-        try:
-            return open_log(arguments)
-        except EmbeddedRedisError as error:
-            if error.disk is None:
-                raise
-            archived = _archived_alone(arguments)
-            print(
-                f"the disk of {arguments.dir} takes nothing ({error.disk}), so its Redis cannot "
-                "start: the log ends where it is archived",
-                file=sys.stderr,
-            )
-            return archived
-    with starting():
+    if not arguments.dir:
+        return _opened(arguments) if arguments.cold else open_log(arguments)
+    try:
+        return open_log(arguments)
+    except EmbeddedRedisError as error:
+        if error.disk is None:
+            raise
+        from ..base.local_path import local_path
         from ..lakelog import Lakelog
 
-    say_what_is_logged(arguments)
-    log = Lakelog.connect(
-        None,
-        arguments.cold,
-        location=arguments.location,
-        keyspace=arguments.keyspace,
-        tenant=arguments.tenant,
-        engine=arguments.engine,
-        storage_options=storage_options(arguments),
-    )
-    recorded.begin(arguments, log)
-    return log
-
-
-def _archived_alone(arguments: argparse.Namespace) -> ColdLog:
-    from ..base.local_path import local_path
-    from ..lakelog import Lakelog
-
-    cold = local_path(arguments.dir, "log's directory") / "cold"
-    return Lakelog.connect(None, cold, tenant=arguments.tenant, engine=arguments.engine)
+        cold = local_path(arguments.dir, "log's directory") / "cold"
+        archived = Lakelog.connect(None, cold, tenant=arguments.tenant, engine=arguments.engine)
+        print(
+            f"the disk of {arguments.dir} takes nothing ({error.disk}), so its Redis cannot start: "
+            "the log ends where it is archived",
+            file=sys.stderr,
+        )
+        return archived
 
 
 def no_topics(log: ColdLog) -> str:
@@ -162,13 +147,9 @@ def no_topics(log: ColdLog) -> str:
 def open_to_read(arguments: argparse.Namespace) -> Iterator[ColdLog]:
     """As `open_archived`; says on standard error that a log read without its Redis may go on."""
     with open_archived(arguments) as log:
-        _say_where_it_ends(log, arguments)
+        if log.place.hot is None and not arguments.dir:  # `open_archived` has said why
+            print(f"without --redis: the log ends where {log.place} ends", file=sys.stderr)
         yield log
-
-
-def _say_where_it_ends(log: ColdLog, arguments: argparse.Namespace) -> None:
-    if log.place.hot is None and not arguments.dir:  # `open_archived` has said why
-        print(f"without --redis: the log ends where {log.place} ends", file=sys.stderr)
 
 
 #: Whose warnings the error of a command repeats, with the line of input that it is about.

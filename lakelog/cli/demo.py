@@ -92,15 +92,6 @@ def _page(result: DemoResult, *, kept: bool) -> Page:
         }
         for number, seen in result.offsets.items()
     ]
-    steps = [
-        {
-            "step": step.name,
-            "duration_ms": round(step.seconds * 1000),
-            "records": step.records,
-            "records_per_second": step.records_per_second and round(step.records_per_second),
-        }
-        for step in result.steps
-    ]
     found = [
         {
             "asked": look.asked,
@@ -108,7 +99,7 @@ def _page(result: DemoResult, *, kept: bool) -> Page:
             "tier": look.tier,
             "timestamp": look.record and utc_text(look.record.timestamp_ms),
             "tail_number": look.record.key.decode() if look.record and look.record.key else None,
-            "duration_ms": round(look.milliseconds, 1),
+            "duration_ms": look.duration_ms,
         }
         for look in result.found
     ]
@@ -116,7 +107,6 @@ def _page(result: DemoResult, *, kept: bool) -> Page:
         {"form": form, "bytes_per_record": round(size, 1)}
         for form, size in result.bytes_per_record.items()
     ]
-    checks = [row(one, "check=name holds detail") for one in result.checks]
     verdict = "all checks hold" if result.holds else "A CHECK FAILED"
     return Page(
         {
@@ -126,9 +116,9 @@ def _page(result: DemoResult, *, kept: bool) -> Page:
             ),
             "partitions": Table(offsets),
             "bytes_per_record": Table(sizes),
-            "steps": Table(steps),
+            "steps": Table(map(row, result.steps)),
             "look_ups": Table(found),
-            "checks": Table(checks, title=verdict),
+            "checks": Table(map(row, result.checks), title=verdict),
             "next": _next(result, kept=kept),
         }
     )

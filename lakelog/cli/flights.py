@@ -14,14 +14,13 @@ import time
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.csv
+from msgspec import Struct
 
 from ..base import compute as pc
 from ..engines.engine import Choice
@@ -30,7 +29,8 @@ from ..lakelog import Lakelog
 from ..read.unified_log import UnifiedLog
 from ..values.offsets import LogOffsets, timestamp_ms
 from ..values.record import Record, to_records
-from ..values.topic import Topic
+from .output import utc_text
+from .progress import ConsoleProgress
 
 TOPIC = "flights"
 PARTITIONS = 4
@@ -46,28 +46,16 @@ PLANES_SEGMENTS = 8
 FEW = 1_000  # flights, of which no plane may have two that can be compacted
 
 
-class Progress(Protocol):
-    """Progress of a step that takes long."""
-
-    def step(self, name: str, total: int | None = None) -> Any:
-        """A context manager with ``advance(count)``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One step of the job as measured."""
 
-    name: str
-    seconds: float
-    records: int | None = None
-
-    @property
-    def records_per_second(self) -> float | None:
-        return None if self.records is None else self.records / max(self.seconds, 1e-9)
+    step: str
+    duration_ms: int
+    records: int | None
+    records_per_second: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """One look-up and its answer."""
 
     asked: str
@@ -75,29 +63,27 @@ class Found:
     offset: int | None
     tier: str  # cold or hot
     record: Record | None
-    milliseconds: float
+    duration_ms: float
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """Something that must hold, and whether it does."""
 
-    name: str
+    check: str
     holds: bool
     detail: str
 
 
-@dataclass
-class DemoResult:
+class DemoResult(Struct):
     """Everything the demo shows."""
 
     directory: Path
     records: int = 0
-    steps: list[Step] = field(default_factory=list)
-    offsets: dict[int, LogOffsets] = field(default_factory=dict)
-    found: list[Found] = field(default_factory=list)
-    checks: list[Check] = field(default_factory=list)
-    bytes_per_record: dict[str, float] = field(default_factory=dict)  # raw, hot, cold
+    steps: list[Step] = []
+    offsets: dict[int, LogOffsets] = {}
+    found: list[Found] = []
+    checks: list[Check] = []
+    bytes_per_record: dict[str, float] = {}  # raw, hot, cold
     engines: tuple[Choice, ...] = ()  # what archived
     compacted_by: tuple[Choice, ...] = ()
 
@@ -145,15 +131,12 @@ def load_flights(rows: int | None = None) -> pa.Table:
         table = table.slice(max(0, table.num_rows - rows))
     timestamps, keys = table["timestamp_ms"], table["tailnum"]
     table = table.drop_columns(["timestamp_ms", "row"])
-    texts = table["time_hour"].cast(pa.timestamp("s", "UTC"))
-    table = table.set_column(
-        table.column_names.index("time_hour"),
-        "time_hour",
-        pc.strftime(texts, format="%Y-%m-%dT%H:%M:%SZ"),
-    )
-    encoded = msgspec.json.Encoder().encode
+    encoder = msgspec.json.Encoder()
+    times = table["time_hour"].cast(pa.timestamp("s", "UTC"))
+    at = table.column_names.index("time_hour")
+    table = table.set_column(at, "time_hour", pc.strftime(times, format="%Y-%m-%dT%H:%M:%SZ"))
     values = [
-        encoded(row)
+        encoder.encode(row)
         for batch in table.to_batches(max_chunksize=CHUNK_ROWS)
         for row in batch.to_pylist()
     ]
@@ -169,7 +152,7 @@ def load_flights(rows: int | None = None) -> pa.Table:
 def run_demo(
     lakelog: Lakelog,
     directory: Path,
-    progress: Progress,
+    progress: ConsoleProgress,
     rows: int | None = None,
     *,
     lose_redis: bool = False,
@@ -205,7 +188,8 @@ def run_demo(
         history, tail = flights.slice(0, tail_from), flights.slice(tail_from)
         with _measured(result, progress, "append to Redis", history.num_rows) as step:
             appended += _append(producer, history, step)
-        hot_bytes = _stream_bytes(lakelog, topic)
+        # the memory of the records in Redis, with indexes and state
+        hot_bytes = sum(lakelog.hot.memory_bytes(topic.topic_partitions()).values())
         with _measured(result, progress, "archive", history.num_rows) as step:
             (report,) = lakelog.archive(TOPIC)
             step.advance(report.records)
@@ -235,7 +219,9 @@ def run_demo(
 # -- compacting ----------------------------------------------------------------------------------
 
 
-def _compact(lakelog: Lakelog, flights: pa.Table, result: DemoResult, progress: Progress) -> Check:
+def _compact(
+    lakelog: Lakelog, flights: pa.Table, result: DemoResult, progress: ConsoleProgress
+) -> Check:
     """Whether each plane's last flight stays, and how many others."""
     known = flights.filter(pc.is_valid(flights["key"]))
     times = known["timestamp_ms"].to_pylist() or [0]
@@ -299,11 +285,6 @@ def _lose(lakelog: Lakelog) -> None:
         client.flushall()
 
 
-def _stream_bytes(lakelog: Lakelog, topic: Topic) -> int:
-    """The memory that the topic's hot records take in Redis, including indexes and state."""
-    return sum(lakelog.hot.memory_bytes(topic.topic_partitions()).values())
-
-
 def _raw_bytes(flights: pa.Table) -> int:
     lengths = pc.add(
         pc.fill_null(pc.binary_length(flights["key"]), 0), pc.binary_length(flights["value"])
@@ -328,101 +309,77 @@ def _expected(flights: pa.Table, metadata: pa.Table) -> pa.Table:
     return table.sort_by([("partition", "ascending"), ("offset", "ascending")])
 
 
-class ChainedHash:
+_HASHED = ("partition", "offset", "timestamp_ms", "key", "value")
+
+
+def _chained(digest: bytes, rows: Mapping[str, Sequence[Any]]) -> bytes:
     """SHA-256 over records in order, each mixed with the hash of all before it."""
-
-    def __init__(self) -> None:
-        self._digest = b"\0" * 32
-
-    def add(self, rows: Mapping[str, Sequence[Any]]) -> None:
-        """Columns partition, offset, timestamp_ms, key, value of the next records."""
-        digest = self._digest
-        for partition, offset, time_ms, key, value in zip(
-            *(rows[name] for name in ("partition", "offset", "timestamp_ms", "key", "value")),
-            strict=True,
-        ):
-            head = struct.pack(
-                "<iqqii",
-                partition,
-                offset,
-                time_ms,
-                -1 if key is None else len(key),
-                -1 if value is None else len(value),
-            )
-            digest = hashlib.sha256(b"".join((digest, head, key or b"", value or b""))).digest()
-        self._digest = digest
-
-    def hex(self) -> str:
-        return self._digest.hex()
+    for partition, offset, time_ms, key, value in zip(
+        *(rows[name] for name in _HASHED), strict=True
+    ):
+        lengths = (-1 if data is None else len(data) for data in (key, value))
+        head = struct.pack("<iqqii", partition, offset, time_ms, *lengths)
+        digest = hashlib.sha256(b"".join((digest, head, key or b"", value or b""))).digest()
+    return digest
 
 
 def _check(log: UnifiedLog, expected: pa.Table, result: DemoResult, step: Any) -> list[Check]:
-    wanted, read = ChainedHash(), ChainedHash()
+    wanted = read = b"\0" * 32
     for batch in expected.to_batches(max_chunksize=CHUNK_ROWS):
-        wanted.add(batch.to_pydict())
+        wanted = _chained(wanted, batch.to_pydict())
     records = {"cold": 0, "hot": 0}
     outside = 0
-    for partition, offsets in result.offsets.items():
+    for partition, held in result.offsets.items():
         for tier, start, end in (
-            ("cold", offsets.log_start, offsets.local_log_start),
-            ("hot", offsets.local_log_start, offsets.log_end),
+            ("cold", held.log_start, held.local_log_start),
+            ("hot", held.local_log_start, held.log_end),
         ):
             for batch in log.read(partition, start, end):
                 records[tier] += batch.num_rows
                 step.advance(batch.num_rows)
-                places = batch.column("offset").to_pylist()
-                outside += sum(not start <= offset < end for offset in places)
-                read.add(
-                    {
-                        "partition": [partition] * batch.num_rows,
-                        "offset": places,
-                        "timestamp_ms": pc.divide(
-                            batch.column("timestamp").cast(pa.int64()), 1000
-                        ).to_pylist(),
-                        "key": batch.column("key").to_pylist(),
-                        "value": batch.column("value").to_pylist(),
-                    }
-                )
+                rows = batch.select(["offset", "key", "value"]).to_pydict()
+                times_ms = pc.divide(batch.column("timestamp").cast(pa.int64()), 1000)
+                rows["timestamp_ms"] = times_ms.to_pylist()
+                rows["partition"] = [partition] * batch.num_rows
+                outside += sum(not start <= offset < end for offset in rows["offset"])
+                read = _chained(read, rows)
     places = expected.select(["partition", "offset"])
     distinct = places.group_by(["partition", "offset"]).aggregate([]).num_rows
+    many = expected.num_rows
     return [
         Check(
             "no offset was given twice",
-            distinct == expected.num_rows,
-            f"{distinct:,} places for {expected.num_rows:,} records",
+            distinct == many,
+            f"{distinct:,} places for {many:,} records",
         ),
         Check(
             "every record once across the tiers",
-            records["cold"] + records["hot"] == expected.num_rows and not outside,
-            f"{records['cold']:,} cold + {records['hot']:,} hot = {expected.num_rows:,}",
+            records["cold"] + records["hot"] == many and not outside,
+            f"{records['cold']:,} cold + {records['hot']:,} hot = {many:,}",
         ),
         Check(
             "the bytes are those that were sent",
-            wanted.hex() == read.hex(),
-            f"chained hash {read.hex()[:16]}… of {expected.num_rows:,} records",
+            wanted == read,
+            f"chained hash {read.hex()[:16]}… of {many:,} records",
         ),
-        *(
-            Check(f"{found.asked} finds the right record", ok, detail)
-            for found, ok, detail in _check_found(expected, result.found)
-        ),
+        *(_check_found(expected, found) for found in result.found),
     ]
 
 
-def _check_found(expected: pa.Table, found: Sequence[Found]) -> Iterator[tuple[Found, bool, str]]:
-    for look in found:
-        rows = expected.filter(pc.equal(expected["partition"], look.partition))
-        at = pc.index(rows["offset"], -1 if look.offset is None else look.offset).as_py()
-        ok = (
-            at >= 0
-            and look.record is not None
-            and look.record.value == rows["value"][at].as_py()
-            and look.record.key == rows["key"][at].as_py()
-        )
-        if ok and look.asked.startswith("20"):  # a time: nothing earlier may answer to it
-            target = timestamp_ms(look.asked)
-            times = rows["timestamp_ms"]
-            ok = pc.index(pc.greater_equal(times, target), True).as_py() == at
-        yield look, ok, f"{TOPIC}-{look.partition} offset {look.offset}"
+def _check_found(expected: pa.Table, look: Found) -> Check:
+    rows = expected.filter(pc.equal(expected["partition"], look.partition))
+    at = pc.index(rows["offset"], -1 if look.offset is None else look.offset).as_py()
+    ok = (
+        at >= 0
+        and look.record is not None
+        and look.record.value == rows["value"][at].as_py()
+        and look.record.key == rows["key"][at].as_py()
+    )
+    if ok and look.asked.startswith("20"):  # a time: nothing earlier may answer to it
+        is_later = pc.greater_equal(rows["timestamp_ms"], timestamp_ms(look.asked))
+        ok = pc.index(is_later, True).as_py() == at
+    place = f"{TOPIC}-{look.partition} offset {look.offset}"
+    return Check(f"{look.asked} finds the right record", ok, place)
 
 
 # -- looking up ----------------------------------------------------------------------------------
@@ -442,7 +399,7 @@ def _look_up(
     if seen.log_end > tail_start:
         asked.append((tail_start + seen.log_end) // 2)
     asked += [
-        _iso(times[row].as_py())
+        str(utc_text(times[row].as_py()))
         for row in (tail_from // 2, (tail_from + flights.num_rows) // 2)
         if row < flights.num_rows
     ]
@@ -460,18 +417,16 @@ def _find(log: UnifiedLog, partition: int, where: int | str, offsets: LogOffsets
     milliseconds = (time.perf_counter() - started_s) * 1000
     tier = "hot" if offset is not None and offset >= offsets.local_log_start else "cold"
     asked = f"offset {where}" if isinstance(where, int) else where
-    return Found(asked, partition, offset, tier, record, milliseconds)
-
-
-def _iso(timestamp_ms: int) -> str:
-    return datetime.fromtimestamp(timestamp_ms / 1000, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return Found(asked, partition, offset, tier, record, round(milliseconds, 1))
 
 
 @contextmanager
 def _measured(
-    result: DemoResult, progress: Progress, name: str, records: int | None = None
+    result: DemoResult, progress: ConsoleProgress, name: str, records: int | None = None
 ) -> Iterator[Any]:
     started_s = time.perf_counter()
     with progress.step(name, records) as step:
         yield step
-    result.steps.append(Step(name, time.perf_counter() - started_s, records))
+    seconds = max(time.perf_counter() - started_s, 1e-9)
+    rate = records and round(records / seconds)
+    result.steps.append(Step(name, round(seconds * 1000), records, rate))

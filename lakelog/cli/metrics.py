@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from ..errors import InvalidArgumentError
+from ..errors import InvalidArgumentError, LakelogError
 from .connect import no_topics, open_archived
 from .options import Offer
 from .output import Message, Table
@@ -90,10 +91,24 @@ def _serve(arguments: argparse.Namespace) -> None:
     if arguments.output != "text":
         raise InvalidArgumentError("--listen speaks Prometheus's form, it takes no --output")
     address = Address.parse(arguments.listen)
-    opened = _Opened(arguments)
-    opened.begin()
-    try:
-        server = MetricsServer(address, Scrapes(opened.look, _say_error))
+    with ExitStack() as opened:
+        log: ColdLog | None = None
+
+        def open_now() -> ColdLog:
+            nonlocal log
+            if log is None:
+                log = opened.enter_context(open_archived(arguments))
+            return log
+
+        try:
+            open_now()
+        except LakelogError as error:
+            if not error.retriable:
+                raise
+            _say_error(f"{type(error).__name__}: {error}")  # the next scrape opens it
+        server = MetricsServer(
+            address, Scrapes(lambda within_s: _look(open_now(), arguments, within_s), _say_error)
+        )
         arguments.abandoned = True  # a look may hang
         if not address.is_loopback:
             _say(
@@ -106,40 +121,6 @@ def _serve(arguments: argparse.Namespace) -> None:
         _say(f"serving http://{server.address}/metrics; Ctrl-C ends it")
         stop.wait()
         _say("stopped")
-    finally:
-        opened.close()
-
-
-class _Opened:
-    """The log, opened when its Redis answers."""
-
-    def __init__(self, arguments: argparse.Namespace) -> None:
-        self._arguments = arguments
-        self._log: ColdLog | None = None
-
-    def begin(self) -> None:
-        """Open it, unless Redis is away now.
-
-        Raises:
-            LakelogError: what waiting does not mend.
-        """
-        from ..errors import LakelogError
-
-        try:
-            self._log = open_archived(self._arguments)
-        except LakelogError as error:
-            if not error.retriable:
-                raise
-            _say_error(f"{type(error).__name__}: {error}")
-
-    def look(self, cold_within_s: float) -> list[Measured]:
-        if self._log is None:
-            self._log = open_archived(self._arguments)
-        return _look(self._log, self._arguments, cold_within_s)
-
-    def close(self) -> None:
-        if self._log is not None:
-            self._log.close()
 
 
 def _look(
