@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from lakelog import Lakelog
-from lakelog.cli import main as cli
 from lakelog.values.config import HOUR_MS
 
 Run = Callable[..., tuple[str, str]]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    def run(*arguments: str, code: int = 0) -> tuple[str, str]:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
-        assert cli.main([*arguments, "--engine", "inline"]) == code
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return captured.out, captured.err
-
-    return run
+def run(command: Run) -> Run:
+    return partial(command, "--engine", "inline")
 
 
 @pytest.fixture

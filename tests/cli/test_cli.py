@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import logging
 import os
@@ -25,20 +24,9 @@ Run = Callable[..., str]
 
 
 @pytest.fixture
-def where(redis_url: str, tmp_path: Path) -> list[str]:
-    return ["--redis", redis_url, "--cold", str(tmp_path / "cold"), "--engine", "inline"]
-
-
-@pytest.fixture
-def run(
-    where: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Run:
-    def run(*arguments: str, stdin: str = "", code: int = 0) -> str:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
-        assert cli.main([*where, *arguments]) == code
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return captured.err if code else captured.out
+def run(where: list[str], command: Callable[..., tuple[str, str]]) -> Run:
+    def run(*arguments: str, code: int = 0, **more: Any) -> str:
+        return command(*where, *arguments, code=code, **more)[bool(code)]
 
     return run
 

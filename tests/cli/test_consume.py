@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,14 +48,8 @@ def where(redis_url: str, tmp_path: Path) -> list[str]:
 
 
 @pytest.fixture
-def run(where: list[str], capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*arguments: str, code: int = 0) -> tuple[str, str]:
-        assert cli.main([*where, "consume", *arguments]) == code
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return captured.out, captured.err
-
-    return run
+def run(where: list[str], command: Run) -> Run:
+    return partial(command, *where, "consume")
 
 
 def numbers(run: Run, *arguments: str) -> list[int]:

@@ -19,17 +19,10 @@ NOON_MS = 1_388_491_200_000  # 2013-12-31T12:00:00Z
 
 
 @pytest.fixture
-def where(redis_url: str, tmp_path: Path) -> list[str]:
-    return ["--redis", redis_url, "--cold", str(tmp_path / "cold"), "--engine", "inline"]
-
-
-@pytest.fixture
-def run(where: list[str], capsys: pytest.CaptureFixture[str]) -> Run:
+def run(where: list[str], command: Callable[..., tuple[str, str]]) -> Run:
     def run(*arguments: str, code: int = 0) -> str:
-        assert cli.main([*where, *arguments]) == code
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return captured.out or captured.err
+        out, err = command(*where, *arguments, code=code)
+        return out or err
 
     return run
 

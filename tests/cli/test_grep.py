@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 
 import pytest
 
 from lakelog import Lakelog
-from lakelog.cli import main as cli
 
 Run = Callable[..., tuple[str, str]]
 
 
 @pytest.fixture
-def run(redis_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(where: list[str], command: Run) -> Run:
     """Topics a and b of two partitions; what is archived of a is trimmed from Redis."""
-    cold = str(tmp_path / "cold")
-    with Lakelog.connect(redis_url, cold, engine="inline") as lake:
+    with Lakelog.connect(where[1], where[3], engine="inline") as lake:
         for name in ("a", "b"):
             lake.topics.create(name, 2, {"local.retention.ms": 0, "retention.ms": -1})
             with lake.producer() as producer:
@@ -31,14 +29,7 @@ def run(redis_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> R
             producer.send("a", "k1 (again)", partition=0, timestamp_ms=9000)
             producer.send("b", b"\xff.0", partition=0, timestamp_ms=9000)
 
-    def run(*arguments: str, code: int = 0) -> tuple[str, str]:
-        place = ["--redis", redis_url, "--cold", cold, "--engine", "inline"]
-        assert cli.main([*place, "grep", *arguments]) == code
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return captured.out, captured.err
-
-    return run
+    return partial(command, *where, "grep")
 
 
 def found(run: Run, *arguments: str) -> list[str]:

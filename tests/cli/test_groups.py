@@ -21,12 +21,10 @@ NOON_MS = 1_388_491_200_000  # 2013-12-31T12:00:00Z
 
 
 @pytest.fixture
-def run(redis_url: str, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(redis_url: str, command: Callable[..., tuple[str, str]]) -> Run:
     def run(*arguments: str, code: int = 0) -> str:
-        assert cli.main(["--redis", redis_url, "groups", *arguments]) == code
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return captured.out if not code else captured.out + captured.err
+        out, err = command("--redis", redis_url, "groups", *arguments, code=code)
+        return out + err if code else out
 
     return run
 

@@ -29,11 +29,6 @@ def log(redis_url: str, tmp_path: Path) -> Iterator[Lakelog]:
 
 
 @pytest.fixture
-def where(redis_url: str, tmp_path: Path) -> list[str]:
-    return ["--redis", redis_url, "--cold", str(tmp_path / "cold")]
-
-
-@pytest.fixture
 def listening() -> Iterator[Callable[..., tuple[subprocess.Popen[str], str]]]:
     """Starts it in a process of its own, on a free port; gives the process and the URL."""
     started = []

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,13 +19,12 @@ Run = Callable[..., tuple[str, str]]
 
 
 @pytest.fixture
-def run(redis_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(where: list[str], command: Run) -> Run:
     """Topics ``a`` (12 partitions), ``a.b`` and ``axb`` (1), three records in each partition.
 
     Their timestamps are 1000, 3000 and 2000; of ``a.b`` the first two are archived and trimmed.
     """
-    cold = str(tmp_path / "cold")
-    with Lakelog.connect(redis_url, cold, engine="inline") as log:
+    with Lakelog.connect(where[1], where[3], engine="inline") as log:
         for name, partitions, tiered in (("a", 12, False), ("a.b", 1, True), ("axb", 1, True)):
             log.topics.create(
                 name, partitions, {"remote.storage.enable": tiered, "retention.ms": -1}
@@ -36,14 +36,7 @@ def run(redis_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> R
         log.archive("a.b", 2)
         log.hot.trim(log.topics.get("a.b").partition(0), 2)
 
-    def run(*arguments: str, code: int = 0) -> tuple[str, str]:
-        where = ["--redis", redis_url, "--cold", cold, "--engine", "inline"]
-        assert cli.main([*where, "offsets", *arguments]) == code
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return captured.out, captured.err
-
-    return run
+    return partial(command, *where, "offsets")
 
 
 @pytest.mark.parametrize(

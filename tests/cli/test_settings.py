@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,12 +18,8 @@ Run = Callable[..., tuple[str, str]]
 
 
 @pytest.fixture
-def run(embedded: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*arguments: str, code: int = 0) -> tuple[str, str]:
-        assert cli.main(["--dir", str(embedded), *arguments]) == code
-        return capsys.readouterr()
-
-    return run
+def run(embedded: Path, command: Run) -> Run:
+    return partial(command, "--dir", str(embedded))
 
 
 @pytest.fixture(scope="module")

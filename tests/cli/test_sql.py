@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +17,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakelog import Lakelog
-from lakelog.cli import main as cli
 from lakelog.testing.eventually import eventually
 
 pytest.importorskip("duckdb")
@@ -36,14 +36,8 @@ def place(redis_url: str, tmp_path: Path) -> list[str]:
 
 
 @pytest.fixture
-def run(place: list[str], capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*arguments: str, code: int = 0) -> tuple[str, str]:
-        assert cli.main([*place, "sql", *arguments]) == code
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return captured.out, captured.err
-
-    return run
+def run(place: list[str], command: Run) -> Run:
+    return partial(command, *place, "sql")
 
 
 def test_text_has_the_names_of_the_query_and_moves_no_terminal(run: Run) -> None:

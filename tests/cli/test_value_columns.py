@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,37 +11,29 @@ import pytest
 from deltalake import DeltaTable
 
 from lakelog.archive.report import ArchiveReport, PartitionArchived
-from lakelog.cli import main as cli
 from lakelog.values.topic_partition import TopicPartition
 
 FLIGHTS = [{"flight": n, "origin": "JFK", "at": "2013-01-01T05:00:00Z"} for n in range(50)]
 
 
 @pytest.fixture
-def run(redis_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    where = ["--redis", redis_url, "--cold", str(tmp_path / "cold"), "--engine", "inline"]
-
-    def run(*arguments: str, code: int = 0) -> str:
-        assert cli.main([*where, *arguments]) == code
-        captured = capsys.readouterr()
-        return captured.err if code else captured.out
+def run(where: list[str], command: Callable[..., tuple[str, str]]) -> Callable[..., str]:
+    def run(*arguments: str, code: int = 0, **more: str) -> str:
+        return command(*where, *arguments, code=code, **more)[bool(code)]
 
     return run
 
 
-def produce(run: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = tmp_path / "lines"
-    lines.write_text("".join(f"{json.dumps(one)}\n" for one in FLIGHTS) + "no JSON\n")
-    with lines.open() as stdin:
-        monkeypatch.setattr(sys, "stdin", stdin)
-        run("produce", "flights")
+def produce(run: Callable[..., str]) -> None:
+    lines = "".join(f"{json.dumps(one)}\n" for one in FLIGHTS)
+    run("produce", "flights", stdin=f"{lines}no JSON\n")
 
 
 def test_what_is_proposed_can_be_set_and_archive_counts_what_does_not_parse(
     run: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("topics", "create", "flights")
-    produce(run, tmp_path, monkeypatch)
+    produce(run)
     shown = run("topics", "infer", "flights")
     assert "51 values looked at: 50 parse, 1 do not, 0 are null" in shown
     proposal = json.loads(run("topics", "infer", "flights", "--output", "json"))["proposal"]
