@@ -153,10 +153,9 @@ class JobRun:
             archive = log.archive_continuously(
                 self._topics, stop=stop, max_duration=timedelta(hours=max_hours)
             )
-            reports = _InBackground(archive)
             stalls = _Stalls(archive.troubles, max_stall_hours)
             untold: list[Report] = []
-            reports.start()
+            reports = _InBackground(archive)
             try:
                 while not reports.wait(self._rows_interval_s):
                     untold += reports.taken()
@@ -226,18 +225,8 @@ class JobRun:
                 record.end(STOPPED, timeout_s=STOP_TIMEOUT_S)
                 raise
         failpoint("jobs.before_rows")
-        duration_s = time.monotonic() - started_s
-        rows = status_rows(
-            self.key,
-            figures,
-            effects_of(reports),
-            duration_s,
-            done=True,
-            troubles=troubles_of(reports, self._log.group_troubles()),
-            groups=self._group_lags(figures),
-            run=self._run,
-            result=DONE,
-        )
+        troubles = troubles_of(reports, self._log.group_troubles())
+        rows = self._rows(figures, reports, troubles, started_s, DONE)
         rows = self._table.append(rows, self.key if self._is_repeatable else None)
         return JobResult.of(self.key.job, rows)
 
@@ -249,8 +238,30 @@ class JobRun:
     def _figures(self) -> LogFigures:
         return figures_of(self._log.status(self._topics))
 
-    def _group_lags(self, figures: LogFigures) -> list[GroupLag]:
-        return [] if figures.redis is None else self._group_rows.look(self._log, self._topics)
+    def _rows(
+        self,
+        figures: LogFigures,
+        reports: Iterable[Report],
+        troubles: Sequence[Trouble],
+        started_s: float,
+        result: str,
+        error: str | None = None,
+    ) -> pa.Table:
+        groups: list[GroupLag] = []
+        if figures.redis is not None:
+            groups = self._group_rows.look(self._log, self._topics)
+        return status_rows(
+            self.key,
+            figures,
+            effects_of(reports),
+            time.monotonic() - started_s,
+            done=result == DONE,
+            error=error,
+            troubles=troubles,
+            groups=groups,
+            run=self._run,
+            result=result,
+        )
 
     def _tell(
         self,
@@ -272,21 +283,11 @@ class JobRun:
                 logger.warning("where things stand cannot be told now: %s", failure)
                 is_whole = False
             figures = no_figures()
-        duration_s = time.monotonic() - started_s
         try:
-            done = effects_of(reports) if is_whole else {}
+            done = reports if is_whole else ()
             troubles = troubles or troubles_of(reports, self._log.group_troubles())
-            rows = status_rows(
-                self.key,
-                figures,
-                done,
-                duration_s,
-                error=error,
-                troubles=troubles,
-                groups=self._group_lags(figures),
-                run=self._run,
-                result=RUNNING if error is None else FAILED,
-            )
+            result = RUNNING if error is None else FAILED
+            rows = self._rows(figures, done, troubles, started_s, result, error)
             in_time(lambda: self._table.append(rows), CALL_TIMEOUT_S, "writing the run's rows")
             self._group_rows.confirm()
         except Exception as failure:
@@ -343,8 +344,6 @@ class _InBackground:
         self._ended = threading.Event()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="lakelog-archive", daemon=True)
-
-    def start(self) -> None:
         self._thread.start()
 
     def wait(self, timeout_s: float | None) -> bool:
