@@ -6,7 +6,6 @@ is gone fails loudly instead of testing nothing.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -603,7 +602,7 @@ def _rule_with_its_end(item: str) -> partition_filter.Rule:
     rule = _rule(item)
     assert isinstance(rule.partitions, range)
     wider = range(rule.partitions.start, rule.partitions.stop + (len(rule.partitions) > 1))
-    return dataclasses.replace(rule, partitions=wider)
+    return replace(rule, partitions=wider)
 
 
 #: Those that Kafka's own test cases alone notice, beside many of the above.
