@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .output import Message, row
 
 if TYPE_CHECKING:
-    from ..engines.choice import Choice
+    from ..engines.engine import Choice
 
 
 class ConsoleProgress:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from ..archive.trouble import Trouble
+    from ..archive.report import Trouble
     from ..cold_log import ColdLog
     from ..jobs.group_rows import GroupRows
     from ..jobs.run_record import RunRecord
@@ -105,11 +105,11 @@ class ContinuousRun:
         *,
         what: str,
     ) -> L | None:
-        """The log, once Redis answers; see `first_answer`."""
-        from ..archive.first_answer import first_answer
+        """The log, once Redis answers; see `wait_for_redis`."""
+        from ..archive.watchers import wait_for_redis
 
         connected = partial(connect, self._arguments)
-        return first_answer(connected, stop, self._deadline_s, tell, what=what)
+        return wait_for_redis(connected, stop, self._deadline_s, tell, what=what)
 
     def left(self) -> timedelta | None:
         """Until its time is over; None: it has none."""

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from ..archive.trouble import NOT_ARCHIVED, NOT_RECORDED, NOT_SHOWN, Trouble
+from ..archive.report import NOT_ARCHIVED, NOT_RECORDED, NOT_SHOWN, Trouble
 from ..base import compute as pc
-from ..engines.at_exit import watch
+from ..engines.threads import watch
 from ..errors import ColdTierUnavailableError
 from ..operate.log_figures import LogFigures
 from ..place import ColdRoot
@@ -265,10 +265,10 @@ class _Left:
         watch(self)
 
     def end(self) -> None:
-        """See `at_exit.Crew`."""
+        """See `threads.Crew`."""
 
     def is_in_call(self) -> bool:
-        """See `at_exit.Crew`."""
+        """See `threads.Crew`."""
         return any(thread.is_alive() for thread in list(self._threads))
 
 

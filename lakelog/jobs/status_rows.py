@@ -56,8 +56,7 @@ from uuid import uuid4
 import pyarrow as pa
 from msgspec import Struct
 
-from ..archive.report import ArchiveReport
-from ..archive.trouble import Trouble
+from ..archive.report import ArchiveReport, Trouble
 from ..base import compute as pc
 from ..cleanup.report import CleanupReport
 from ..errors import CorruptRecordError

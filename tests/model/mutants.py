@@ -20,9 +20,15 @@ from msgspec.structs import replace
 from lakelog.archive import archiver
 from lakelog.archive.copy import HotRows
 from lakelog.base.failpoints import failpoint
-from lakelog.cleanup import cleanup, compaction, dirty, plan, retention, superseded
-from lakelog.cleanup.erasure import erasure
-from lakelog.cleanup.erasure import plan as erasure_plan
+from lakelog.cleanup import (
+    cleanup,
+    compaction,
+    erasure,
+    erasure_plan,
+    plan,
+    retention,
+    superseded,
+)
 from lakelog.cli import offsets as partition_filter
 from lakelog.codec import arrow_entry, codec, crc, fields_entry
 from lakelog.cold import committing, planned, reserve, rows
