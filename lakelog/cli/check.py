@@ -16,8 +16,7 @@ from .output import Failed, Message, Page, Table, row
 from .progress import ConsoleProgress, engines_told
 
 if TYPE_CHECKING:
-    from ..operate.check.finding import Finding
-    from ..operate.check.report import CheckReport
+    from ..operate.check.finding import CheckReport, Finding
     from ..operate.skip import Skip
 
 #: What is told beside faults, as text.

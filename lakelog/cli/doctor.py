@@ -140,7 +140,7 @@ def add_acl(offer: Offer) -> None:
 
 def _acl(arguments: argparse.Namespace) -> Page:
     from ..operate.acl.acl import acl
-    from ..operate.acl.role import EVERY
+    from ..operate.acl.redis_rules import EVERY
     from ..values.tenant_name import check_tenant_name, tenant_keyspace
 
     keyspace, cold = arguments.keyspace or "lakelog", arguments.location or arguments.cold

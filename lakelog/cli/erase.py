@@ -22,7 +22,7 @@ from .progress import ConsoleProgress
 
 if TYPE_CHECKING:
     from ..lakelog import Lakelog
-    from ..operate.erasure.report import Erased
+    from ..operate.erasure.certificate import Erased
     from ..read.unified_log import UnifiedLog
 
 _ERASE = """\

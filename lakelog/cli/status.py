@@ -108,7 +108,7 @@ def _partitions(seen: Status, empty: str) -> Table:
 
 def _sentences(seen: Status) -> dict[str, Message]:
     """What is too long for a column."""
-    from ..operate.skipped import UNARCHIVED, may_be_lost
+    from ..operate.status import UNARCHIVED, may_be_lost
 
     at_most = may_be_lost(seen.servers)
     skipped = [(part.topic_partition, one) for part in seen.partitions for one in part.skipped]

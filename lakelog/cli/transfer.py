@@ -13,7 +13,7 @@ from .progress import bytes_progress
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..operate.recorded_groups.recorder import RestoredGroup
+    from ..operate.group_recorder import RestoredGroup
     from ..operate.restore import RestoredTopic
 
 _EXPORT = """\
