@@ -95,9 +95,6 @@ UNDERSCORED = {
     "_ncallbacks",
     "_replace",  # of named tuples
     "_sock",  # of redis-py's connections, which tell their file descriptor in no other way
-    "_jvm",  # of PySpark, which has no other way to Delta's transactions
-    "_jsparkSession",
-    "_gateway_client",
     "_repr_html_",  # of IPython
     "_repr_mimebundle_",
 }

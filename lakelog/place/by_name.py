@@ -12,13 +12,23 @@ from uuid import UUID
 
 from ..cold.by_name.as_archived import NamedAsArchived
 from ..cold.by_name.either_view import EitherView
-from ..cold.by_name.listing import delta_tables
-from ..cold.by_name.location import Location, PlainLocation
+from ..cold.by_name.entry import delta_tables
+from ..cold.by_name.location import (
+    HandedOn,
+    Location,
+    PlainLocation,
+    TableLocation,
+    catalog_of,
+    known_catalog,
+    take,
+    to_hand_on,
+    why_not_directly,
+)
 from ..cold.by_name.log_view import LogView
 from ..cold.by_name.named_table import NamedTable
 from ..cold.by_name.names import TableName, parse_schema, quoted, table_name
-from ..cold.by_name.query_errors import naming
-from ..cold.by_name.view import SparkView
+from ..cold.by_name.spark_errors import naming
+from ..cold.by_name.spark_view import SparkView
 from ..cold.catalogue import Catalogue, described_topic
 from ..cold.change import RowsOf, nothing_hot
 from ..cold.properties import TOPIC_ID_PROPERTY
@@ -34,19 +44,10 @@ from ..errors import (
     MissingExtraError,
     NewerVersionError,
 )
-from ..spark.catalog.schemas import forget_topic, make_schema
+from ..spark.catalog.topic_names import forget_topic, make_schema
 from ..spark.open_session import open_session
 from ..values.tenant_name import tenant_schema
 from ..values.topic import Topic, catalog_name
-from .table_location import (
-    HandedOn,
-    TableLocation,
-    catalog_of,
-    known_catalog,
-    take,
-    to_hand_on,
-    why_not_directly,
-)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -288,14 +289,19 @@ class NamedRoot:
         location: Location = TableLocation(name, self.spark, self.tables_at)
         if lies_at is not None:
             location = PlainLocation(lies_at)
-        log = LogView(location, str(name), lambda _: (-1, set()))
-        return EitherView(log, SparkView(self.spark, str(name)), None, str(name))
+        log = LogView(location, str(name), _no_files)
+        return EitherView(log, SparkView(self.spark, str(name), _no_files), str(name))
 
     def _name(self, topic: Topic) -> TableName:
         return TableName(*parse_schema(self.schema), table_name(topic))
 
     def _of_tasks(self, topic: Topic) -> TableLocation:
         return TableLocation(self._name(topic), None, self.tables_at)
+
+
+def _no_files(paths: Iterable[str]) -> tuple[int, set[str]]:
+    """What a view is told that reads no rows."""
+    return -1, set()
 
 
 def _unpickled(schema: str, tables_at: str | None) -> NamedRoot:

@@ -92,7 +92,7 @@ class PathRoot(Struct, frozen=True):
         Raises:
             ColdTierError, SparkUnavailableError: it cannot be made or written.
         """
-        from ..spark.catalog.schemas import make_schema
+        from ..spark.catalog.topic_names import make_schema
         from ..spark.open_session import open_session
 
         if self.schema is not None:
@@ -183,7 +183,7 @@ class PathRoot(Struct, frozen=True):
         Raises:
             ColdTierError: the catalog refuses.
         """
-        from ..spark.catalog.schemas import forget_topic
+        from ..spark.catalog.topic_names import forget_topic
         from ..spark.open_session import open_session
 
         if self.schema is not None:
@@ -227,7 +227,7 @@ class PathRoot(Struct, frozen=True):
             InvalidArgumentError: the table has its name in another schema.
             ForeignTableError, ColdTierError: see `register_topic`.
         """
-        from ..spark.catalog.external_table import register_external
+        from ..spark.catalog.topic_names import register_external
 
         name = TableName(*parse_schema(schema), catalog_name(topic.name))
         register_external(spark, name, _own(table).path, topic)

@@ -77,7 +77,7 @@ class Lying:
         return LogView(location, str(NAME), lambda paths: (2, set()))
 
     def either(self) -> EitherView:
-        return EitherView(self.view(), None, None, str(NAME))
+        return EitherView(self.view(), None, str(NAME))
 
 
 def _rows(start: int) -> dict[str, pa.ChunkedArray]:
@@ -118,7 +118,7 @@ def test_it_is_read_with_keys_for_that_table(lying: Lying) -> None:
     found = view.first_at_or_after(lying.slices(), EPOCH_MS + 321, 5)
     assert found == OffsetAndTimestamp(321, EPOCH_MS + 321)
     assert view.newest(lying.slices(), 0) == OffsetAndTimestamp(599, EPOCH_MS + 599)
-    (measured,) = {(row["partition"], row["segment"]) for row in view.measured_segments(2)}
+    (measured,) = {row.of for row in view.measured_segments(2)}
     assert measured == (0, 0)
     asked = {"table_id": lying.registered.table_id, "operation": "READ"}
     assert keys_asked(lying.workspace) == [asked]

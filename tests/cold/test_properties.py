@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakelog.cold.by_name.definition import PIECE_CHARACTERS, in_pieces, joined
 from lakelog.cold.by_name.names import quoted, unquoted
-from lakelog.cold.by_name.properties import PIECE_CHARACTERS, in_pieces, joined
 from lakelog.cold.properties import FORMAT_PROPERTY
 
 LENGTHS = st.one_of(

@@ -21,10 +21,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "model"))  # nor is mutants.p
 from spark_log import SparkLog
 
 from lakelog.cold.by_name.delta_actions import NotDirectError
+from lakelog.cold.by_name.location import TableLocation
 from lakelog.cold.by_name.named_table import NamedTable
 from lakelog.cold.by_name.names import TableName
 from lakelog.cold.change import RowsOf
-from lakelog.place.table_location import TableLocation
 from lakelog.values.topic import Topic
 from tests.support.unity_catalog import SPARKS_OWN, UnityCatalogServer
 
@@ -52,6 +52,14 @@ def make_log(redis_url: str, tmp_path: Path) -> Iterator[Callable[..., SparkLog]
     yield make
     for log in made:
         log.lakelog.close()
+
+
+@pytest.fixture
+def log(redis_url: str, schema: str) -> Iterator[SparkLog]:
+    """A log whose topics have tables by name."""
+    named = SparkLog(redis_url, schema)
+    yield named
+    named.lakelog.close()
 
 
 @pytest.fixture

@@ -20,13 +20,6 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def log(redis_url: str, schema: str) -> Iterator[SparkLog]:
-    named = SparkLog(redis_url, schema)
-    yield named
-    named.lakelog.close()
-
-
-@pytest.fixture
 def taken(log: SparkLog, spark, schema) -> Iterator[str]:
     """Somebody's view of the name that one of the topic's views has."""
     log.create().append(20)

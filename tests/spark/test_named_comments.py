@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from spark_log import SparkLog, rows_of
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def log(redis_url: str, schema: str) -> Iterator[SparkLog]:
-    named = SparkLog(redis_url, schema)
-    yield named
-    named.lakelog.close()
 
 
 def test_comments_and_properties_stay_while_the_table_is_archived_and_cleaned(

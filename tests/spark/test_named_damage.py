@@ -12,14 +12,14 @@ from made_up import archive
 from msgspec.structs import replace
 
 from lakelog.cold.by_name import named_table as named_table
-from lakelog.cold.by_name.history import read_history
+from lakelog.cold.by_name.location import TableLocation
 from lakelog.cold.by_name.named_table import REGISTERS_PROPERTY, NamedTable
 from lakelog.cold.by_name.names import TableName, unquoted
+from lakelog.cold.by_name.spark_view import read_history
 from lakelog.cold.change import Change, Rewrite
 from lakelog.cold.registers import LogStart
 from lakelog.cold.segment import SegmentFile, SegmentIndex
 from lakelog.errors import ColdTierError, ContradictionError, ForeignTableError
-from lakelog.place.table_location import TableLocation
 from lakelog.values.config import TopicConfig
 from lakelog.values.producer_calls import ProducerCall
 from lakelog.values.record import to_records

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -14,21 +13,14 @@ import pytest
 from made_up import MadeUpRows, archive
 from spark_log import SPARKS_OWN, SparkLog, rows_of
 
+from lakelog.cold.by_name.location import TableLocation
 from lakelog.cold.by_name.named_table import NamedTable
 from lakelog.cold.by_name.names import TableName
 from lakelog.cold.table import ColdSnapshot
 from lakelog.errors import ColdTierRefusedError, ContradictionError
-from lakelog.place.table_location import TableLocation
 from lakelog.values.record import Record, to_records
 from lakelog.values.topic import Topic
 from lakelog.values.topic_partition import TopicPartition
-
-
-@pytest.fixture
-def log(redis_url: str, schema: str) -> Iterator[SparkLog]:
-    named = SparkLog(redis_url, schema)
-    yield named
-    named.lakelog.close()
 
 
 class Both:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,13 +11,6 @@ from lakelog import Lakelog
 from lakelog.errors import ContradictionError, LakelogError
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def log(redis_url: str, schema: str) -> Iterator[SparkLog]:
-    named = SparkLog(redis_url, schema)
-    yield named
-    named.lakelog.close()
 
 
 def test_what_redis_still_has_is_archived_once_more(log: SparkLog, spark: Any, schema: str) -> None:

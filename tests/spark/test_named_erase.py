@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,6 @@ from spark_log import SparkLog, rows_of
 import lakelog.spark
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def log(redis_url: str, schema: str) -> Iterator[SparkLog]:
-    named = SparkLog(redis_url, schema)
-    yield named
-    named.lakelog.close()
 
 
 def test_records_go_from_both_tiers_and_the_catalog_has_the_rest(

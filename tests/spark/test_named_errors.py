@@ -15,7 +15,7 @@ import made_up
 import pyarrow as pa
 import pytest
 
-from lakelog.cold.by_name.task_errors import TaskErrors
+from lakelog.cold.by_name.spark_errors import TaskErrors
 from lakelog.cold.change import HotRange
 from lakelog.errors import LakelogError, RecordTooLargeError, TrimmedError
 from lakelog.values.topic import Topic

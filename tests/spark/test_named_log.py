@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
 
 import pytest
 import strangers
@@ -24,13 +23,6 @@ from lakelog.values.record import Record
 from lakelog.values.topic import Topic
 
 EPOCH_MS = 1_700_000_000_000
-
-
-@pytest.fixture
-def log(redis_url: str, schema: str) -> Iterator[SparkLog]:
-    named = SparkLog(redis_url, schema)
-    yield named
-    named.lakelog.close()
 
 
 def test_a_log_by_name_is_archived_read_sought_and_framed(log: SparkLog, spark, schema) -> None:

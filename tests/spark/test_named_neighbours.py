@@ -23,13 +23,6 @@ from tests.support.unity_catalog import UnityCatalogServer
 
 
 @pytest.fixture
-def log(redis_url: str, schema: str) -> Iterator[SparkLog]:
-    named = SparkLog(redis_url, schema)
-    yield named
-    named.lakelog.close()
-
-
-@pytest.fixture
 def forbid(catalog: str, unity_server: UnityCatalogServer | None) -> Iterator[Callable[..., None]]:
     """``forbid("POST")``: the catalog refuses such requests; none if called without any."""
     if catalog == SPARKS_OWN:

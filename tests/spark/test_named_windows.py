@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pyarrow as pa
 import pytest
 from pyspark.sql.classic.dataframe import DataFrame
 from spark_log import SparkLog
 
-from lakelog.cold.by_name import windows
+from lakelog.cold.by_name import runs as windows
 from lakelog.values.config import KIB
 
 CODECS = ["lz4", "zstd"]
@@ -27,13 +25,6 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("WINDOW_BYTES", "BATCH_BYTES", "MAX_BYTES"):
         assert getattr(windows, name) == 32 * globals()[name]
         monkeypatch.setattr(windows, name, globals()[name])
-
-
-@pytest.fixture
-def log(redis_url: str, schema: str) -> Iterator[SparkLog]:
-    named = SparkLog(redis_url, schema)
-    yield named
-    named.lakelog.close()
 
 
 @pytest.fixture

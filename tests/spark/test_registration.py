@@ -21,7 +21,7 @@ from lakelog.errors import (
     UnknownTopicOrPartitionError,
 )
 from lakelog.spark import register_topics
-from lakelog.spark.catalog.external_table import Step, plan
+from lakelog.spark.catalog.topic_names import Step, plan
 from lakelog.values.topic import Topic
 
 OLD_ID, NEW_ID = UUID(int=1), UUID(int=2)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, NoReturn, TypeVar
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 
-from ...engines.engine import INLINE, SPARK, Choice, chosen, size_of
+from ...engines.engine import BY_NAME, INLINE, SPARK, Choice, chosen, size_of
 from ...errors import (
     ColdTierAccessError,
     ColdTierRefusedError,
@@ -24,7 +25,7 @@ from ...errors import (
     LakelogError,
     NewerVersionError,
 )
-from ...values.record import OffsetAndTimestamp
+from ...values.record import MAX_OFFSET, OffsetAndTimestamp
 from ...values.topic_partition import OffsetRange
 from ..answers import RowGroupTimes
 from ..record_batches import projection
@@ -33,16 +34,13 @@ from ..segment import SegmentFile
 from ..store.storage import Storage
 from ..store_errors import one_line
 from ..table import ColdSnapshot
+from ..timestamp_lookup import TimestampLookup
 from .delta_actions import LogFile, NotDirectError
-from .history import Commit
 from .log_view import LogView
-from .notes import FOUND, Measured, Slice
-from .query_errors import is_unreadable
-from .reader import NamedReader
-from .view import SparkView
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from .lookup import Measured
+from .notes import FOUND, Commit, Slice
+from .spark_errors import is_unreadable, naming
+from .spark_view import SparkView
 
 logger = logging.getLogger(__name__)
 
@@ -59,26 +57,20 @@ HERE_BYTES = 512 * 2**20
 _SAID_BY_BOTH = (ContradictionError, ForeignTableError, NewerVersionError)
 
 
-class EitherView:
-    """See `TableView`, and `NamedReader`. Thread-safe.
+class EitherView(TimestampLookup["EitherView"]):
+    """See `LogView`; and what a `ColdTable` reads. Thread-safe.
 
     Args:
         log: None if there is no way but Spark.
-        spark, reader: None where there is no Spark.
+        spark: None where there is none.
         name: of the table, for the log and errors.
     """
 
-    def __init__(
-        self,
-        log: LogView | None,
-        spark: SparkView | None,
-        reader: NamedReader | None,
-        name: str,
-    ) -> None:
+    def __init__(self, log: LogView | None, spark: SparkView | None, name: str) -> None:
+        self.name = name
         self._log = log
-        self._spark = spark
-        self._reader = reader
-        self._name = name
+        self._by_spark = spark
+        self._reader = self  # for look-ups by time
         self._has_worked = False
         self._again_s = 0.0  # by the monotonic clock
         self.by_spark_because = "" if log is not None else "its catalog gives no other way"
@@ -89,7 +81,7 @@ class EitherView:
         log = self._usable()
         return None if log is None else log.lies_at
 
-    def storage(self) -> Storage | None:
+    def _storage(self) -> Storage | None:
         """The place that the table is read at, as it is opened; None while Spark reads it."""
         found = self._directly(lambda log: log.storage())
         return found[0] if found else None
@@ -97,44 +89,34 @@ class EitherView:
     # -- looking ---------------------------------------------------------------------------------
 
     def exists(self) -> bool:
-        """See `TableView.exists`."""
-        return self._either(lambda log: log.exists(), lambda spark: spark.exists())
+        """See `LogView.exists`."""
+        return self._either(lambda view: view.exists())
 
     def news(self, topic_id: UUID, since: int) -> list[Commit] | None:
-        """See `TableView.news`."""
-        return self._either(
-            lambda log: log.news(topic_id, since), lambda spark: spark.news(topic_id, since)
-        )
+        """See `LogView.news`."""
+        return self._either(lambda view: view.news(topic_id, since))
 
     def history(self, topic_id: UUID, since: int) -> list[Commit]:
-        """See `TableView.history`."""
-        return self._either(
-            lambda log: log.history(topic_id, since), lambda spark: spark.history(topic_id, since)
-        )
+        """See `LogView.history`."""
+        return self._either(lambda view: view.history(topic_id, since))
 
     def properties(self) -> dict[str, str]:
-        """See `TableView.properties`."""
-        return self._either(lambda log: log.properties(), lambda spark: spark.properties())
+        """See `LogView.properties`."""
+        return self._either(lambda view: view.properties())
 
     def column_names(self) -> list[str]:
-        """See `TableView.column_names`."""
-        return self._either(lambda log: log.column_names(), lambda spark: spark.column_names())
+        """See `LogView.column_names`."""
+        return self._either(lambda view: view.column_names())
 
     def measured_slices(self, version: int, slices: Sequence[Slice]) -> list[Measured]:
-        """See `TableView.measured_slices`."""
-        return self._either(
-            lambda log: log.measured_slices(version, slices),
-            lambda spark: spark.measured_slices(version, slices),
-        )
+        """See `LogView.measured_slices`."""
+        return self._either(lambda view: view.measured_slices(version, slices))
 
     def measured_segments(
         self, version: int, only: tuple[int, int] | None = None
     ) -> list[Measured]:
-        """See `TableView.measured_segments`."""
-        return self._either(
-            lambda log: log.measured_segments(version, only),
-            lambda spark: spark.measured_segments(version, only),
-        )
+        """See `LogView.measured_segments`."""
+        return self._either(lambda view: view.measured_segments(version, only))
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -145,7 +127,9 @@ class EitherView:
         end: int,
         columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """See `ColdTable.read`. `columns` may also name ``delete_horizon``."""
+        """See `ColdTable.read`. By Spark, each piece is a query: for many rows take
+        `version_frame`. `columns` may also name ``delete_horizon``.
+        """
         files, schema, at = list(files), projection(columns), start
         names = list(dict.fromkeys([*schema.names, "offset"]))
         renewed_at = -1
@@ -162,56 +146,53 @@ class EitherView:
                     log.renew()
                     continue
                 self._give_up(error)
-        if self._reader is None:
-            self._refuse()
-        yield from self._reader.read(files, at, end, columns)
+        yield from self._of_spark().read(files, at, end, columns)
 
     def with_keys(
         self, files: Iterable[SegmentFile], start: int, end: int, keys: frozenset[bytes]
     ) -> Sequence[OffsetRange]:
-        """See `ColdRows.with_keys`."""
+        """See `ColdRows.with_keys`. A query of Spark's would cost what reading costs."""
         files = list(files)
-        return self._either_reads(lambda one: one.with_keys(files, start, end, keys))
+        found = self._directly(lambda log: log.with_keys(files, start, end, keys))
+        return found[0] if found else [OffsetRange(start, end)]
 
     def row_groups(
         self, files: Iterable[SegmentFile], start: int, end: int
     ) -> Sequence[RowGroupTimes]:
-        """See `ColdRows.row_groups`."""
+        """See `ColdRows.row_groups`. Spark does not show files."""
         files = list(files)
-        return self._either_reads(lambda one: one.row_groups(files, start, end))
+        found = self._directly(lambda log: log.row_groups(files, start, end))
+        return found[0] if found else []
 
     def first_at_or_after(
         self, files: Iterable[SegmentFile], timestamp_ms: int, from_offset: int
     ) -> OffsetAndTimestamp | None:
         """See `SegmentReader.first_at_or_after`; files never share offsets here."""
         files = list(files)
-        return self._either_reads(
-            lambda one: one.first_at_or_after(files, timestamp_ms, from_offset)
-        )
+        return self._either(lambda view: view.first_at_or_after(files, timestamp_ms, from_offset))
 
     def newest(self, files: Iterable[SegmentFile], from_offset: int) -> OffsetAndTimestamp | None:
         """See `SegmentReader.newest`."""
         files = list(files)
-        return self._either_reads(lambda one: one.newest(files, from_offset))
+        return self._either(lambda view: view.newest(files, from_offset))
 
     # -- where it lies alone ---------------------------------------------------------------------
 
-    def data_files(self, partition: int) -> Sequence[SegmentFile]:
-        """See `ColdTable.data_files`."""
+    def newest_files(self, partition: int) -> Sequence[SegmentFile]:
+        """The data files of the newest version that was seen; see `ColdTable.data_files`."""
         found = self._directly(lambda log: log.data_files(partition))
         return found[0] if found else self._refuse_files()
 
-    def map_files(
+    def _map_files(
         self,
         function: Callable[[Any, T], R],
         tasks: Sequence[T],
         files_of: Callable[[T], Iterable[SegmentFile]],
     ) -> Iterator[R]:
-        """See `ColdTable.map`: without columns, over `data_files`, in this process."""
         for task in tasks:
             if not all(isinstance(file, LogFile) for file in files_of(task)):
                 raise InvalidArgumentError(
-                    f"what is known of the files of {self._name} are slices of them, which cannot "
+                    f"what is known of the files of {self.name} are slices of them, which cannot "
                     "be looked at one by one. Read its records, or look at DESCRIBE DETAIL and "
                     "DESCRIBE HISTORY"
                 )
@@ -220,25 +201,44 @@ class EitherView:
 
     def _refuse_files(self) -> NoReturn:
         raise InvalidArgumentError(
-            f"the files of {self._name} are not to be seen, as it is read through Spark: "
+            f"the files of {self.name} are not to be seen, as it is read through Spark: "
             f"{self.by_spark_because}. Read its records, or look at DESCRIBE DETAIL and DESCRIBE "
             "HISTORY"
         )
 
     # -- all rows --------------------------------------------------------------------------------
 
-    def scan(self, snapshot: ColdSnapshot, tasks: Sequence[ScanTask]) -> list[FileScan]:
+    def map(
+        self,
+        function: Callable[[Any, T], R],
+        tasks: Sequence[T],
+        *,
+        files_of: Callable[[T], Iterable[SegmentFile]],
+        columns: Sequence[str] | None,
+    ) -> Iterator[R]:
+        """See `ColdTable.map`: without columns, over `data_files`, in this process."""
+        if columns is None:
+            return self._map_files(function, tasks, files_of)
+        if tasks:
+            chosen(BY_NAME)
+        return self._of_spark().map(function, tasks, files_of, columns)
+
+    def scan(self, snapshot: ColdSnapshot, tasks: Sequence[ScanTask]) -> Iterator[FileScan]:
         """See `ColdTable.scan`: where the table lies, unless Spark is done sooner."""
         if not tasks:
-            return []
-        choice = self._scanned_by(snapshot, tasks[0].file.partition)
-        found = self._directly(lambda log: log.scan(snapshot, tasks)) if _is_here(choice) else ()
-        chosen(choice if found else self._scanned_by(snapshot, tasks[0].file.partition))
-        return found[0] if found else self._of_spark().scan(snapshot, tasks)
+            return
+        partition = tasks[0].file.partition
+        found: tuple[list[FileScan]] | tuple[()] = ()
+        if self._scanned_by(snapshot, partition).engine == INLINE:
+            found = self._directly(lambda log: log.scan(snapshot, tasks))
+        chosen(self._scanned_by(snapshot, partition))
+        yield from found[0] if found else self._of_spark().scan(snapshot, tasks)
 
-    def scan_data_files(self, snapshot: ColdSnapshot, partition: int) -> list[FileScan] | None:
+    def scan_data_files(self, snapshot: ColdSnapshot, partition: int) -> Sequence[FileScan] | None:
         """See `ColdTable.scan_data_files`: where `scan` looks at the table where it lies."""
-        if not _is_here(self._scanned_by(snapshot, partition)):
+        if snapshot.version < 0:
+            return ()
+        if self._scanned_by(snapshot, partition).engine != INLINE:
             return None
         found = self._directly(lambda log: log.scan_data_files(snapshot, partition))
         return found[0] if found else None
@@ -250,78 +250,49 @@ class EitherView:
         explained: Sequence[OffsetRange],
     ) -> Spacing:
         """See `ColdTable.spacing`."""
-        if _is_here(self._scanned_by(snapshot, files[0].partition)):
-            return self._either_reads(lambda one: one.spacing(snapshot, files, explained))
-        return self._of_spark().spacing(snapshot, files, explained)
+        rows = self.read(files, 0, MAX_OFFSET, ["offset"])
+        offsets = [batch.column("offset").to_numpy() for batch in rows]
+        return Spacing.of(np.concatenate([np.empty(0, np.int64), *offsets]), explained)
 
     def paths_with(
         self, snapshot: ColdSnapshot, rows: Sequence[tuple[SegmentFile, OffsetRange]]
-    ) -> list[set[str]]:
+    ) -> Sequence[Collection[str]]:
         """See `ColdTable.paths_with`."""
         slices = [
             Slice(file.partition, file.segment, FOUND, start, end, "", snapshot.version, -1)
             for file, (start, end) in rows
         ]
-        found: list[set[str]] = [set() for _ in rows]
-        try:
-            measured = self.measured_slices(snapshot.version, slices) if slices else ()
-        except Exception as error:  # see `naming`
-            if not (is_unreadable(error) or "UNRESOLVED_COLUMN" in str(error)):
-                raise
-            logger.debug("%s does not show its files: %s", self._name, one_line(error))
-            return found
-        for row in measured:
-            found[row["number"]].add(str(row["path"]))
-        return found
+        found: dict[object, set[str]] = {number: set() for number in range(len(slices))}
+        with naming(self.name):
+            try:
+                for one in self.measured_slices(snapshot.version, slices) if slices else ():
+                    found[one.of].add(one.path)
+            except Exception as error:  # see `naming`
+                if not (is_unreadable(error) or "UNRESOLVED_COLUMN" in str(error)):
+                    raise
+                logger.debug("%s does not show its files: %s", self.name, one_line(error))
+        return list(found.values())
 
     def _scanned_by(self, snapshot: ColdSnapshot, partition: int) -> Choice:
         """What looks at all rows of a partition."""
         if self._usable() is None:
             return Choice(SPARK, f"it alone reads this table: {self.by_spark_because}")
-        if self._reader is None:
+        if self._by_spark is None:
             return Choice(INLINE, "there is no Spark")
         if size_of(snapshot.files.of_partition(partition)) < HERE_BYTES:
             return Choice(INLINE, "it can be read where it lies")
         return Choice(SPARK, "it shares out what is large")
 
-    # -- through Spark alone ---------------------------------------------------------------------
-
-    def map(
-        self,
-        function: Callable[[Any, T], R],
-        tasks: Sequence[T],
-        files_of: Callable[[T], Iterable[SegmentFile]],
-        columns: Sequence[str],
-    ) -> Iterator[R]:
-        """See `NamedReader.map`."""
-        return self._of_spark().map(function, tasks, files_of, columns)
-
-    def unparsed(self, version: int, files: Sequence[SegmentFile]) -> dict[int, int]:
-        """See `NamedReader.unparsed`."""
-        return self._of_spark().unparsed(version, files)
-
-    def frame(self, version: int) -> DataFrame:
-        """See `NamedReader.frame`."""
-        return self._of_spark().frame(version)
-
     # -- which -----------------------------------------------------------------------------------
 
-    def _of_spark(self) -> NamedReader:
-        if self._reader is None:
+    def _of_spark(self) -> SparkView:
+        if self._by_spark is None:
             self._refuse()
-        return self._reader
+        return self._by_spark
 
-    def _either(self, directly: Callable[[LogView], T], by_spark: Callable[[SparkView], T]) -> T:
-        found = self._directly(directly)
-        if found:
-            return found[0]
-        if self._spark is None:
-            self._refuse()
-        return by_spark(self._spark)
-
-    def _either_reads(self, read: Callable[[LogView | NamedReader], T]) -> T:
-        found = self._directly(read)
-        return found[0] if found else read(self._of_spark())
+    def _either(self, look: Callable[[LogView | SparkView], T]) -> T:
+        found = self._directly(look)
+        return found[0] if found else look(self._of_spark())
 
     def _directly(self, look: Callable[[LogView], T]) -> tuple[T] | tuple[()]:
         """What there is to see where it lies; nothing if Spark must be asked."""
@@ -353,24 +324,20 @@ class EitherView:
         """
         if isinstance(error, LakelogError):
             passes = error.retriable and self._has_worked
-            if passes or self._spark is None or isinstance(error, _SAID_BY_BOTH):
+            if passes or self._by_spark is None or isinstance(error, _SAID_BY_BOTH):
                 raise error
         because = one_line(error)
         if because != self.by_spark_because:
-            logger.info("%s is read through Spark, not where it lies: %s", self._name, because)
+            logger.info("%s is read through Spark, not where it lies: %s", self.name, because)
         self.by_spark_because = because
-        if self._spark is not None:
+        if self._by_spark is not None:
             self._again_s = time.monotonic() + SPARK_FOR_S
         else:
             self._refuse()
 
     def _refuse(self) -> NoReturn:
         raise ColdTierRefusedError(
-            f"{self._name} can be read by Spark's own reader alone, and there is none here: "
+            f"{self.name} can be read by Spark's own reader alone, and there is none here: "
             f"{self.by_spark_because}",
-            path=self._name,
+            path=self.name,
         )
-
-
-def _is_here(choice: Choice) -> bool:
-    return choice.engine == INLINE

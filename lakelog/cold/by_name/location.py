@@ -1,21 +1,51 @@
-"""Where a catalog's table lies, how far it goes, and what opens it, without Spark."""
+"""Where a catalog's tables lie, how far they go, and what opens them without Spark's reader.
+
+That goes by what this process knows:
+
+| known here                                                   | who says where tables lie        |
+|--------------------------------------------------------------|----------------------------------|
+| ``tablesAt``, an option of ``format("lakelog")``             | the Unity Catalog at that URL;   |
+|                                                              | or they lie in that folder       |
+| ``UNITY_CATALOG_URL`` (and ``UNITY_CATALOG_TOKEN``)          | that Unity Catalog               |
+| a Databricks runtime, or a login in ``DATABRICKS_HOST``      | the workspace's Unity Catalog    |
+| a Spark whose conf has ``spark.sql.catalog.{catalog}.uri``   | the Unity Catalog of that conf   |
+| another Spark                                                | its metastore                    |
+
+Tasks of Spark, and what plans them, have no session: a process that knows nothing of all that goes
+by what it was handed on, and by the log's own files for what was committed since.
+
+The catalogs ``spark_catalog`` and ``hive_metastore`` are a Spark's own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+import logging
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...base.local_path import OBJECT_STORES, OTHER_NAMES
-from ...errors import ColdTierRefusedError, InvalidArgumentError
+from ...errors import ColdTierError, ColdTierRefusedError, InvalidArgumentError, MissingExtraError
 from ..store.storage import Storage
-from ..store.unity_catalog import UnityCatalog
+from ..store.unity_catalog import URL_VARIABLE, UnityCatalog
 from ..store.vended_credentials import TableKeys
+from ..store_errors import one_line
 from .delta_actions import NotDirectError
 from .names import TableName
-from .table_log import Newest
+from .table_log import Newest, TableLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+OF_SPARK = frozenset({"spark_catalog", "hive_metastore"})
 
 
 class Located(Struct, frozen=True):
@@ -55,17 +85,31 @@ class UnityLocation(Struct, frozen=True):
 
     def find(self) -> Located | None:
         """See `Location.find`."""
-        versions = self._versions()
-        if versions is None:
-            said = self._by_name_alone()
-            if said is None:
+        said = self._versions()
+        if said is None:
+            named = self._by_name_alone()
+            if named is None:
                 return None
-            if not _is_managed(said):
-                return self._as_it_lies(said)
-            versions = self._versions()  # it may have been made between the two questions
-        if versions is None:
+            if not _is_managed(named):  # its commits are files alone
+                location, table_id = str(named["storage_location"]), str(named["table_id"])
+                return self._located(location, table_id, Newest())
+            said = self._versions()  # it may have been made between the two questions
+        if said is None:
             raise NotDirectError("the catalog commits to it and does not tell the newest version")
-        return self._at_version(versions)
+        try:
+            metadata = said["metadata"]
+            latest = said.get("latest-table-version")
+            staged = {
+                int(commit["version"]): str(commit["file-name"])
+                for commit in said.get("commits") or ()
+            }
+            version = None if latest is None or int(latest) < 0 else int(latest)
+            location, table_id = str(metadata["location"]), str(metadata["table-uuid"])
+            return self._located(location, table_id, Newest(version, staged))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise NotDirectError(
+                f"the catalog says in other words where it is ({error})"
+            ) from error
 
     def forget(self) -> None:
         """See `Location.forget`: nothing is remembered."""
@@ -82,27 +126,6 @@ class UnityLocation(Struct, frozen=True):
         name = ".".join(quote(part, safe="") for part in self.name)
         said: Mapping[str, Any] | None = self.catalog.ask("GET", f"/tables/{name}")
         return said
-
-    def _at_version(self, said: Mapping[str, Any]) -> Located:
-        try:
-            metadata = said["metadata"]
-            latest = said.get("latest-table-version")
-            staged = {
-                int(commit["version"]): str(commit["file-name"])
-                for commit in said.get("commits") or ()
-            }
-            version = None if latest is None or int(latest) < 0 else int(latest)
-            return self._located(
-                str(metadata["location"]), str(metadata["table-uuid"]), Newest(version, staged)
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise NotDirectError(
-                f"the catalog says in other words where it is ({error})"
-            ) from error
-
-    def _as_it_lies(self, said: Mapping[str, Any]) -> Located:
-        """Good for tables whose commits are files alone."""
-        return self._located(str(said["storage_location"]), str(said["table_id"]), Newest())
 
     def _located(self, location: str, table_id: str, newest: Newest) -> Located:
         keys = TableKeys(self.catalog, table_id, str(self.name))
@@ -151,3 +174,122 @@ def _storage(location: str, keys: TableKeys | None) -> Storage:
     if not known:
         raise NotDirectError(f"it lies at {location}, and the environment has no keys for that")
     return storage
+
+
+def known_catalog(catalog: str) -> UnityCatalog | None:
+    """The Unity Catalog that this process reaches without a Spark; None if it knows none."""
+    if catalog in OF_SPARK:
+        return None
+    if url := os.environ.get(URL_VARIABLE):
+        return UnityCatalog(url)
+    if "DATABRICKS_RUNTIME_VERSION" in os.environ or "DATABRICKS_HOST" in os.environ:
+        return UnityCatalog()
+    return None
+
+
+def catalog_of(spark: SparkSession, catalog: str) -> UnityCatalog | None:
+    """The Unity Catalog that a session reaches under a name; None if it is another kind."""
+    said = {
+        part: spark.conf.get(f"spark.sql.catalog.{catalog}{part}", None)
+        for part in ("", ".uri", ".token")
+    }
+    if "unitycatalog" not in str(said[""]) or not said[".uri"]:
+        return None
+    return UnityCatalog(str(said[".uri"]), said[".token"])
+
+
+HandedOn = tuple[tuple[TableName, Located], ...]
+"""Tables as a planner found them, with keys that open them: a secret, for pickles alone."""
+
+
+def to_hand_on(locations: Iterable[TableLocation]) -> HandedOn:
+    """What lets tasks read these tables where nobody is logged in.
+
+    What cannot be found now is left out: a task may have no need of it, or says so itself.
+    """
+    found = []
+    for one in locations:
+        try:
+            located = one.find()
+            if located is not None:
+                located.storage.to_hand_on()  # so that its pickle has keys that last
+                found.append((one.name, located))
+        except (NotDirectError, ColdTierError, MissingExtraError) as error:
+            logger.debug("tasks get no way to read %s where it lies: %s", one.name, error)
+    return tuple(found)
+
+
+def why_not_directly(location: TableLocation) -> str:
+    """Why a table cannot be read where it lies, as far as a look at it tells; empty if it can."""
+    try:
+        located = location.find()
+        if located is not None:
+            TableLog(located.storage).refresh(located.newest)
+    except (NotDirectError, ColdTierError, MissingExtraError) as error:
+        return one_line(error)
+    return ""
+
+
+def take(handed_on: HandedOn) -> None:
+    """Find tables in this process by what another one handed on."""
+    _HANDED_ON.update(dict(handed_on))
+
+
+_HANDED_ON: dict[TableName, Located] = {}
+
+
+@dataclass(slots=True)
+class TableLocation:
+    """See `Location`. Finds out at its first use who is to be asked. Not thread-safe.
+
+    Args:
+        spark: gives the session; None where there is none.
+        tables_at: the URL of a catalog, or a folder that has the tables; None: see above.
+    """
+
+    name: TableName
+    spark: Callable[[], SparkSession] | None
+    tables_at: str | None = None
+    _of: UnityLocation | PlainLocation | None = field(default=None, init=False)
+
+    def find(self) -> Located | None:
+        """See `Location.find`."""
+        handed_on = None if self.spark is not None else _HANDED_ON.get(self.name)
+        try:
+            if self._of is None:
+                self._of = self._known()
+            return self._of.find()
+        except (NotDirectError, ColdTierError, MissingExtraError):
+            if handed_on is None:
+                raise
+            return replace(handed_on, newest=Newest(None, handed_on.newest.staged))
+
+    def forget(self) -> None:
+        """See `Location.forget`."""
+        self._of = None
+
+    def _known(self) -> UnityLocation | PlainLocation:
+        if self.tables_at is not None:
+            if re.match("https?://", self.tables_at):
+                return UnityLocation(UnityCatalog(self.tables_at), self.name)
+            return PlainLocation(f"{self.tables_at.rstrip('/')}/{self.name.table}", is_there=False)
+        catalog = known_catalog(self.name.catalog)
+        if catalog is None and self.spark is not None:
+            catalog = catalog_of(self.spark(), self.name.catalog)
+        if catalog is not None:
+            return UnityLocation(catalog, self.name)
+        if self.spark is None:
+            raise NotDirectError(
+                f"nothing here says where the tables of {self.name.catalog} lie: set "
+                f"{URL_VARIABLE} in the environment if it is a Unity Catalog, or the option "
+                "tablesAt of a reader"
+            )
+        return PlainLocation(self._path(self.spark()))
+
+    def _path(self, spark: SparkSession) -> str | None:
+        if not spark.catalog.tableExists(str(self.name)):
+            return None
+        (row,) = spark.sql(f"DESCRIBE DETAIL {self.name}").collect()
+        if row["format"] != "delta":
+            raise NotDirectError(f"it is no Delta table but one of format {row['format']}")
+        return str(row["location"])

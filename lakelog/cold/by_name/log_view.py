@@ -12,30 +12,30 @@ from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
-from msgspec import Struct
 from msgspec.structs import replace
 
 from ...base import compute as pc
 from ...base.back_off import patiently
 from ...errors import ContradictionError, CorruptRecordError, MissingFileError
+from ...values.config import INT64_MAX
 from ...values.offset_ranges import merged
 from ...values.record import MAX_OFFSET, OffsetAndTimestamp
 from ...values.topic_partition import OffsetRange
 from ..answers import RowGroupTimes
 from ..parquet.file_scan import scan_file
 from ..parquet.segment_reader import SegmentReader
-from ..scan import Extent, FileScan, ScanTask, Spacing
+from ..scan import Extent, FileScan, ScanTask
 from ..segment import SegmentFile
 from ..store.storage import Storage
 from ..table import ColdSnapshot
+from .definition import joined
 from .deletion_vectors import DeletionVector
 from .delta_actions import CommitActions, LogFile, NotDirectError
-from .history import FIRST_ROWS, Commit, is_enough
 from .location import Located, Location
-from .notes import Measured, Note, Slice
-from .properties import joined
+from .lookup import Measured
+from .notes import FIRST_ROWS, Commit, Note, Slice, is_enough
 from .runs import Run, by_segment, newest_of, runs, version_with
-from .slice_scan import SpacedRows, apart, scan_slices, unknown_slice
+from .slice_scan import apart, scan_slices, unknown_slice
 from .table_log import TableLog
 
 T = TypeVar("T")
@@ -46,10 +46,10 @@ KEPT_VECTORS = 256
 
 
 class LogView:
-    """See `TableView`. Thread-safe.
+    """One table, seen where it lies; `SparkView` shows the same. Thread-safe.
 
     Args:
-        active: as for `NamedReader`.
+        active: gives the newest version known, and those of the given paths that it does not have.
     """
 
     def __init__(
@@ -86,11 +86,11 @@ class LogView:
     # -- looking ---------------------------------------------------------------------------------
 
     def exists(self) -> bool:
-        """See `TableView.exists`. Also goes to the newest version."""
+        """Whether the catalog has it. Also goes to the newest version."""
         return self._refreshed() is not None
 
     def news(self, topic_id: UUID, since: int) -> list[Commit] | None:
-        """See `TableView.news`: the catalog is asked once."""
+        """As `history`; None: nothing was committed above a version. The catalog is asked once."""
         with self._lock:
             located = self._found()
             log = self._log
@@ -104,7 +104,11 @@ class LogView:
             return self._commits(self._refreshed(located), topic_id, since)
 
     def history(self, topic_id: UUID, since: int) -> list[Commit]:
-        """See `TableView.history`."""
+        """The commits above a version, newest first; always at least the newest one.
+
+        Args:
+            since: -1: back to the newest base, or as far as the history goes.
+        """
         with self._lock:
             return self._commits(self._refreshed(), topic_id, since)
 
@@ -124,45 +128,46 @@ class LogView:
             most *= 8
 
     def properties(self) -> dict[str, str]:
-        """See `TableView.properties`."""
+        """Those of the newest version."""
         with self._lock:
             return joined(self._there().metadata.properties)
 
     def column_names(self) -> list[str]:
-        """See `TableView.column_names`."""
+        """Those of the newest version."""
         with self._lock:
             return list(self._there().metadata.columns)
 
     # -- measuring -------------------------------------------------------------------------------
 
     def measured_slices(self, version: int, slices: Sequence[Slice]) -> list[Measured]:
-        """See `TableView.measured_slices`."""
+        """A row for each file of each slice that has rows in it; it is `of` the slice's number."""
         files, reader = self._files(version)
-        rows: list[Measured] = []
-        by_segment: dict[tuple[int, int], list[LogFile]] = {}
+        there: dict[tuple[int, int], list[LogFile]] = {}
         for file in files:
-            by_segment.setdefault((file.partition, file.segment), []).append(file)
-        for number, one in enumerate(slices):
-            for file in by_segment.get((one.partition, one.segment), ()):
-                if file.start_offset < one.end_offset and file.end_offset > one.start_offset:
-                    found = _measure(reader, file, one.start_offset, one.end_offset)
-                    if found.records:
-                        rows.append({"number": number, **found.row(file)})
-        return rows
+            there.setdefault((file.partition, file.segment), []).append(file)
+        found = [
+            _measure(reader, file, number, one.start_offset, one.end_offset)
+            for number, one in enumerate(slices)
+            for file in there.get((one.partition, one.segment), ())
+            if file.start_offset < one.end_offset and file.end_offset > one.start_offset
+        ]
+        return [one for one in found if one.records]
 
     def measured_segments(
         self, version: int, only: tuple[int, int] | None = None
     ) -> list[Measured]:
-        """See `TableView.measured_segments`."""
+        """A row for each file of each segment; it is `of` a partition and base offset.
+
+        Args:
+            only: the partition and base offset of a segment; None: all.
+        """
         files, reader = self._files(version)
-        rows: list[Measured] = []
-        for file in files:
-            if only in (None, (file.partition, file.segment)):
-                found = _measure(reader, file, 0, 2**63 - 1)
-                if found.records:
-                    place = {"partition": file.partition, "segment": file.segment}
-                    rows.append({**place, **found.row(file)})
-        return rows
+        found = [
+            _measure(reader, file, (file.partition, file.segment), 0, INT64_MAX)
+            for file in files
+            if only in (None, (file.partition, file.segment))
+        ]
+        return [one for one in found if one.records]
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -174,41 +179,43 @@ class LogView:
         columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """See `ColdTable.read`."""
-        wanted = list(_between(files, start, end))
-        if not wanted:
-            return
-        there, reader = self._files(self._version(wanted))
-        for run in runs(wanted, start, end):
-            yield from reader.read(_of_run(there, run), run.start, run.end, columns)
+        for reader, found, run in self._runs(files, start, end):
+            yield from reader.read(found, run.start, run.end, columns)
 
     def with_keys(
         self, files: Iterable[SegmentFile], start: int, end: int, keys: frozenset[bytes]
     ) -> Sequence[OffsetRange]:
         """See `ColdRows.with_keys`."""
-        wanted = list(_between(files, start, end))
-        if not wanted:
-            return []
-        there, reader = self._files(self._version(wanted))
-        found = [
+        return merged(
             one
-            for run in runs(wanted, start, end)
-            for one in reader.with_keys(_of_run(there, run), run.start, run.end, keys)
-        ]
-        return merged(found)
+            for reader, found, run in self._runs(files, start, end)
+            for one in reader.with_keys(found, run.start, run.end, keys)
+        )
 
     def row_groups(
         self, files: Iterable[SegmentFile], start: int, end: int
     ) -> Sequence[RowGroupTimes]:
         """See `ColdRows.row_groups`."""
-        wanted = list(_between(files, start, end))
-        if not wanted:
-            return []
-        there, reader = self._files(self._version(wanted))
         return [
             one
-            for run in runs(wanted, start, end)
-            for one in reader.row_groups(_of_run(there, run), run.start, run.end)
+            for reader, found, run in self._runs(files, start, end)
+            for one in reader.row_groups(found, run.start, run.end)
         ]
+
+    def _runs(
+        self, files: Iterable[SegmentFile], start: int, end: int
+    ) -> Iterator[tuple[_Reader, list[LogFile], Run]]:
+        """What reads the rows of [start, end) in some slices, and the data files that have them."""
+        wanted = [
+            file
+            for file in files
+            if file.records and file.end_offset > start and file.start_offset < end
+        ]
+        if not wanted:
+            return
+        there, reader = self._files(version_with(wanted, self._active))
+        for run in runs(wanted, start, end):
+            yield reader, [file for file in there if run.has(file)], run
 
     def data_files(self, partition: int) -> list[SegmentFile]:
         """The files of the newest version, by offset."""
@@ -275,43 +282,24 @@ class LogView:
                     break  # it was asked again and again: so it would be for all others
         return found
 
-    def spacing(
-        self,
-        snapshot: ColdSnapshot,
-        files: Sequence[SegmentFile],
-        explained: Sequence[OffsetRange],
-    ) -> Spacing:
-        """See `ColdTable.spacing`."""
-        there, reader = self._files(snapshot.version)
-        segments, partition = {file.segment for file in files}, files[0].partition
-        mine = [one for one in there if one.partition == partition and one.segment in segments]
-        start = min(file.start_offset for file in files)
-        end = max(file.end_offset for file in files)
-        rows = reader.read(mine, start, end, ["offset", "timestamp"])
-        return SpacedRows(tuple(explained)).spacing(rows)
-
     def first_at_or_after(
         self, files: Iterable[SegmentFile], timestamp_ms: int, from_offset: int
     ) -> OffsetAndTimestamp | None:
         """See `SegmentReader.first_at_or_after`; slices never share offsets."""
         for file in files:
-            there, reader = self._files(self._version([file]))
-            for run in runs([file], from_offset, file.end_offset):
-                mine = sorted(_of_run(there, run), key=lambda one: one.start_offset)
-                found = reader.first_at_or_after(mine, timestamp_ms, run.start)
-                if found is not None and found.offset < run.end:
-                    return found
+            for reader, found, run in self._runs([file], from_offset, file.end_offset):
+                mine = sorted(found, key=lambda one: one.start_offset)
+                first = reader.first_at_or_after(mine, timestamp_ms, run.start)
+                if first is not None and first.offset < run.end:
+                    return first
         return None
 
     def newest(self, files: Iterable[SegmentFile], from_offset: int) -> OffsetAndTimestamp | None:
         """See `SegmentReader.newest`."""
 
         def newest_in(file: SegmentFile) -> OffsetAndTimestamp | None:
-            there, reader = self._files(self._version([file]))
-            for run in runs([file], from_offset, file.end_offset):  # one at most
-                mine = sorted(
-                    _of_run(there, run), key=lambda one: (-one.max_timestamp_ms, one.start_offset)
-                )
+            for reader, found, run in self._runs([file], from_offset, file.end_offset):  # one
+                mine = sorted(found, key=lambda one: (-one.max_timestamp_ms, one.start_offset))
                 return reader.newest(mine, run.start)
             return None
 
@@ -384,9 +372,6 @@ class LogView:
             self._reader = _Reader(log.storage, stored_as)
         return self._reader
 
-    def _version(self, files: Sequence[SegmentFile]) -> int:
-        return version_with(files, self._active)
-
 
 class _Reader(SegmentReader):
     """Reads the files of a log: without rows that were deleted, under the columns' own names."""
@@ -424,29 +409,11 @@ class _Reader(SegmentReader):
             raise CorruptRecordError(f"a deletion vector cannot be read: {error}") from error
 
 
-class _Measure(Struct, frozen=True):
-    """Of some rows of a file."""
-
-    records: int
-    first: int = -1
-    last: int = -1
-    min_us: int = 2**63 - 1
-    max_us: int = -(2**63)
-
-    def row(self, file: LogFile) -> Measured:
-        return {
-            "path": file.path,
-            "size_bytes": file.size_bytes,
-            "records": self.records,
-            "first": self.first,
-            "last": self.last,
-            "min_us": self.min_us,
-            "max_us": self.max_us,
-        }
-
-
-def _measure(reader: _Reader, file: LogFile, start: int, end: int) -> _Measure:
+def _measure(
+    reader: _Reader, file: LogFile, of: int | tuple[int, int], start: int, end: int
+) -> Measured:
     """Of the rows with offsets of [start, end): by statistics if they say it, else by reading."""
+    measured = Measured(of, file.path, file.size_bytes, 0, INT64_MAX, -1, INT64_MAX, -INT64_MAX)
     if (
         file.first is not None
         and file.last is not None
@@ -455,43 +422,32 @@ def _measure(reader: _Reader, file: LogFile, start: int, end: int) -> _Measure:
         and file.first >= start
         and file.last < end
     ):
-        return _Measure(file.records, file.first, file.last, file.min_us, file.max_us)
-    found = _Measure(0)
+        return replace(
+            measured,
+            records=file.records,
+            first=file.first,
+            last=file.last,
+            min_us=file.min_us,
+            max_us=file.max_us,
+        )
     for offsets, times_us in reader.times(file):
         inside = pc.and_(pc.greater_equal(offsets, start), pc.less(offsets, end))
         offsets, times_us = offsets.filter(inside), times_us.filter(inside)
-        if not len(offsets):
-            continue
-        among, times = pc.min_max(offsets).as_py(), pc.min_max(times_us).as_py()
-        found = _Measure(
-            found.records + len(offsets),
-            among["min"] if not found.records else min(found.first, among["min"]),
-            max(found.last, among["max"]),
-            min(found.min_us, times["min"]),
-            max(found.max_us, times["max"]),
-        )
-    return found
+        if len(offsets):
+            among, times = pc.min_max(offsets).as_py(), pc.min_max(times_us).as_py()
+            measured = replace(
+                measured,
+                records=measured.records + len(offsets),
+                first=min(measured.first, among["min"]),
+                last=max(measured.last, among["max"]),
+                min_us=min(measured.min_us, times["min"]),
+                max_us=max(measured.max_us, times["max"]),
+            )
+    return measured
 
 
 def _ms(micros: int | None) -> int | None:
     return None if micros is None else micros // 1000
-
-
-def _between(files: Iterable[SegmentFile], start: int, end: int) -> Iterator[SegmentFile]:
-    for file in files:
-        if file.records and file.end_offset > start and file.start_offset < end:
-            yield file
-
-
-def _of_run(files: Iterable[LogFile], run: Run) -> list[LogFile]:
-    return [
-        file
-        for file in files
-        if file.partition == run.partition
-        and run.first_segment <= file.segment <= run.last_segment
-        and file.start_offset < run.end
-        and file.end_offset > run.start
-    ]
 
 
 def _commit_of(one: CommitActions, topic_id: UUID) -> Commit:

@@ -13,12 +13,11 @@ Runs on: driver. Needs no more than the DataFrame API and SQL, so Spark Connect 
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
 from msgspec.structs import replace
@@ -38,9 +37,8 @@ from ...values.config import DAY_MS, PARQUET_COMPRESSION
 from ...values.format_version import check_format
 from ...values.producer_calls import ProducerCall
 from ...values.topic import Topic
-from ...values.topic_partition import OffsetRange
 from .. import contradictions
-from ..answers import Discarded, Leftovers, Orphans, Purged, RowGroupTimes, Vacuumed
+from ..answers import Discarded, Leftovers, Orphans, Purged, Vacuumed
 from ..change import Change, HotRange, Rewrite, RowsOf
 from ..committing import (
     VACUUM_S,
@@ -72,7 +70,6 @@ from ..properties import (
     warnings,
 )
 from ..registers import Register
-from ..scan import FileScan, ScanTask, Spacing
 from ..schema import (
     PARTITION_COLUMNS,
     TABLE_SCHEMA,
@@ -83,33 +80,23 @@ from ..schema import (
 from ..segment import SegmentFile, SegmentIndex
 from ..store_errors import one_line
 from ..table import Applied, ColdSnapshot, Making, unguarded
-from ..timestamp_lookup import TimestampLookup
 from .commit import NamedCommit
 from .definition import add_columns, create_table, set_comment, set_properties, table_columns
 from .either_view import EitherView
 from .entry import look_up as look_up_entry
 from .entry import read_details
-from .history import Commit, read_history, removed_files
 from .location import Location
 from .log_view import LogView
 from .lookup import find, look_up
-from .measures import MEASURE, Measuring
 from .names import TableName, quoted, unquoted
-from .notes import ARCHIVE, CLEANUP, MOST_CALLS, Note, State, copy_to_json, parse_copy
-from .query_errors import is_left_to_catalog, naming
-from .reader import NamedReader
-from .task_errors import TaskErrors
-from .task_rows import ArchivedRows, RewrittenRows
-from .view import SparkView
+from .notes import ARCHIVE, CLEANUP, MOST_CALLS, Commit, State, copy_to_json, parse_copy
+from .spark_errors import TaskErrors, is_left_to_catalog, naming
+from .spark_view import SparkView, read_history, removed_files
+from .tasks import ArchivedRows, RewrittenRows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 #: After each lost race the rows are written again. Its winner is a commit of the same kind.
 BACK_OFF = CommitBackOff(
@@ -127,7 +114,7 @@ REGISTERS_PROPERTY = "lakelog.registers"
 COPY_AFTER_MS = DAY_MS
 
 
-class NamedTable(TimestampLookup[EitherView]):
+class NamedTable(EitherView):
     """A `ColdTable` in a catalog, by name. Thread-safe.
 
     The first change creates it. A `SegmentFile` of it stands for a range of offsets of a segment;
@@ -157,7 +144,11 @@ class NamedTable(TimestampLookup[EitherView]):
         naming: Callable[[], AbstractContextManager[None]] = nullcontext,
         making: Making = unguarded,
     ) -> None:
-        self.name = name
+        super().__init__(
+            None if location is None else LogView(location, name, self._active),
+            None if spark is None else SparkView(spark, name, self._active),
+            name,
+        )
         self._newest_config = newest_config
         self._naming = naming
         self._making = making
@@ -169,8 +160,6 @@ class NamedTable(TimestampLookup[EitherView]):
         self._state = State()  # the same, with what was looked up since
         self._noted_ms = 0  # when the newest note was made
         self._landed: set[str] = set()  # commits whose notes were read
-        self._heard: Measuring | None = None  # what the tasks of this object's last write said
-        self._heard_of = ""  # the commit of that write
         self._properties: dict[str, str] | None = None  # None: to be read again
         self._columns: StructType | None = None
         self._unchecked = ColdSnapshot()  # the newest seen
@@ -178,12 +167,6 @@ class NamedTable(TimestampLookup[EitherView]):
         self._settings_version = 0
         self._is_vacuumed = False  # whether the history tells of a VACUUM
         self._is_optimized_by_catalog = False  # found out when it is tried
-        self._reader = EitherView(
-            None if location is None else LogView(location, name, self._active),
-            None if spark is None else SparkView(spark, name),
-            None if spark is None else NamedReader(spark, self.version_frame, self._active),
-            name,
-        )
 
     @property
     def spark(self) -> SparkSession:
@@ -207,30 +190,14 @@ class NamedTable(TimestampLookup[EitherView]):
     def table_id(self) -> str | None:
         """See `ColdTable.table_id`."""
         with naming(self.name):
-            if not self._reader.exists():
+            if not self.exists():
                 return None
             (detail,) = self.spark.sql(f"DESCRIBE DETAIL {self.name}").select("id").collect()
         return str(detail["id"])
 
-    @property
-    def lies_at(self) -> str | None:
-        """The folder or URL that it is read at; None while it is not read where it lies."""
-        return self._reader.lies_at
-
-    @property
-    def by_spark_because(self) -> str:
-        """Why the table is read through Spark, not where it lies; empty if it is not."""
-        return self._reader.by_spark_because
-
     def version_frame(self, version: int) -> DataFrame:
-        """All columns and rows as of a version.
-
-        Raises:
-            MissingFileError: Delta no longer has the version: it is not the newest, and older than
-                the table's `delta.deletedFileRetentionDuration`.
-        """
-        with naming(self.name):
-            return self.spark.sql(f"SELECT * FROM {self.name} VERSION AS OF {int(version)}")
+        """See `SparkView.version_frame`."""
+        return self._of_spark().version_frame(version)
 
     # -- looking -----------------------------------------------------------------------------------
 
@@ -253,17 +220,15 @@ class NamedTable(TimestampLookup[EitherView]):
             return latest
 
     def data_files(self, partition: int) -> Sequence[SegmentFile]:
-        """See `ColdTable.data_files`. They are seen where the table is read where it lies."""
-        if self.unchecked().version < 0:
-            return []
-        return self._reader.data_files(partition)
+        """See `ColdTable.data_files`."""
+        return self.newest_files(partition) if self.unchecked().version >= 0 else []
 
     def missing(self, files: Iterable[SegmentFile]) -> Sequence[SegmentFile]:
         """See `ColdTable.missing`: slices of a data file that is gone. They are seen where the
         table is read where it lies.
         """
         wanted = list(files)
-        storage = self._reader.storage() if wanted else None
+        storage = self._storage() if wanted else None
         if storage is None:
             return []
         if self._is_vacuumed:
@@ -271,7 +236,7 @@ class NamedTable(TimestampLookup[EitherView]):
         numbers = sorted({file.partition for file in wanted})
 
         def named() -> dict[str, SegmentFile]:
-            files = (file for number in numbers for file in self._reader.data_files(number))
+            files = (file for number in numbers for file in self.newest_files(number))
             return {f"{storage.root}/{file.path}": file for file in files}
 
         absent = storage.missing(list(named()))
@@ -323,10 +288,10 @@ class NamedTable(TimestampLookup[EitherView]):
 
     def _refresh(self) -> None:
         since = self._state.version
-        if since < 0 and not self._reader.exists():
+        if since < 0 and not self.exists():
             return
         try:
-            commits = self._reader.news(self._topic.topic_id, since)
+            commits = self.news(self._topic.topic_id, since)
         except Exception:
             if since < 0:
                 self._properties = None
@@ -360,7 +325,7 @@ class NamedTable(TimestampLookup[EitherView]):
         self._noted = self._noted.after(newest, notes)
         state = self._state.after(newest, notes)
         strange = any(one.is_strange and one.version > max(seen, default=-1) for one in commits)
-        self._state = self._looked_up(self._measured(state, commits), strange=strange or bare)
+        self._state = self._looked_up(state, strange=strange or bare)
         self._landed |= {note.commit for _, note in notes}
         times_ms = [commit.time_ms for commit in commits if commit.note is not None]
         self._noted_ms = max([self._noted_ms, *times_ms])
@@ -397,27 +362,15 @@ class NamedTable(TimestampLookup[EitherView]):
             ) from error
         return replace(copied, epochs=epochs)
 
-    def _measured(self, state: State, commits: Sequence[Commit]) -> State:
-        """The state with what this process's tasks said of the slices they wrote."""
-        heard = next((c for c in commits if c.note and c.note.commit == self._heard_of), None)
-        said = self._heard.slices(heard.metrics) if self._heard and heard else None
-        if said is None:
-            return state
-        slices = dict(state.slices)
-        for one in said:
-            if one.key in slices:
-                slices[one.key] = replace(one, version=slices[one.key].version)
-        return replace(state, slices=slices)
-
     def _looked_up(self, state: State, *, strange: bool) -> State:
         """The state with what the notes do not say of the slices."""
         unknown = [one for one in state.slices.values() if not one.is_known]
         slices = dict(state.slices)
         if unknown:
-            found = look_up(self._reader, self.name, state.version, unknown)
+            found = look_up(self, self.name, state.version, unknown)
             slices.update({one.key: one for one in found})
         if strange:
-            slices = find(self._reader, self.name, state.version, slices)
+            slices = find(self, self.name, state.version, slices)
         return replace(state, slices=slices)
 
     def _active(self, paths: Iterable[str]) -> tuple[int, set[str]]:
@@ -459,14 +412,11 @@ class NamedTable(TimestampLookup[EitherView]):
                 commit = self._commit_of(change, standing, noted, state)
                 if not commit.is_needed:
                     return Applied(current, superseded=superseded, left=commit.left)
-                # Spark may have refused the observation: the second attempt does without.
-                measured = None if lost.refused else self._listener(commit)
-                error = self._write(commit, current, measured)
+                error = self._write(commit, current)
                 if error is not None and self._is_news_of_catalog(error):
                     return attempt(standing)
                 if self._has_landed(commit.note.commit, error):
-                    applied = self._applied(commit.note, superseded, measured)
-                    return replace(applied, left=commit.left)
+                    return self._applied(commit, superseded)
                 to_others = self._state.version != current.version
                 return NotLanded(error, to_others, "Check that it may be written by this user")
 
@@ -510,19 +460,7 @@ class NamedTable(TimestampLookup[EitherView]):
         self._is_optimized_by_catalog |= is_news
         return is_news
 
-    def _txn(self, note: Note) -> tuple[str, int]:
-        """The app id of Delta's txn, and its version."""
-        return f"lakelog/{self._topic.topic_id}/{note.kind}", note.epoch
-
-    def _listener(self, commit: NamedCommit) -> Measuring | None:
-        """Collects what the tasks measure; None if they measure nothing, or it never arrives."""
-        if not commit.ranges or (self._heard is not None and self._heard.is_deaf):
-            return None
-        return Measuring(commit.note.added)
-
-    def _write(
-        self, commit: NamedCommit, current: ColdSnapshot, measuring: Measuring | None
-    ) -> Exception | None:
+    def _write(self, commit: NamedCommit, current: ColdSnapshot) -> Exception | None:
         """Have Spark write and commit. The history tells whether that succeeded.
 
         Raises:
@@ -530,7 +468,7 @@ class NamedTable(TimestampLookup[EitherView]):
         """
         errors = TaskErrors()
         try:
-            self._commit(commit, current, errors, measuring)
+            self._commit(commit, current, errors)
             failpoint("cold.after_commit")
         except Exception as error:
             carried = errors.found_in(str(error))
@@ -538,18 +476,9 @@ class NamedTable(TimestampLookup[EitherView]):
                 raise carried from None
             self._columns = None  # columns may have been added
             return error
-        if measuring is not None:
-            with self._lock:
-                self._heard, self._heard_of = measuring, commit.note.commit
         return None
 
-    def _commit(
-        self,
-        commit: NamedCommit,
-        current: ColdSnapshot,
-        errors: TaskErrors,
-        measuring: Measuring | None,
-    ) -> None:
+    def _commit(self, commit: NamedCommit, current: ColdSnapshot, errors: TaskErrors) -> None:
         from pyspark.sql.functions import expr
 
         merged = commit.where_merged(current.files)
@@ -557,15 +486,14 @@ class NamedTable(TimestampLookup[EitherView]):
             self.spark.sql(f"OPTIMIZE {self.name} WHERE {merged}")
             merged = ""
         note = commit.note
-        app_id, epoch = self._txn(note)
         if merged:
-            rows = _by_segment(self._reader.frame(current.version).where(merged))
+            rows = _by_segment(self._of_spark().frame(current.version).where(merged))
         else:
-            rows = self._rows(commit, current, errors, measuring)
+            rows = self._rows(commit, current, errors)
         writer = (
             rows.writeTo(self.name)
-            .option("txnAppId", app_id)
-            .option("txnVersion", str(epoch))
+            .option("txnAppId", f"lakelog/{self._topic.topic_id}/{note.kind}")
+            .option("txnVersion", str(note.epoch))
             .option("userMetadata", note.to_json(self._topic.topic_id))
             .option("compression", self._topic.config[PARQUET_COMPRESSION])
         )
@@ -576,13 +504,7 @@ class NamedTable(TimestampLookup[EitherView]):
         else:
             writer.append()
 
-    def _rows(
-        self,
-        commit: NamedCommit,
-        current: ColdSnapshot,
-        errors: TaskErrors,
-        measuring: Measuring | None,
-    ) -> DataFrame:
+    def _rows(self, commit: NamedCommit, current: ColdSnapshot, errors: TaskErrors) -> DataFrame:
         """The rows to write: one task for each range, and one for each rewritten segment."""
         from pyspark.sql.functions import col, lit
 
@@ -593,16 +515,9 @@ class NamedTable(TimestampLookup[EitherView]):
             # One task each, the largest first, so that the long ones run beside the rest.
             numbers = self.spark.range(0, count, 1, count)
             names = [*TABLE_SCHEMA.names, *values.names]
-            rows = ArchivedRows(
-                commit.ranges, self._rows_of, names, values, errors, measuring is not None
-            )
+            rows = ArchivedRows(commit.ranges, self._rows_of, names, values, errors)
             schema = type(columns)([columns[name] for name in names])
-            if measuring is None:
-                written = numbers.mapInArrow(rows, schema)
-            else:
-                schema.add(MEASURE, "string")
-                written = measuring.observe(numbers.mapInArrow(rows, schema))
-            return written.select(
+            return numbers.mapInArrow(rows, schema).select(
                 *(
                     col(quoted(field.name))
                     if field.name in names
@@ -612,7 +527,7 @@ class NamedTable(TimestampLookup[EitherView]):
             )
         if commit.removed and commit.rewrites:
             rewritten = RewrittenRows(commit.rewrites, columns.names, values)
-            there = self._reader.frame(current.version).where(commit.where(current.files))
+            there = self._of_spark().frame(current.version).where(commit.where(current.files))
             return _by_segment(there.mapInArrow(rewritten, columns))
         return self.spark.createDataFrame([], columns)
 
@@ -631,57 +546,17 @@ class NamedTable(TimestampLookup[EitherView]):
         where = f"the table {self.name}"
         return read_back(where, self.name, ask, error, BACK_OFF.reads, (ContradictionError,))
 
-    def _applied(
-        self,
-        note: Note,
-        superseded: frozenset[int],
-        measured: Measuring | None,
-    ) -> Applied:
+    def _applied(self, commit: NamedCommit, superseded: frozenset[int]) -> Applied:
         with self._lock:
             snapshot, state = self._checked(), self._state
-        paths = {state.slices[one.key].path for one in note.added if one.key in state.slices}
-        files = [file for file in snapshot.files if file.path in paths]
-        unparsed = self._unparsed(snapshot, files, measured)
-        return Applied(snapshot, tuple(files), superseded, unparsed)
-
-    def _unparsed(
-        self,
-        snapshot: ColdSnapshot,
-        files: Sequence[SegmentFile],
-        measured: Measuring | None,
-    ) -> dict[int, int]:
-        """How many values of new files did not become columns, by partition."""
-        if not files or not len(value_columns(self._topic)):
-            return {}
-        counted = None if measured is None else measured.unparsed()
-        if counted is not None:
-            return counted
-        with naming(self.name):
-            return self._reader.unparsed(snapshot.version, files)
-
-    # -- reading -----------------------------------------------------------------------------------
-
-    def read(
-        self,
-        files: Iterable[SegmentFile],
-        start: int,
-        end: int,
-        columns: Sequence[str] | None = None,
-    ) -> Iterator[pa.RecordBatch]:
-        """See `ColdTable.read`. Each piece is a query; for many rows take `version_frame`."""
-        return self._reader.read(files, start, end, columns)
-
-    def with_keys(
-        self, files: Iterable[SegmentFile], start: int, end: int, keys: frozenset[bytes]
-    ) -> Sequence[OffsetRange]:
-        """See `ColdRows.with_keys`."""
-        return self._reader.with_keys(files, start, end, keys)
-
-    def row_groups(
-        self, files: Iterable[SegmentFile], start: int, end: int
-    ) -> Sequence[RowGroupTimes]:
-        """See `ColdRows.row_groups`."""
-        return self._reader.row_groups(files, start, end)
+        added = [one.key for one in commit.note.added]
+        paths = {state.slices[key].path for key in added if key in state.slices}
+        files = tuple(file for file in snapshot.files if file.path in paths)
+        unparsed: Mapping[int, int] = {}
+        if files and len(value_columns(self._topic)):
+            with naming(self.name):
+                unparsed = self._of_spark().unparsed(snapshot.version, files)
+        return Applied(snapshot, files, superseded, unparsed, commit.left)
 
     def archived_at(
         self, partition: int, offset: int, since: int
@@ -694,7 +569,7 @@ class NamedTable(TimestampLookup[EitherView]):
             since: a version before that.
         """
         with self._lock, naming(self.name):
-            commits = self._reader.history(self._topic.topic_id, since)
+            commits = self.history(self._topic.topic_id, since)
             for commit in commits:
                 added = () if commit.note is None else commit.note.added
                 mine = [
@@ -703,51 +578,10 @@ class NamedTable(TimestampLookup[EitherView]):
                     if one.partition == partition and one.version < 0 and one.kind == "archive"
                 ]
                 if any(one.start_offset <= offset < one.end_offset for one in mine):
-                    slices = look_up(self._reader, self.name, commit.version, mine)
+                    slices = look_up(self, self.name, commit.version, mine)
                     state = State(commit.version, slices={one.key: one for one in slices})
                     return commit.version, state.index()
         return None
-
-    def map(
-        self,
-        function: Callable[[Any, T], R],
-        tasks: Sequence[T],
-        *,
-        files_of: Callable[[T], Iterable[SegmentFile]],
-        columns: Sequence[str] | None,
-    ) -> Iterator[R]:
-        """See `ColdTable.map`."""
-        if columns is None:
-            return self._reader.map_files(function, tasks, files_of)
-        if tasks:
-            chosen(BY_NAME)
-        return self._reader.map(function, tasks, files_of, columns)
-
-    def scan(self, snapshot: ColdSnapshot, tasks: Sequence[ScanTask]) -> Iterator[FileScan]:
-        """See `ColdTable.scan`."""
-        yield from self._reader.scan(snapshot, tasks)
-
-    def scan_data_files(self, snapshot: ColdSnapshot, partition: int) -> Sequence[FileScan] | None:
-        """See `ColdTable.scan_data_files`."""
-        if snapshot.version < 0:
-            return ()
-        return self._reader.scan_data_files(snapshot, partition)
-
-    def spacing(
-        self,
-        snapshot: ColdSnapshot,
-        files: Sequence[SegmentFile],
-        explained: Sequence[OffsetRange],
-    ) -> Spacing:
-        """See `ColdTable.spacing`."""
-        return self._reader.spacing(snapshot, files, explained)
-
-    def paths_with(
-        self, snapshot: ColdSnapshot, rows: Sequence[tuple[SegmentFile, OffsetRange]]
-    ) -> Sequence[Collection[str]]:
-        """See `ColdTable.paths_with`."""
-        with naming(self.name):
-            return self._reader.paths_with(snapshot, rows)
 
     # -- properties and vacuum ---------------------------------------------------------------------
 
@@ -936,7 +770,7 @@ class NamedTable(TimestampLookup[EitherView]):
     def _read_properties(self) -> dict[str, str]:
         if self._properties is None:
             with naming(self.name):
-                self._properties = self._reader.properties()
+                self._properties = self.properties()
         return self._properties
 
     def _read_columns(self) -> StructType:
@@ -1013,7 +847,7 @@ class NamedTable(TimestampLookup[EitherView]):
 
     def _check_columns(self) -> None:
         with naming(self.name):
-            there = self._reader.column_names()
+            there = self.column_names()
         lost = [name for name in TABLE_SCHEMA.names if name not in there]
         if lost:
             raise ColdTierRefusedError(

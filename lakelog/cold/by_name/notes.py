@@ -52,12 +52,40 @@ ARCHIVE, CLEANUP = "archive", "cleanup"
 #: Every so many commits of lakelog hold a base. One of 10,000 slices takes about 1 MB.
 BASE_INTERVAL = 50
 
+#: Commits that a first look takes; more if they do not reach back to a base.
+FIRST_ROWS = BASE_INTERVAL + 10
+
 #: The kind of a slice that a foreign commit left: all rows of a segment, as they were found.
 FOUND = "rows"
 
 #: How many producers' calls the partitions of a table keep together, at about 80 bytes each: each
 #: archive commit has those of the partitions it moves, and a first look reads fifty commits.
 MOST_CALLS = 4_000
+
+#: Operations of foreign commits that move no row into or out of a table.
+HARMLESS = frozenset(
+    {
+        "ADD COLUMNS",
+        "ADD CONSTRAINT",
+        "CHANGE COLUMN",
+        "CHANGE COLUMNS",
+        "CLUSTER BY",
+        "COMPUTE STATS",
+        "CREATE TABLE",
+        "DROP COLUMNS",
+        "DROP CONSTRAINT",
+        "OPTIMIZE",
+        "RENAME COLUMN",
+        "SET TBLPROPERTIES",
+        "UNSET TBLPROPERTIES",
+        "UPGRADE PROTOCOL",
+        "VACUUM END",
+        "VACUUM START",
+    }
+)
+
+#: Operations that leave a table's properties as they were.
+_ROWS_ALONE = frozenset({"WRITE", "OPTIMIZE", "VACUUM START", "VACUUM END", "COMPUTE STATS"})
 
 #: What is raised when JSON is not as lakelog writes it.
 ILLEGIBLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
@@ -67,11 +95,6 @@ _REGISTERS = {name: register for register, name in REGISTER_NAMES.items()}
 
 #: By partition, what its producers had sent last below its archived end.
 Calls = Mapping[int, Sequence[ProducerCall]]
-
-
-#: What a view says of some rows of one file: ``path``, ``size_bytes`` of the file, ``records``,
-#: ``first`` and ``last`` (offsets), ``min_us`` and ``max_us``; and of which slice or segment.
-Measured = Mapping[str, Any]
 
 
 class Slice(Struct, frozen=True):
@@ -236,6 +259,34 @@ class Note(Struct, frozen=True):
             _calls_of_json(content.get("producers", {})),  # an older lakelog notes none
             _text(content.get("operation", "")),  # nor this
         )
+
+
+class Commit(Struct, frozen=True):
+    """One version of the table."""
+
+    version: int
+    time_ms: int
+    operation: str
+    note: Note | None  # None: not lakelog's
+    metrics: dict[str, str]
+
+    @property
+    def is_strange(self) -> bool:
+        """Whether somebody else may have moved rows."""
+        return self.note is None and self.operation not in HARMLESS
+
+    @property
+    def moves_rows_alone(self) -> bool:
+        return self.operation in _ROWS_ALONE
+
+
+def is_enough(commits: Sequence[Commit], since: int) -> bool:
+    """Whether no older commits are needed: see `Note.base`."""
+    oldest = commits[-1].version
+    if since >= 0:
+        return oldest <= since + 1
+    bases = [c.note.base.version for c in commits if c.note and c.note.base]
+    return bool(bases) and oldest <= max(bases) + 1
 
 
 class State(Struct, frozen=True, eq=False):

@@ -19,7 +19,7 @@ from ..root_table import ALL, TIME, RootTable, RootTableDefinition, Txn
 from ..store_errors import error_class, first_sentence
 from .entry import column_comments, look_up, run, same_place, table_of
 from .names import TableName, parse_schema, quoted_text
-from .query_errors import is_left_to_catalog, naming
+from .spark_errors import is_left_to_catalog, naming
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession

@@ -21,9 +21,9 @@ from ...errors import CorruptRecordError, MissingFileError
 from ...values.offset_ranges import Ranges
 from ...values.record import MAX_OFFSET, NO_TIMESTAMP_MS
 from ...values.topic_partition import OffsetRange
-from ..scan import FileScan, OrderedRows, ScanTask, Spacing
+from ..scan import FileScan, OrderedRows, ScanTask
 from ..segment import UNKNOWN_TIMESTAMP_MS, SegmentFile
-from .spool import pieces_by
+from .tasks import pieces_by
 
 #: What goes in: the segment, and a row's offset and timestamp. By segment, then by offset.
 SCANNED = ["segment", "offset", "timestamp"]
@@ -55,25 +55,6 @@ class ScannedRows(Struct, frozen=True):
         for segment, pieces in groupby(pieces_by("segment", batches), key=lambda piece: piece[0]):
             tasks = self.tasks.get(segment) or [unknown_slice(self.partition, segment)]
             yield scan_slices((rows for _, rows in pieces), tasks)
-
-
-class SpacedRows(Struct, frozen=True):
-    """Looks how the offsets of rows follow each other, which all come to one worker."""
-
-    explained: tuple[OffsetRange, ...]
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        spacing = self.spacing(batches)
-        yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(spacing)])], ["scans"])
-
-    def spacing(self, batches: Iterable[pa.RecordBatch]) -> Spacing:
-        """Of rows by offset; of those that lack their offset or time, a scan tells."""
-        ordered = OrderedRows(self.explained)
-        for batch in batches:
-            rows, _ = _legible(batch)
-            if rows.num_rows:
-                ordered.add(*_numbers(rows))
-        return ordered.spacing
 
 
 def scan_slices(batches: Iterable[pa.RecordBatch], tasks: Sequence[ScanTask]) -> list[FileScan]:

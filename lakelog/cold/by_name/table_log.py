@@ -31,9 +31,6 @@ from .delta_actions import (
 
 STAGED = f"{LOG}/_staged_commits"
 
-#: How far back removed files are known, in versions.
-KEPT_VERSIONS = 1000
-
 #: Commits that are kept for those who ask for the history.
 KEPT_COMMITS = 128
 
@@ -45,21 +42,13 @@ class Newest(Struct, frozen=True):
     staged: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))  # file names
 
 
-class _Life(Struct):
-    file: LogFile
-    born: int
-    died: int | None = None
-
-
 class TableLog:
     """The log of the table at a storage's root. Not thread-safe."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
         self.version = -1
-        self._oldest = 0  # files are known from that version on
-        self._lives: dict[tuple[str, str], _Life] = {}
-        self._died: list[_Life] = []
+        self._files: dict[tuple[str, str], LogFile] = {}  # of that version, by what Delta says
         self._commits: dict[int, CommitActions] = {}
         self._staged: Mapping[int, str] = {}
         self._metadata: Metadata | None = None
@@ -107,29 +96,15 @@ class TableLog:
         """
         if not 0 <= version <= self.version:
             raise NotDirectError(f"it has no version {version}")
-        if version < self._oldest:
-            if self._older is None or self._older.version != version:
-                older = TableLog(self.storage)
-                older.refresh(Newest(version, self._staged))
-                if older.version != version:
-                    raise NotDirectError(f"its log no longer goes back to version {version}")
-                self._older = older
-            return self._older.files(version)
-        lives = [*self._lives.values(), *self._died]
-        return [
-            one.file
-            for one in lives
-            if one.born <= version and (one.died is None or version < one.died)
-        ]
-
-    def commit(self, version: int) -> CommitActions | None:
-        """What a version did; None if the log was cleaned up that far."""
-        if version not in self._commits:
-            found = self._read_commit(version)
-            if found is None:
-                return None
-            self._keep(found)
-        return self._commits[version]
+        if version == self.version:
+            return list(self._files.values())
+        if self._older is None or self._older.version != version:
+            older = TableLog(self.storage)
+            older.refresh(Newest(version, self._staged))
+            if older.version != version:
+                raise NotDirectError(f"its log no longer goes back to version {version}")
+            self._older = older
+        return self._older.files(version)
 
     def commits(self, after: int, most: int) -> list[CommitActions]:
         """The newest commits above a version, newest first, as far as the log goes."""
@@ -170,7 +145,7 @@ class TableLog:
 
     def _open(self, newest: Newest) -> None:
         """Begin with the newest checkpoint."""
-        self._lives, self._died, self._commits = {}, [], {}
+        self._files, self._commits = {}, {}
         self._metadata, self.version, self._stamp = None, -1, None
         names = self.storage.file_names(self._path(LOG))
         numbers = commit_versions(names) | self._staged.keys()
@@ -182,9 +157,7 @@ class TableLog:
         end = max(numbers, default=checkpoint) if newest.version is None else newest.version
         if parts:
             self._read_checkpoint(checkpoint, parts)
-        self.version = self._oldest = checkpoint
-        if not parts:
-            self._oldest = 0
+        self.version = checkpoint
         for commit in side_by_side(self._read_commit, range(checkpoint + 1, end + 1)):
             if commit is None:
                 raise NotDirectError(
@@ -198,22 +171,15 @@ class TableLog:
         if commit.metadata is not None:
             self._metadata = Metadata.of(commit.metadata)
         for action in commit.removes:
-            life = self._lives.pop(removed_key(action), None)
-            if life is not None:
-                life.died = commit.version
-                self._died.append(life)
+            self._files.pop(removed_key(action), None)
         for action in commit.adds:
-            self._add(action, commit.version)
+            self._add(action)
         self.version = commit.version
         self._keep(commit)
-        oldest = self.version - KEPT_VERSIONS
-        if self._died and (self._died[0].died or 0) <= oldest:
-            self._died = [one for one in self._died if (one.died or 0) > oldest]
-            self._oldest = max(self._oldest, oldest)
 
-    def _add(self, action: Mapping[str, Any], version: int) -> None:
+    def _add(self, action: Mapping[str, Any]) -> None:
         file = LogFile.of(action, self.metadata.stored_as)
-        self._lives[file.key] = _Life(file, version)
+        self._files[file.key] = file
 
     def _keep(self, commit: CommitActions) -> None:
         self._commits[commit.version] = commit
@@ -259,7 +225,7 @@ class TableLog:
         for actions in side_by_side(self._read_actions, paths):
             adds += [action["add"] for action in actions if action.get("add")]
         for action in adds:
-            self._add(action, version)
+            self._add(action)
 
     def _read_actions(self, path: str) -> list[Mapping[str, Any]]:
         content = self.storage.read_bytes(self._path(path))

@@ -1,32 +1,35 @@
-"""Reading a table by name: records by offset or by timestamp.
+"""A table by name, looked at and read through Spark.
 
-Runs on: driver; `NamedReader.map` runs its function on executors.
+Runs on: driver; `SparkView.map` runs its function on executors.
 """
 
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
 
 import pyarrow as pa
 
 from ...engines.spark import Failure, SparkEngine
 from ...values.record import MAX_OFFSET, OffsetAndTimestamp
-from ...values.topic_partition import OffsetRange
 from ...values.value_ddl import VALUE_ERROR
-from ..answers import RowGroupTimes
 from ..record_batches import projection
-from ..scan import FileScan, ScanTask, Spacing
+from ..scan import FileScan, ScanTask
 from ..schema import FILE_SCHEMA
 from ..segment import SegmentFile
 from ..table import ColdSnapshot
-from .query_errors import naming
-from .runs import by_segment, newest_of, runs, version_with, where_slices
-from .slice_scan import SCANNED, SCANS, ScannedRows, SpacedRows, apart
-from .spool import OUTCOMES, TOMBSTONE, Mapped, SpooledRows, outcomes
-from .windows import Stretch
+from .commit import where_segments
+from .entry import read_properties
+from .lookup import Measured
+from .notes import FIRST_ROWS, Commit, Note, Slice, is_enough
+from .runs import Stretch, by_segment, newest_of, runs, version_with, where_slices
+from .slice_scan import SCANNED, SCANS, ScannedRows, apart
+from .spark_errors import naming
+from .tasks import OUTCOMES, TOMBSTONE, Mapped, SpooledRows, outcomes
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -40,9 +43,18 @@ WORKERS = 64
 #: Has Parquet's reader for Java compare each page's CRC.
 PAGE_SUMS = "parquet.page.verify-checksum.enabled"
 
+#: Commits that are looked through for removed files.
+REMOVALS_ROWS = 1000
 
-class NamedReader:
-    """Reads rows of the table ``name``. Thread-safe.
+_MEASURES = (
+    "_metadata.file_path AS path, max(_metadata.file_size) AS size_bytes, count(*) AS records, "
+    "min(offset) AS first, max(offset) AS last, unix_micros(min(timestamp)) AS min_us, "
+    "unix_micros(max(timestamp)) AS max_us"
+)
+
+
+class SparkView:
+    """See `LogView`: it shows the same. Thread-safe.
 
     Args:
         active: gives the newest version known, and those of the given paths that it does not have.
@@ -51,13 +63,68 @@ class NamedReader:
     def __init__(
         self,
         spark: Callable[[], SparkSession],
-        frame: Callable[[int], DataFrame],
+        name: str,
         active: Callable[[Iterable[str]], tuple[int, set[str]]],
     ) -> None:
         self._spark = spark
-        self._frame = frame
+        self._name = name
         self._active = active
         self._kept: tuple[int, DataFrame] | None = None  # planning one costs more than a query
+
+    # -- looking ---------------------------------------------------------------------------------
+
+    def exists(self) -> bool:
+        """See `LogView.exists`."""
+        return bool(self._spark().catalog.tableExists(self._name))
+
+    def news(self, topic_id: UUID, since: int) -> list[Commit] | None:
+        """See `LogView.news`."""
+        if since >= 0 and is_newest(self._spark(), self._name, since):
+            return None
+        return self.history(topic_id, since)
+
+    def history(self, topic_id: UUID, since: int) -> list[Commit]:
+        """See `LogView.history`."""
+        return read_history(self._spark(), self._name, topic_id, since)
+
+    def properties(self) -> dict[str, str]:
+        """See `LogView.properties`."""
+        return read_properties(self._spark(), self._name)
+
+    def column_names(self) -> list[str]:
+        """See `LogView.column_names`."""
+        return list(self._spark().table(self._name).columns)
+
+    def measured_slices(self, version: int, slices: Sequence[Slice]) -> list[Measured]:
+        """See `LogView.measured_slices`."""
+        values = ", ".join(
+            f"({number}, {one.partition}, {one.segment}L, {one.start_offset}L, {one.end_offset}L)"
+            for number, one in enumerate(slices)
+        )
+        segments: dict[int, set[int]] = {}
+        for one in slices:
+            segments.setdefault(one.partition, set()).add(one.segment)
+        rows = self._spark().sql(
+            f"SELECT /*+ BROADCAST(s) */ number, {_MEASURES} "
+            f"FROM {self._name} VERSION AS OF {version} AS t "
+            f"JOIN VALUES {values} AS s(number, p, g, low, high) "
+            "ON t.partition = s.p AND t.segment = s.g AND t.offset >= s.low AND t.offset < s.high "
+            f"WHERE {where_segments(segments)} GROUP BY number, path"
+        )
+        return [Measured(*row) for row in rows.collect()]
+
+    def measured_segments(
+        self, version: int, only: tuple[int, int] | None = None
+    ) -> list[Measured]:
+        """See `LogView.measured_segments`."""
+        where = "true" if only is None else where_segments({only[0]: {only[1]}})
+        rows = self._spark().sql(
+            f"SELECT partition, segment, {_MEASURES} FROM {self._name} VERSION AS OF {version} "
+            f"WHERE {where} GROUP BY partition, segment, path"
+        )
+        return [Measured((row[0], row[1]), *row[2:]) for row in rows.collect()]
+
+    # -- reading ---------------------------------------------------------------------------------
 
     def read(
         self,
@@ -79,26 +146,13 @@ class NamedReader:
             frame = self.frame(self._version(wanted))
             frame = frame.select(*dict.fromkeys([*schema.names, "offset"]))
         for run in runs(wanted, start, end):
-            stretch = Stretch(frame, run.where, run.start, run.end, run.rows, run.size_bytes)
-            batches = stretch.batches(schema)
+            batches = Stretch(frame, run).batches(schema)
             while True:
                 with naming(run.path):
                     batch = next(batches, None)
                 if batch is None:
                     break
                 yield batch
-
-    def with_keys(
-        self, files: Iterable[SegmentFile], start: int, end: int, keys: frozenset[bytes]
-    ) -> Sequence[OffsetRange]:
-        """See `ColdRows.with_keys`: a query would cost what reading costs."""
-        return [OffsetRange(start, end)]
-
-    def row_groups(
-        self, files: Iterable[SegmentFile], start: int, end: int
-    ) -> Sequence[RowGroupTimes]:
-        """See `ColdRows.row_groups`: a query does not show files."""
-        return []
 
     def first_at_or_after(
         self, files: Iterable[SegmentFile], timestamp_ms: int, from_offset: int
@@ -140,7 +194,7 @@ class NamedReader:
         columns: Sequence[str],
     ) -> Iterator[R]:
         """See `ColdTable.map`: the rows of a partition's tasks go to one worker, which keeps them
-        on its disk while it runs the tasks (see `spool`).
+        on its disk while it runs the tasks (see `SpooledRows`).
         """
         from pyspark import cloudpickle
 
@@ -188,6 +242,14 @@ class NamedReader:
         partition = tasks[0].file.partition
         known = by_segment(snapshot.files.of_partition(partition))
         is_all = len(tasks) == sum(map(len, known.values()))
+        others = [name for name in FILE_SCHEMA.names if name not in SCANNED]
+        columns = [
+            "segment",
+            "offset",
+            "unix_micros(timestamp) AS timestamp",
+            f"xxhash64({', '.join(others)}) = 0 AS others",  # so that they are read, too
+        ]
+        session = self._spark()
 
         def scan(some: Sequence[ScanTask]) -> list[FileScan]:
             where = f"partition = {partition}"
@@ -197,54 +259,18 @@ class NamedReader:
             for task in some:
                 mine.setdefault(task.file.segment, []).append(task)
             scanned = ScannedRows(partition, mine)
-            with naming(some[0].file.path):
-                rows = self._scanned(snapshot.version, where)
+            with naming(some[0].file.path), page_sums_checked(session):
+                rows = self.frame(snapshot.version).where(where).selectExpr(*columns)
                 parts = min(len(mine), WORKERS)
                 rows = rows.repartition(parts, "segment").sortWithinPartitions("segment", "offset")
-                answers = self._answers(rows.mapInArrow(scanned, SCANS), "scan")
-            found = [one for answer in answers for one in answer]
+                answers = rows.mapInArrow(scanned, SCANS)
+                collected = SparkEngine(session).collect(answers, "lakelog: scan")
+            found = [one for row in collected for one in pickle.loads(bytes(row["scans"]))]
             met = {one.file.path for one in found}
             empty = [task.file for task in some if task.file.path not in met]
             return [*found, *map(FileScan, empty)]
 
         return list(apart(scan, tasks))
-
-    def spacing(
-        self,
-        snapshot: ColdSnapshot,
-        files: Sequence[SegmentFile],
-        explained: Sequence[OffsetRange],
-    ) -> Spacing:
-        """See `ColdTable.spacing`."""
-        known = by_segment(snapshot.files.of_partition(files[0].partition))
-        where = f"partition = {files[0].partition} AND ({where_slices(files, known)})"
-        with naming(files[0].path):
-            rows = self._scanned(snapshot.version, where)
-            rows = rows.repartition(1).sortWithinPartitions("offset")
-            spaced = rows.mapInArrow(SpacedRows(tuple(explained)), SCANS)
-            (found,) = self._answers(spaced, "spacing")
-        spacing: Spacing = found
-        return spacing
-
-    def _scanned(self, version: int, where: str) -> DataFrame:
-        """Rows of `SCANNED`, and one more column for which all others are read."""
-        others = [name for name in FILE_SCHEMA.names if name not in SCANNED]
-        return (
-            self.frame(version)
-            .where(where)
-            .selectExpr(
-                "segment",
-                "offset",
-                "unix_micros(timestamp) AS timestamp",
-                f"xxhash64({', '.join(others)}) = 0 AS others",
-            )
-        )
-
-    def _answers(self, rows: DataFrame, doing: str) -> list[Any]:
-        session = self._spark()
-        with page_sums_checked(session):
-            found = SparkEngine(session).collect(rows, f"lakelog: {doing}")
-        return [pickle.loads(bytes(row["scans"])) for row in found]
 
     def unparsed(self, version: int, files: Sequence[SegmentFile]) -> dict[int, int]:
         """How many records of the files have a ``value_error``, by partition."""
@@ -265,8 +291,18 @@ class NamedReader:
         """The table as of a version. The frame of the last call is kept, not planned again."""
         kept = self._kept
         if kept is None or kept[0] != version:
-            kept = self._kept = (version, self._frame(version))
+            kept = self._kept = (version, self.version_frame(version))
         return kept[1]
+
+    def version_frame(self, version: int) -> DataFrame:
+        """All columns and rows as of a version.
+
+        Raises:
+            MissingFileError: Delta no longer has the version: it is not the newest, and older than
+                the table's `delta.deletedFileRetentionDuration`.
+        """
+        with naming(self._name):
+            return self._spark().sql(f"SELECT * FROM {self._name} VERSION AS OF {int(version)}")
 
     # -- where rows are ----------------------------------------------------------------------------
 
@@ -289,6 +325,58 @@ class NamedReader:
                 .collect()
             )
         return OffsetAndTimestamp(rows[0][0], rows[0][1] // 1000) if rows else None
+
+
+def is_newest(spark: SparkSession, name: str, version: int) -> bool:
+    """Whether nothing was committed above a version; False also where that cannot be told.
+
+    Delta refuses to go to a version that is not there yet, and says how far the table goes. That
+    lists its log and starts no job, while the history starts two.
+    """
+    try:
+        # Spark Connect asks for nothing before the schema is read.
+        _ = spark.sql(f"SELECT * FROM {name} VERSION AS OF {version + 1}").schema
+    except Exception as error:  # Spark's, Py4J's and Connect's errors have no common base
+        said = re.search(r"DELTA_VERSION_NOT_FOUND\b.*\[\d+, (\d+)\]", str(error))
+        return said is not None and int(said[1]) == version
+    return False
+
+
+def read_history(spark: SparkSession, name: str, topic_id: UUID, since: int) -> list[Commit]:
+    """The commits above a version, newest first; always at least the newest one.
+
+    Args:
+        since: -1: back to the newest base, or as far as the history goes.
+    """
+    limit = FIRST_ROWS if since < 0 else 4
+    while True:
+        # Whole rows: they are at hand when the command is done; a selection would be one more job.
+        rows = spark.sql(f"DESCRIBE HISTORY {name} LIMIT {limit}").collect()
+        commits = [
+            Commit(
+                row["version"],
+                int(row["timestamp"].timestamp() * 1000),
+                row["operation"],
+                Note.parse(row["userMetadata"], topic_id),
+                dict(row["operationMetrics"] or {}),
+            )
+            for row in rows
+        ]
+        if len(rows) < limit or is_enough(commits, since):
+            above = [commit for commit in commits if commit.version > since]
+            return above or commits[:1]
+        limit *= 8
+
+
+def removed_files(spark: SparkSession, name: str, before_ms: int) -> int:
+    """How many files the newest commits removed before a time and no VACUUM has looked at since."""
+    count = 0
+    for row in spark.sql(f"DESCRIBE HISTORY {name} LIMIT {REMOVALS_ROWS}").collect():
+        if row["operation"].startswith("VACUUM"):
+            break
+        if row["timestamp"].timestamp() * 1000 <= before_ms:
+            count += int((row["operationMetrics"] or {}).get("numRemovedFiles", 0))
+    return count
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Gives a table at a path a name in a catalog.
+"""The names of topics in a catalog: given to tables at a path, and taken away again.
 
 Only the name is made: the table stays where it is, and ``DROP TABLE`` removes the name and nothing
 else. If a topic was dropped and created again, its name moves to the new table.
@@ -13,10 +13,18 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from ...cold.by_name.entry import CatalogEntry, look_up, run, same_place
-from ...cold.by_name.names import TableName, quoted_text
+from ...cold.by_name.names import (
+    TableName,
+    latest_name,
+    parse_schema,
+    quoted,
+    quoted_text,
+    view_name,
+)
+from ...cold.by_name.spark_errors import naming
 from ...cold.properties import GENERATION_PROPERTY, TOPIC_ID_PROPERTY
 from ...errors import CommitConflictError, ForeignTableError
-from ...values.topic import Topic
+from ...values.topic import Topic, catalog_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,3 +112,34 @@ def _advice(entry: CatalogEntry, name: TableName, topic: Topic) -> str:
     kind = "VIEW" if entry.kind == "VIEW" else "TABLE"
     safe = " (an external table's files stay)" if entry.kind == "EXTERNAL" else ""
     return f"Register the topic in another schema, or, if nobody needs it, DROP {kind} {name}{safe}"
+
+
+def make_schema(spark: SparkSession, schema: str) -> None:
+    """Makes ``catalog.schema``, if it is not there.
+
+    Raises:
+        ColdTierError: the catalog refuses.
+    """
+    name = quoted(*parse_schema(schema))
+    with naming(name):
+        spark.sql(f"CREATE SCHEMA IF NOT EXISTS {name}")
+
+
+def forget_topic(spark: SparkSession, schema: str, topic: Topic) -> None:
+    """Take a topic's names out of a schema: its two views, and the name of a table at a path.
+
+    What has these names and is not this creation's of the topic stays. A table that is the
+    catalog's own stays too.
+
+    Raises:
+        ColdTierError: the catalog refuses.
+    """
+    name = TableName(*parse_schema(schema), catalog_name(topic.name))
+    own = str(topic.topic_id)
+    for view in (view_name(topic.name), latest_name(topic.name)):
+        entry = look_up(spark, name._replace(table=view))
+        if entry and entry.kind == "VIEW" and entry.properties.get(TOPIC_ID_PROPERTY) == own:
+            run(spark, f"DROP VIEW IF EXISTS {name._replace(table=view)}")
+    entry = look_up(spark, name)
+    if entry and entry.kind == "EXTERNAL" and entry.properties.get(TOPIC_ID_PROPERTY) == own:
+        run(spark, f"DROP TABLE IF EXISTS {name}")
