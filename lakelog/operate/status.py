@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -141,7 +142,7 @@ def status(
     failures = []
     rates: list[tuple[str, float]] = []
     # Hot first: a trim between the two looks can then only make the tiers overlap.
-    seen = {} if redis is None else _hot_segments(redis, topics)
+    seen = {} if redis is None else hot_segments(redis, topics)
     cold = (looks or ColdLooks(table_of)).look(topics, each_s=LOOK_TIMEOUT_S)
     for topic in topics:
         try:
@@ -174,27 +175,27 @@ def status(
     )
 
 
-def _hot_segments(
-    redis: HotLog, topics: Sequence[Topic]
-) -> Mapping[UUID, Mapping[TopicPartition, HotSegments] | LakelogError]:
+def hot_segments(
+    redis: HotLog, topics: Sequence[Topic], **more: Any
+) -> dict[UUID, Mapping[TopicPartition, HotSegments] | LakelogError]:
     """What Redis says of all topics: in one round trip a server, unless one of them is damaged, or
     is another by now; then topic by topic, so that each tells what it fails at.
+
+    Args:
+        more: for `HotLog.segments`.
     """
     asked = {topic.topic_id: topic.topic_partitions() for topic in topics}
+    ids = {topic.name: topic.topic_id for topic in topics}
     try:
-        found = redis.segments(
-            (tp for tps in asked.values() for tp in tps),
-            topic_id={topic.name: topic.topic_id for topic in topics},
-        )
+        found = redis.segments((tp for tps in asked.values() for tp in tps), topic_id=ids, **more)
+        return {topic_id: {tp: found[tp] for tp in tps} for topic_id, tps in asked.items()}
     except LakelogError as error:
         if error.retriable:
             raise
-    else:
-        return {topic_id: {tp: found[tp] for tp in tps} for topic_id, tps in asked.items()}
     one_by_one: dict[UUID, Mapping[TopicPartition, HotSegments] | LakelogError] = {}
     for topic_id, tps in asked.items():
         try:
-            one_by_one[topic_id] = redis.segments(tps, topic_id=topic_id)
+            one_by_one[topic_id] = redis.segments(tps, topic_id=topic_id, **more)
         except LakelogError as error:
             one_by_one[topic_id] = error
     return one_by_one

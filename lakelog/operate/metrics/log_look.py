@@ -28,6 +28,7 @@ from ...values.topic import Topic
 from ...values.topic_partition import TopicPartition
 from ..group_lag import GroupOffset
 from ..sizing import high_water_marks, throttle_ms
+from ..status import hot_segments
 from .cold_looks import ColdFigures, ColdLooks, Found, KnownFigures
 
 _NO_FILES = ColdFigures()
@@ -99,23 +100,15 @@ class LogLook:
     def _hot_offsets(
         self, hot: HotLog, topics: Sequence[Topic], found: _Found
     ) -> dict[TopicPartition, HotSegments]:
-        try:
-            every = [tp for topic in topics for tp in topic.topic_partitions()]
-            return hot.segments(every, start=self._archived_ends, oldest=1)
-        except LakelogError as error:
-            if error.retriable:
-                raise
+        # Of the oldest segment a part may be trimmed.
+        asked = hot_segments(hot, topics, start=self._archived_ends, oldest=1)
         seen: dict[TopicPartition, HotSegments] = {}
-        for topic in topics:  # one is damaged, or was deleted just now
-            try:
-                seen |= hot.segments(
-                    topic.topic_partitions(),
-                    start=self._archived_ends,
-                    oldest=1,  # of which a part may be trimmed
-                    topic_id=topic.topic_id,
-                )
-            except LakelogError as error:
-                found.add(m.TOPIC_FAILED, (topic.name, type(error).__name__), 1)
+        for topic in topics:
+            of_topic = asked[topic.topic_id]
+            if isinstance(of_topic, LakelogError):  # it is damaged, or was deleted just now
+                found.add(m.TOPIC_FAILED, (topic.name, type(of_topic).__name__), 1)
+            else:
+                seen |= of_topic
         return seen
 
     def _not_away(
