@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from typing import Annotated
 
 import pyarrow as pa
+from msgspec import Meta, Struct, convert
 
 from ...base.json_text import parse_json
 from ...cold import contradictions
@@ -15,6 +17,7 @@ from ...cold.registers import Register
 from ...cold.segment import SegmentFile, SegmentIndex
 from ...cold.store.storage import Storage
 from ...errors import ContradictionError, CorruptRecordError, MissingFileError
+from ...values.record import MAX_OFFSET
 from .manifest import DataFile, ExportedTopic, refuse
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - UTC; those that are compared have no zone either
@@ -108,45 +111,37 @@ def _contradiction(file: SegmentFile, footer: Footer) -> str | None:
     return None
 
 
+class _Bounds(Struct, frozen=True):
+    offset: Annotated[int, Meta(ge=0, lt=MAX_OFFSET)] | None = None
+    timestamp: str | None = None
+
+
+class _Said(Struct, frozen=True, rename="camel"):
+    """Statistics of a file as Delta has them, if all of them are written so."""
+
+    num_records: Annotated[int, Meta(ge=0, lt=MAX_OFFSET)] | None = None
+    min_values: _Bounds = _Bounds()
+    max_values: _Bounds = _Bounds()
+
+
 def _row(one: DataFile) -> Row | None:
-    added = AddedFile(
-        one.file.path,
-        one.partition,
-        one.segment,
-        one.file.size_bytes,
-        one.modified_ms,
+    said = convert(parse_json(one.stats), _Said)
+    least, largest = said.min_values, said.max_values
+    statistics = Statistics(
+        *(said.num_records, least.offset, largest.offset),
+        *(_time_ms(least.timestamp), _time_ms(largest.timestamp)),
     )
-    return added.row(_statistics(one.stats))
+    file = one.file
+    added = AddedFile(file.path, one.partition, one.segment, file.size_bytes, one.modified_ms)
+    return added.row(statistics)
 
 
-def _statistics(text: str) -> Statistics:
-    """Of a file as Delta has them, if all of them are written so.
-
-    Raises:
-        ValueError: they are not that.
-    """
-    said = parse_json(text)
-    if not isinstance(said, dict):
-        raise ValueError(f"{text:.80} are no statistics")
-    least, largest = said.get("minValues", {}), said.get("maxValues", {})
-    if not isinstance(least, dict) or not isinstance(largest, dict):
-        raise ValueError(f"{text:.80} are no statistics")
-    numbers = (said.get("numRecords"), least.get("offset"), largest.get("offset"))
-    for number in numbers:
-        is_whole = isinstance(number, int) and not isinstance(number, bool)
-        if number is not None and not (is_whole and 0 <= number < 2**53):
-            raise ValueError(f"{number!r:.80} is no number of records and no offset")
-    return Statistics(
-        *numbers, _time_ms(least.get("timestamp")), _time_ms(largest.get("timestamp"))
-    )
-
-
-def _time_ms(text: object) -> int | None:
+def _time_ms(text: str | None) -> int | None:
     """Of a time as Delta writes it; None: it is not said."""
     if text is None:
         return None
     try:
-        time = datetime.fromisoformat(str(text).replace("Z", "+00:00"))
+        time = datetime.fromisoformat(text.replace("Z", "+00:00"))
         return (time.replace(tzinfo=None) - (time.utcoffset() or _NO_TIME) - _EPOCH) // _MS
     except (ValueError, OverflowError):
         raise ValueError(f"{text!r:.80} is no time") from None

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Protocol, cast
-from uuid import UUID
+from typing import cast
 
 import pyarrow as pa
 from msgspec import Struct
@@ -29,11 +28,12 @@ from ...errors import (
     TrimmedError,
 )
 from ...groups.recorded_offset import RecordedOffset
+from ...hot.hot_log import HotLog
 from ...values.offset_ranges import merged
 from ...values.offsets import HotSegments
 from ...values.producer_calls import REMEMBERED_CALLS, ProducerCall
 from ...values.topic import Topic
-from ...values.topic_partition import OffsetRange, TopicPartition
+from ...values.topic_partition import OffsetRange
 from .copying import Copied, ToCopy
 from .manifest import DataFile, ExportedFile, ExportedPartition, ExportedTopic, Manifest
 from .places import FolderWriter
@@ -43,20 +43,6 @@ logger = logging.getLogger(__name__)
 #: How often a topic is looked at again, of which files went while they were copied. Vacuum keeps
 #: removed files for a day, so that even one look is rarely too few.
 _TRIES = 5
-
-
-class HotPart(Protocol):
-    """What an export asks of the hot tier; see `HotLog`."""
-
-    def segments(
-        self,
-        topic_partitions: Iterable[TopicPartition],
-        *,
-        topic_id: UUID | None = None,
-        calls: int = 0,
-    ) -> Mapping[TopicPartition, HotSegments]: ...
-
-    def now_ms(self) -> int: ...
 
 
 class Source(Struct, frozen=True):
@@ -71,7 +57,7 @@ class Source(Struct, frozen=True):
 
     topic: Topic
     table: ColdTable | None
-    hot: HotPart | None
+    hot: HotLog | None
     rows_of: RowsOf
     groups: Sequence[RecordedOffset]
 

@@ -324,8 +324,8 @@ class ArchiveReader:
 
     Raises:
         MissingFileError: there is no such file.
-        CorruptExportError: it is no archive, or holds what no export holds: links, devices, names
-            that lead elsewhere or come twice, members that end beyond it.
+        CorruptExportError: it is unfinished, no archive, or holds what no export holds: links,
+            devices, names that lead elsewhere or come twice, members that end beyond it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -333,7 +333,13 @@ class ArchiveReader:
         self._place = Storage(str(path.parent))
         if not path.is_file():
             part = _part_of(path)
-            raise _no_export(str(path), part.name if part.exists() else None)
+            if part.exists():
+                refuse(
+                    self.where,
+                    f"it was cut short, and {part.name} has what there is of it. The same `lakelog "
+                    "export` again finishes it",
+                )
+            raise _no_export(str(path))
         self._path = path
         with self._place.naming(self.where):
             self._members = dict(self._indexed())
@@ -424,10 +430,9 @@ class _Stretch:
         return count
 
 
-def _no_export(where: str, part: str | None = None) -> MissingFileError:
-    more = (
-        ": name the folder, or the .tar file, that `lakelog export` wrote"
-        if part is None
-        else f", but an unfinished one, {part}: the same `lakelog export` again finishes it"
+def _no_export(where: str) -> MissingFileError:
+    return MissingFileError(
+        f"there is no export at {where}: name the folder, or the .tar file, that `lakelog export` "
+        "wrote",
+        path=where,
     )
-    return MissingFileError(f"there is no export at {where}{more}", path=where)
