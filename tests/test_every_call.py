@@ -111,7 +111,7 @@ from lakelog.operate.segments import (
 )
 from lakelog.operate.sizing import high_water_marks, topic_rate
 from lakelog.operate.skip import Skips, noted
-from lakelog.operate.status import status
+from lakelog.operate.status import hot_segments, status
 from lakelog.place.tenants.tenants import Tenants
 from lakelog.read.consumer import Consumer
 from lakelog.read.range_read import RangeRead
@@ -606,6 +606,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "segments.segment_range": lambda w: segment_range(w.log, 0, 0),
     "segments.inspection_of": lambda w: inspection_of(w.log).look(TP, w.topic.topic_id),
     "sizing.topic_rate": lambda w: topic_rate(w.log),
+    "status.hot_segments": lambda w: hot_segments(w.hot, [w.topic]),
     "sizing.high_water_marks": lambda w: high_water_marks(w.hot, [w.topic], w.hot.servers()),
     "status.status": lambda w: status(w.hot, [w.topic], lambda _: w.table),
     "time_index.index_mends": lambda w: drained(index_mends(w.hot, w.topic, TP)),
