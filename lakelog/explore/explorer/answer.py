@@ -101,10 +101,9 @@ def _shown(
     spans: Mapping[int, tuple[int, int]],
 ) -> Shown:
     """With what is to be said of the partitions, and each record's tier."""
-    notes, skipped = [*said], []
+    notes = [*said]
     for partition, (start, end) in spans.items():
         gaps = [g for g in look.offsets[partition].gaps if g.start < end and g.end > start]
-        skipped += gaps
         of = f" of partition {partition}" if ask.partition is None else ""
         notes += [
             f"offsets [{gap.start:,}, {gap.end:,}){of} were skipped after an unclean stop of Redis"
@@ -122,9 +121,7 @@ def _shown(
             known = "up to where its archive ends"
         notes.append(f"Redis was not asked: the log is shown {known}")
     partitions = opened.log.topic.partitions
-    shown = Shown(
-        ask, view, records, (), look.offsets, tuple(notes), tuple(skipped), partitions, look=look
-    )
+    shown = Shown(ask, view, records, (), look.offsets, tuple(notes), partitions, look=look)
     return replace(shown, tiers=tuple(_tiers(opened, look, shown)))
 
 

@@ -25,13 +25,14 @@ from ..picture import Mark, Picture
 from ..picture_html import legend, picture_html, summary
 from .controls import ALL, CHOSEN_MOST, NONE, Controls, hide, unhide
 from .member_columns import FIRST_COLUMNS, Members, heads_html, members_of, with_members
-from .record_html import is_long, record_html
 from .resend import ResendForm
 from .rows import (
     OVER,
     columns_of,
+    is_long,
     marked_row_html,
     note_html,
+    record_html,
     records_shown,
     row_name,
     rows,

@@ -17,7 +17,6 @@ from ...read.topic_log import TopicLog
 from ...read.where import Always, Where, is_all, write
 from ...values.offsets import AtOffset, Earliest, Latest, LogOffsets, Position
 from ...values.topic import Topic
-from ...values.topic_partition import OffsetRange
 
 DEFAULT_PAGE_RECORDS = 50
 
@@ -119,7 +118,6 @@ class Shown(Struct, frozen=True, eq=False):
     tiers: tuple[str, ...]  # of each record: hot, cold or both
     offsets: Mapping[int, LogOffsets]
     notes: tuple[str, ...] = ()  # remarks for the reader
-    skipped: tuple[OffsetRange, ...] = ()  # within the view, after an unclean stop
     partitions: int = 1  # of the topic
     error: Exception | None = None  # why only archived records are shown
     edges: tuple[Mapping[int, Place], Mapping[int, Place]] | None = None  # of a page of a search
