@@ -189,22 +189,28 @@ def spark_condition(where: Where) -> str | None:
         case OneOf(field, literals):
             each = [_compared(field, "=", literal) for literal in literals]
             return None if None in each else f"({' OR '.join(filter(None, each))})"
-        case Contains(Member() as field, literal, at_start):
-            return member_contains(field, literal, "startswith" if at_start else "contains")
+        case Contains(field, literal, at_start):
+            return _contained(field, literal, "startswith" if at_start else "contains")
         case Exists(Member() as field):
-            return member_exists(field)
-        case Contains(Bytes(name), str() | bytes() as literal, at_start):
-            call = "startswith" if at_start else "contains"
-            return _contains(name, as_bytes(literal), call)
-        case Contains(Header(name), str() | bytes() as literal, at_start):
-            call = "startswith" if at_start else "contains"
-            return _any_header(name, f"{call}(h.value, {_bytes(as_bytes(literal))})")
+            member = _member(field)
+            return None if member is None else f"({member} IS NOT NULL)"
         case Exists(Header(name)):
             return _any_header(name, "true")
         case Exists(Bytes(name)):
             return f"({name} IS NOT NULL)"
         case Exists(Time()):
             return "coalesce(unix_millis(timestamp) >= 0, false)"
+    return None
+
+
+def _contained(field: Field, literal: object, call: str) -> str | None:
+    match field:
+        case Member():
+            return member_contains(field, literal, call)
+        case Bytes(name) if isinstance(literal, (str, bytes)):
+            return _contains(name, as_bytes(literal), call)
+        case Header(name) if isinstance(literal, (str, bytes)):
+            return _any_header(name, f"{call}(h.value, {_bytes(as_bytes(literal))})")
     return None
 
 
@@ -287,12 +293,6 @@ def member_contains(field: Member, literal: object, call: str) -> str | None:
         elements = f"try_variant_get({member}, '$', 'array<variant>')"
         found.append(f"coalesce(exists({elements}, e -> {equal}), false)")
     return f"({' OR '.join(found)})" if found else "false"
-
-
-def member_exists(field: Member) -> str | None:
-    """That the path leads to something, be it null."""
-    member = _member(field)
-    return None if member is None else f"({member} IS NOT NULL)"
 
 
 def _member(field: Member) -> str | None:

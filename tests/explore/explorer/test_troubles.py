@@ -149,15 +149,6 @@ def test_an_error_of_what_is_typed_is_not_covered_by_the_tail(orders):
     assert hands.html("table") == before
 
 
-def test_a_zone_that_is_put_right_takes_its_error_away(orders):
-    hands = Hands(orders.explore())
-    hands.type("zone", "Mars/Olympus")
-    assert hands.visible("error")
-    hands.type("zone", "Asia/Tokyo")
-    assert not hands.visible("error")
-    assert "+09:00" in hands.html("table")
-
-
 @pytest.mark.parametrize(
     ("box", "text", "said"),
     [
