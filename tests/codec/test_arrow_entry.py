@@ -46,11 +46,6 @@ def decoded(entries) -> pa.RecordBatch:
     return decode(stored)
 
 
-def test_no_records_make_no_entries():
-    for entry_format in EntryFormat:
-        assert encode(produced_batch([]), entry_format, Compression.NONE) == ()
-
-
 def test_auto_writes_fields_below_sixteen_records_and_arrow_from_there():
     rows = [(5, None, b"v", [])] * 16
 
@@ -148,15 +143,6 @@ def test_a_fields_entry_too_large_is_tried_as_a_compressed_arrow_entry():
 
     assert [entry.fields[0] for entry in entries] == [b"__ts", b"a"]
     assert decoded(entries).column("value").to_pylist() == [b"small", b"x" * 50_000]
-
-
-def test_an_entry_adds_little_to_its_records():
-    rows = [(index, None, bytes(1024), []) for index in range(240)]
-
-    (entry,) = encode(produced_batch(rows), ARROW, Compression.NONE)
-
-    # 8 bytes of timestamp, 3 offsets of 4, validity bits; 600 for the entry
-    assert entry.size_bytes <= 240 * (1024 + 21) + 600
 
 
 def test_a_small_slice_does_not_carry_its_parent():
