@@ -80,12 +80,13 @@ class Cleanup:
         current_topic: Callable[[], Topic] | None = None,
         check_own: Callable[[], None] = lambda: None,
     ) -> None:
-        self.topic = topic  # as last looked up
-        self.table = table
-        self.clock = clock or SystemClock()
-        self._hot = hot
-        self._current_topic = current_topic
+        self._subject = _Subject(topic, table, clock or SystemClock(), hot, current_topic)
         self._check_own = check_own
+
+    @property
+    def topic(self) -> Topic:
+        """The topic as last looked up."""
+        return self._subject.topic
 
     def plan(self, settings: Mapping[str, object | None] | None = None) -> CleanupPlan:
         """What a run would do now.
@@ -97,11 +98,12 @@ class Cleanup:
             InvalidConfigError: the settings are not legal.
         """
         self._check_own()
-        current = self.reload_topic()
-        hot, cold = self.hot_and_snapshot()
+        subject = self._subject
+        current = subject.reload_topic()
+        hot, cold = subject.hot_and_snapshot()
         topic = replace(current, config=current.config.replace(settings or {}))
-        planned = plan_cleanup(topic, cold, self.clock.now_ms(), hot)
-        return replace(planned, vacuum=self.table.vacuum(dry_run=True))
+        planned = plan_cleanup(topic, cold, subject.clock.now_ms(), hot)
+        return replace(planned, vacuum=subject.table.vacuum(dry_run=True))
 
     def run(self, steps: Sequence[str] = STEPS) -> CleanupReport:
         """Does the steps, in their fixed order. Running it again does nothing more.
@@ -120,8 +122,8 @@ class Cleanup:
         steps = some_of("a step of cleanup", steps, STEPS)
         started_s = time.monotonic()
         self._check_own()
-        self.reload_topic()
-        run = _Run(self)
+        self._subject.reload_topic()
+        run = _Run(self._subject)
         choices = Choices()
         with choices.watched():
             run.do("mirror")
@@ -131,19 +133,6 @@ class Cleanup:
         report = replace(run.report(time.monotonic() - started_s), engines=choices.made)
         _count(report)
         return report
-
-    def reload_topic(self) -> Topic:
-        """Take up changed settings."""
-        if self._current_topic is not None:
-            self.topic = self._current_topic()
-        elif self.table.snapshot().config_version > self.topic.config_version:
-            self.topic = self.table.mirrored() or self.topic
-        return self.topic
-
-    def hot_and_snapshot(self) -> tuple[Mapping[int, HotSegments] | None, ColdSnapshot]:
-        """Hot first: the snapshot after it holds all that it says is archived."""
-        hot = None if self._hot is None else self._hot()
-        return hot, self.table.snapshot()
 
 
 class Removal(Struct, frozen=True):
@@ -225,10 +214,33 @@ def _count(report: CleanupReport) -> None:
     COUNTS.observe(m.CLEANER_SECONDS, figures.seconds)
 
 
+class _Subject(Struct, eq=False):
+    """The topic and the table that are cleaned up, looked up for each plan; see `Cleanup`."""
+
+    topic: Topic  # as last looked up
+    table: ColdTable
+    clock: Clock
+    hot: Callable[[], Mapping[int, HotSegments]] | None
+    current_topic: Callable[[], Topic] | None
+
+    def reload_topic(self) -> Topic:
+        """Take up changed settings."""
+        if self.current_topic is not None:
+            self.topic = self.current_topic()
+        elif self.table.snapshot().config_version > self.topic.config_version:
+            self.topic = self.table.mirrored() or self.topic
+        return self.topic
+
+    def hot_and_snapshot(self) -> tuple[Mapping[int, HotSegments] | None, ColdSnapshot]:
+        """Hot first: the snapshot after it holds all that it says is archived."""
+        hot = None if self.hot is None else self.hot()
+        return hot, self.table.snapshot()
+
+
 class _Run(Struct, eq=False):
     """The steps of one run and what came of them."""
 
-    cleanup: Cleanup
+    subject: _Subject
     retained: list[PartitionRetention] = field(default_factory=list)
     compacted: list[PartitionCompacted] = field(default_factory=list)
     optimized: list[PartitionOptimized] = field(default_factory=list)
@@ -240,11 +252,11 @@ class _Run(Struct, eq=False):
 
     @property
     def topic(self) -> Topic:
-        return self.cleanup.topic
+        return self.subject.topic
 
     @property
     def table(self) -> ColdTable:
-        return self.cleanup.table
+        return self.subject.table
 
     def do(self, step: str) -> None:
         try:
@@ -278,9 +290,9 @@ class _Run(Struct, eq=False):
     def retain(self) -> None:
         """Drop whole segments by Kafka's three passes; new log start and removals in one commit."""
         for _ in self._attempts("retain"):
-            self.cleanup.reload_topic()
-            hot, cold = self.cleanup.hot_and_snapshot()
-            plans = plan_retention(self.topic, cold, self.cleanup.clock.now_ms(), hot)
+            self.subject.reload_topic()
+            hot, cold = self.subject.hot_and_snapshot()
+            plans = plan_retention(self.topic, cold, self.subject.clock.now_ms(), hot)
             for plan in plans:
                 self.warnings.update(dict.fromkeys(plan.warnings))
             dropping = [plan for plan in plans if plan.dropped]
@@ -303,9 +315,9 @@ class _Run(Struct, eq=False):
         failed: set[int] = set()
         cleaned: set[int] = set()
         for _ in self._attempts("compact"):
-            self.cleanup.reload_topic()
+            self.subject.reload_topic()
             cold = self.table.snapshot()
-            now_ms = self.cleanup.clock.now_ms()
+            now_ms = self.subject.clock.now_ms()
             chosen = [
                 one
                 for one in cleanables(self.topic, cold, now_ms)
