@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lakelog.testing.object_store import S3Server
 
 from lakelog import LakelogError, errors
 from lakelog.cli import help as readme
 from lakelog.cli import main as cli
 from lakelog.cli.main import COMMANDS
+from tests.support.object_store import S3Server
 
 ROOT = Path(__file__).parents[1]
 
