@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
     from ..archive.report import Trouble
     from ..cold_log import ColdLog
-    from ..jobs.group_rows import GroupRows
-    from ..jobs.run_record import RunRecord
+    from ..jobs.run_record import GroupRows, RunRecord
     from ..jobs.status_rows import Report
     from ..jobs.status_table import StatusTable
     from ..place import LogPlace
@@ -124,8 +123,7 @@ class ContinuousRun:
         """Records where partitions stand once a minute, and what was done since, which is appended
         to the list that this gives; at the end, too.
         """
-        from ..jobs.group_rows import GroupRows
-        from ..jobs.run_record import ROWS_INTERVAL_S, RunRecord
+        from ..jobs.run_record import ROWS_INTERVAL_S, GroupRows, RunRecord
         from ..jobs.status_rows import DONE, FAILED, RUNNING
 
         did: list[Report] = []
@@ -175,7 +173,7 @@ def partitions(
     if record is None:
         return
     from ..errors import LakelogError
-    from ..jobs.group_rows import GroupRows
+    from ..jobs.run_record import GroupRows
     from ..jobs.status_rows import DONE, FAILED
 
     result = DONE if error is None else FAILED

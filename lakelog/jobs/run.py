@@ -27,9 +27,8 @@ from ..lakelog import Lakelog
 from ..operate.group_lag import GroupLag
 from ..operate.log_figures import LogFigures, figures_of
 from ..operate.who import who
-from .group_rows import GroupRows
 from .looks import JobResult
-from .run_record import ROWS_INTERVAL_S, STOP_TIMEOUT_S, RunRecord, in_time, no_figures
+from .run_record import ROWS_INTERVAL_S, STOP_TIMEOUT_S, GroupRows, RunRecord, in_time, no_figures
 from .status_rows import (
     DONE,
     FAILED,

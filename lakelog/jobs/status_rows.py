@@ -40,7 +40,7 @@ not answer, has one row without a topic too.
 
 A group's row is one of a partition, too: whoever asks for partitions says ``group_id IS NULL``. Of
 the other columns it has `log_end` alone, besides what all rows of a look have in common. Not every
-group has a row at every look; see `group_rows`.
+group has a row at every look; see `run_record.with_rows`.
 
 A row without topic, partition and error says that a run began, goes on, or ended with nothing to
 tell of a partition. `lakelog.jobs.history` makes the list of runs of them.

@@ -16,8 +16,8 @@ from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.groups.recorded_offset import GroupType
 from lakelog.hot.keys import Keys
 from lakelog.jobs import JobRun, add_readings, group_history, standing, status_history
-from lakelog.jobs import group_rows as module
-from lakelog.jobs.group_rows import now_behind, with_rows
+from lakelog.jobs import run_record as module
+from lakelog.jobs.run_record import now_behind, with_rows
 from lakelog.operate.group_lag import GroupOffset
 from lakelog.testing.eventually import eventually
 from lakelog.values.record import OffsetAndMetadata
