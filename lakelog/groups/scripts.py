@@ -8,8 +8,9 @@ from typing import Any
 
 from ..base.clock import Clock
 from ..errors import HotTierUnavailableError
-from ..hot.connection import Servers, call_script, was_closed
+from ..hot.connection import Servers, call_script
 from ..hot.keys import Keys
+from ..hot.refusals import was_closed
 
 
 class GroupScripts:

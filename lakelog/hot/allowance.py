@@ -27,8 +27,9 @@ from ..values.config import QUOTA_BYTE_RATE, QUOTA_HOT_BYTES
 from ..values.topic import Topic
 from ..values.topic_partition import TopicPartition
 from .append import AllowanceUsedUpError, AppendCall, AppendResult
-from .connection import Servers, by_server, call_script, translate
+from .connection import Servers, by_server, call_script
 from .keys import Keys
+from .refusals import translate
 
 Answer = AppendResult | LakelogError
 

@@ -181,7 +181,7 @@ local function retained(by_time)
   -- May roll the segment.
   local went_well, trim, is_cut = pcall(retain, p, settings, now, by_time, #entries)
   if not went_well then
-    -- A closed segment is foreign. The append stands; retain.lua and readers name the segment.
+    -- A closed segment is foreign. The append stands; trim.lua and readers name the segment.
     p.log_start, p.segment = log_start, segment
   end
   return went_well and trim, went_well and is_cut

@@ -29,9 +29,10 @@ from .append import (
     check_call,
     read_answer,
 )
-from .connection import Command, Server, Servers, translate
+from .connection import Command, Server, Servers
 from .keys import Keys
 from .recovery import Recovery
+from .refusals import translate
 from .server_info import AppendLooks
 
 REPLICA_TIMEOUT_MS = 5_000

@@ -27,11 +27,12 @@ from ..values.offsets import HotOffsets
 from ..values.record import Fetched, OffsetAndTimestamp, empty_records
 from ..values.topic_partition import TopicPartition
 from . import time_index
-from .connection import Command, Servers, call_script, moved, translate
+from .connection import Command, Servers, call_script
 from .declared import Declared, RawEntry, check_topic_id, cover, hole, parse_gaps, skip_it
 from .foreign import ILLEGIBLE, illegible
 from .keys import Keys
 from .looks import Looks
+from .refusals import moved, translate
 
 #: About how much a step brings, unless it is said.
 READ_STEP_BYTES = 8 * MIB

@@ -20,7 +20,7 @@ from .archived_into import ArchivedIntoRegister, OpenedTable, check_own
 from .beats import Beats
 from .cleanups import Cleanups
 from .cold_quota import ColdQuota
-from .connection import Servers, connect, mask
+from .connection import Servers, connect
 from .fetch import Fetcher
 from .inspection import Inspection
 from .keys import DEFAULT_KEYSPACE, Keys
@@ -30,6 +30,7 @@ from .mending import Mending
 from .persistence import Persistence, rewrite_persistence
 from .rebuilding import Rebuilding
 from .recovery import Recovery, Reserve
+from .redis_url import mask
 from .registry import Copies, TopicRegistry
 from .skip import HotSkips
 from .trimmer import Trimmer

@@ -24,10 +24,11 @@ from ..values.offsets import HotSegment
 from ..values.producer_calls import CUT, ProducerCall
 from ..values.record import NO_TIMESTAMP_MS, RECORDS, empty_records
 from ..values.topic_partition import OffsetRange, TopicPartition
-from .connection import Servers, moved, translate
+from .connection import Servers
 from .declared import RawEntry, check_topic_id, unknown_partition
 from .keys import Keys, PartitionKeys
 from .producer_values import parse_calls
+from .refusals import moved, translate
 
 PAGE_BYTES = 8 * MIB
 _MAX_COUNT = 4_096
@@ -185,7 +186,7 @@ class Inspection:
         )
 
     def _all_replies(self, keys: PartitionKeys) -> tuple[str, list[Any]]:
-        """The run of the server, and the answer of ``inspect.lua`` with all closed segments.
+        """The run of the server, and the answer of ``look.lua`` with all closed segments.
 
         See `looks` for why they come in pages, and what holds of them then.
         """

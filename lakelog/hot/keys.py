@@ -26,8 +26,8 @@
 
 A topic's name begins with no ``#``, so ``:topics`` also has: ``#keyspace_id``, which tells this
 keyspace from one of the same name in another Redis; ``#defaults``, the keyspace's defaults as JSON;
-``#changes`` and ``#deletions``, when these changed last, see ``registry_version.lua``;
-``#created_us``, see ``registry.lua``; and of each deleted topic ``#deleted:{topic_id}``, its
+``#changes`` and ``#deletions``, when these changed last, see ``topics.lua``;
+``#created_us``, see ``topics.lua``; and of each deleted topic ``#deleted:{topic_id}``, its
 definition as it was, ``#deleted_ms:{topic_id}``, ``#deleted_into:{topic_id}``, its table, if that
 was known, and once it is removed for good ``#purged_ms:{topic_id}``; while its partitions are taken
 aside, ``#deleting:{topic}``, its id; and of each tenant ``#tenant:{name}``, since when there is

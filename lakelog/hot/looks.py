@@ -22,11 +22,12 @@ from ..errors import ForeignEntryError
 from ..values.offsets import NO_OFFSETS, HotOffsets, HotSegment, HotSegments
 from ..values.producer_calls import ProducerCall
 from ..values.topic_partition import OffsetRange, TopicPartition
-from .connection import Servers, by_server, moved, translate
+from .connection import Servers, by_server
 from .declared import Declared, check_topic_id, parse_gaps, unknown_partition
 from .foreign import ILLEGIBLE, illegible
 from .keys import Keys
 from .producer_values import parse_calls
+from .refusals import moved, translate
 from .server_info import MEMORY_INFO, MemoryUse, ServerInfo, server_info, time_ms
 from .server_looks import ServerLooks
 

@@ -1,4 +1,4 @@
-"""The values of ``:producers``, as append.lua writes them and recover.lua takes them."""
+"""The values of ``:producers``, as append.lua writes them and recovery.lua takes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
--- The quotas of a keyspace, and what its partitions were allowed of them. KEYS: quotas, `{topics}:quotas`.
+-- What is counted against the quotas of a keyspace. KEYS: quotas, `{topics}:quotas`.
+
+local quotas = KEYS[1]
+
+local function int(number)
+  return string.format('%.0f', number)
+end
+
+-- script: quota
+-- The quotas of a keyspace, and what its partitions were allowed of them.
 -- The topics are no key of the call: who appends may only read them.
 -- ARGV: verb, now_ms or '', and what the verb takes.
 --   take    partition, bytes that it holds, version of what it may hold, bytes that may be appended to
@@ -17,17 +26,12 @@
 --   recalled_ms      when that was
 --   rate             bytes that may be appended now, and when that was so: a token bucket that holds a
 --                    second's bytes. Below 0 after a call that is larger than that: it is waited for
---   cold:{topic_id}  bytes of a topic's table, see cold_bytes.lua
+--   cold:{topic_id}  bytes of a topic's table, see quota.lua
 --   cold             their sum
 
-local quotas = KEYS[1]
 local topics = string.match(quotas, '^{(.*)}:quotas$')
 local HOT, RATE = 'lakelog.quota.hot.bytes', 'lakelog.quota.producer.byte.rate'
 local RECALL_INTERVAL_MS = 1000
-
-local function int(number)
-  return string.format('%.0f', number)
-end
 
 local now = tonumber(ARGV[2])
 if not now then
@@ -114,3 +118,37 @@ version = math.max(version, tonumber(ARGV[5])) + 1
 sum = sum + allowed - held
 note(partition, allowed, version)
 return { 'OK', int(allowed), int(version), int(append) }
+
+-- script: cold_bytes
+-- How large the tables of a keyspace are together, as far as it was told. ARGV: verb, and
+--   tell    topic_id, bytes of its table
+--   retain  topic_ids…: others' tables are gone
+-- Returns the sum. See quota.lua.
+
+local sum = tonumber(redis.call('HGET', quotas, 'cold') or '0')
+
+local function tell(topic_id, bytes)
+  local field = 'cold:' .. topic_id
+  sum = sum - tonumber(redis.call('HGET', quotas, field) or '0') + bytes
+  if bytes > 0 then
+    redis.call('HSET', quotas, field, int(bytes))
+  else
+    redis.call('HDEL', quotas, field)
+  end
+end
+
+if ARGV[1] == 'tell' then
+  tell(ARGV[2], tonumber(ARGV[3]))
+else
+  local there = {}
+  for i = 2, #ARGV do
+    there['cold:' .. ARGV[i]] = true
+  end
+  for _, field in ipairs(redis.call('HKEYS', quotas)) do
+    if string.find(field, 'cold:', 1, true) == 1 and not there[field] then
+      tell(string.sub(field, 6), 0)
+    end
+  end
+end
+redis.call('HSET', quotas, 'cold', int(sum))
+return int(sum)

@@ -29,18 +29,11 @@ from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
 from redis.retry import Retry
 
 from ..errors import LakelogError
-from .connection import (
-    CERTIFICATE_FILES,
-    CONNECT_TIMEOUT_S,
-    SHOW_CERTIFICATE,
-    Server,
-    access_error,
-    connect,
-    connection_options,
-    may_want_certificate,
-)
+from .connection import Server, connect
 from .foreign import ILLEGIBLE
 from .hot_log import HotSource
+from .redis_url import CERTIFICATE_FILES, CONNECT_TIMEOUT_S, connection_options
+from .refusals import SHOW_CERTIFICATE, access_error, may_want_certificate
 
 
 class Way(Struct, frozen=True):

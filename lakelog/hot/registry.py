@@ -1076,11 +1076,11 @@ class TopicRegistry:
         under = "" if version == _own_version(topic) else topic.defaults_version
         keyspace_id = str(topic.keyspace_id or uuid.uuid4())  # counts if the keyspace has none yet
         arguments = [topic.name, version, definition, str(topic.topic_id), under, keyspace_id]
-        return call_script(self._servers, "registry", [self._keys.topics], arguments)
+        return call_script(self._servers, "define", [self._keys.topics], arguments)
 
 
 class _Fresh(Struct, frozen=True):
-    """Partitions that are being made, part of a definition until they are; see ``init.lua``."""
+    """Partitions being made, part of a definition until they are; see ``partition.lua``."""
 
     first: int  # and all above
     runs: tuple[str, ...]  # run ids of the servers that hold them

@@ -14,9 +14,10 @@ from msgspec import Struct
 from ..base.clock import Clock
 from ..errors import ForeignEntryError
 from ..values.topic_partition import TopicPartition
-from .connection import Server, Servers, moved, translate
+from .connection import Server, Servers
 from .foreign import ILLEGIBLE
 from .keys import Keys
+from .refusals import moved, translate
 from .server_info import MEMORY_INFO, MemoryUse, time_ms
 
 _FIELDS = ("topic_id", "run_id", "log_end", "unarchived_since")

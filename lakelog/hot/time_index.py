@@ -18,7 +18,7 @@ AT_ONCE = 500
 
 
 def arguments(timestamp_ms: int, topic_id: UUID | None, after: str = "") -> list[Any]:
-    """ARGV of ``find_timestamp.lua``.
+    """ARGV of ``look.lua``.
 
     Args:
         after: the base of a segment, to go on behind it.

@@ -13,9 +13,10 @@ from typing import Any
 
 from ..errors import LakelogError
 from ..values.topic_partition import TopicPartition
-from .connection import BlockedCommand, Servers, moved, translate
+from .connection import BlockedCommand, Servers
 from .keys import Keys
 from .looks import Looks
+from .refusals import moved, translate
 from .waker import Waker
 
 #: Blocking reads ask for less than the socket time-out and go around again.

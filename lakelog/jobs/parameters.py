@@ -12,7 +12,7 @@ from ..base.secret_reference import check_secret_reference
 from ..base.text_table import text_table
 from ..cleanup import STEPS
 from ..errors import InvalidArgumentError
-from ..hot.connection import mask
+from ..hot.redis_url import mask
 from ..values.config import boolean
 from .table_rows import table_html
 

@@ -42,7 +42,7 @@ restore), an absent register still means `FIRST_OFFSETS`, which lies above that.
 
 Where there is no cold tier (untiered topics), and for a partition that a lakelog without
 reservations wrote last, nothing outside of Redis bounds what was lost. The time since the last
-append that survived does, as long as no clock steps back; see ``recover.lua``.
+append that survived does, as long as no clock steps back; see ``recovery.lua``.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from unittest import mock
 from hypothesis import HealthCheck, Phase, core, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
-from lakelog.hot import connection
+from lakelog.hot import scripts
 
 
 def run(
@@ -40,7 +40,7 @@ def scripts_changed(is_of: Callable[[str], bool], changes: Mapping[str, str]) ->
     Raises:
         LookupError: a script that is called has no such text any more.
     """
-    original = connection.script_text
+    original = scripts.script_text
 
     def changed(name: str, *of: Any) -> str:
         text = original(name, *of)
@@ -51,9 +51,9 @@ def scripts_changed(is_of: Callable[[str], bool], changes: Mapping[str, str]) ->
                 text = text.replace(old, new)
         return text
 
-    connection.script_sha.cache_clear()
+    scripts.script_sha.cache_clear()
     try:
-        with mock.patch.object(connection, "script_text", changed):
+        with mock.patch.object(scripts, "script_text", changed):
             yield
     finally:
-        connection.script_sha.cache_clear()
+        scripts.script_sha.cache_clear()

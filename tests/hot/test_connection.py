@@ -26,7 +26,8 @@ from lakelog.errors import (
     NotEnoughReplicasError,
 )
 from lakelog.hot import Acks, AppendCall, HotLog, HotSource
-from lakelog.hot.connection import connect, connection_options, mask
+from lakelog.hot.connection import connect
+from lakelog.hot.redis_url import connection_options, mask
 from lakelog.operate.acl.acl import acl
 from lakelog.testing.eventually import eventually
 from tests.support.servers import free_port

@@ -40,7 +40,7 @@ from lakelog.cold.registers import ReservedEnd
 from lakelog.cold.segment import Segment, SegmentFile
 from lakelog.cold.table import Applied, ColdSnapshot, ColdTable
 from lakelog.errors import ContradictionError, DecryptionError, TopicPurgedError
-from lakelog.hot import connection
+from lakelog.hot import scripts
 from lakelog.read import seek
 from lakelog.read.values import Values
 from lakelog.spark import dataframe
@@ -68,7 +68,7 @@ class Mutant:
 
 def script(name: str, changes: Mapping[str, str]) -> Callable[[], AbstractContextManager[None]]:
     """The script as loaded into Redis, with some of its text changed."""
-    original = connection.script_text
+    original = scripts.script_text
 
     def changed_text(script: str, *run: Any) -> str:
         text = original(script, *run)
@@ -81,12 +81,12 @@ def script(name: str, changes: Mapping[str, str]) -> Callable[[], AbstractContex
 
     @contextmanager
     def applied() -> Iterator[None]:
-        connection.script_sha.cache_clear()
+        scripts.script_sha.cache_clear()
         try:
-            with mock.patch.object(connection, "script_text", changed_text):
+            with mock.patch.object(scripts, "script_text", changed_text):
                 yield
         finally:
-            connection.script_sha.cache_clear()
+            scripts.script_sha.cache_clear()
 
     return applied
 

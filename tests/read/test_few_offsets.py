@@ -120,5 +120,5 @@ def test_its_gaps_are_told(folder):
 
 
 def test_a_recovery_counts_as_few_what_python_does() -> None:
-    script = (Path(lakelog.__file__).parent / "hot" / "recover.lua").read_text("utf-8")
+    script = (Path(lakelog.__file__).parent / "hot" / "recovery.lua").read_text("utf-8")
     assert f"local FEW_OFFSETS = {FEW_OFFSETS} " in script

@@ -16,7 +16,7 @@ from tests.support.unity_catalog import SPARKS_OWN as SPARKS_OWN
 EPOCH_MS = 1_700_000_000_000  # 2023-11-14T22:13:20Z
 
 HOUR_MS = 3_600_000
-APPENDS_PER_MS = 16_384  # offsets of a gap, as in hot/recover.lua
+APPENDS_PER_MS = 16_384  # offsets of a gap, as in hot/recovery.lua
 
 Row = tuple[int, int, bytes | None, bytes | None]
 

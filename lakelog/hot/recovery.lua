@@ -1,3 +1,6 @@
+-- What a change of server means for a partition; see recovery.py. After run.lua and common.lua.
+
+-- script: recover
 -- Settles a partition whose server may have lost its tail, or that has used up its reservation.
 -- ARGV: at_least, 1 if a clean stop may be adopted, now_ms or '', topic_id or '', where looking through
 -- the producers goes on or '0', what is reserved of a partition at first, records of a call that found too
@@ -69,7 +72,7 @@ local function least_room()
   return few and math.max(math.max(FEW_OFFSETS, few) / 2, refused) or tonumber(ARGV[9])
 end
 
-local half_adopted = is_own and st[10] and not st[8] -- see pause.lua
+local half_adopted = is_own and st[10] and not st[8] -- see recovery.lua
 if log_end >= known_end then
   if is_own and not half_adopted then
     if not asks and not start
@@ -192,3 +195,49 @@ redis.call('HSET', state, 'run_id', RUN_ID, 'log_end', int(gap_end),
   'segment', format_segment(new_segment(gap_end, now)), 'closed_bytes', int(closed_bytes),
   'producer_count', int(producer_count), 'index', '0 ' .. index_timestamp .. ' ' .. largest)
 return { start and 'OK' or 'UNSYNCED' }
+
+-- script: pause
+-- The steps of a planned stop. ARGV: verb.
+--
+--   pause   refuse appends and mark the partition clean: all there is was written under this run id
+--   unmark  remove the mark, and take the partition over if the server changed; no appends yet
+--   resume  accept appends again
+--
+-- Between `unmark` and `resume` the caller makes sure that `unmark` is on disk. Otherwise a crash
+-- could bring the mark back after records were appended, and their offsets would be used twice.
+-- A caller that dies in between leaves the partition partly adopted: paused without a mark. Append
+-- and recover() then know that this must be done again.
+
+local st = redis.call('HMGET', state, 'topic_id', 'run_id', 'clean', 'paused', 'log_end')
+local verb = ARGV[1]
+if not st[1] then
+  return { 'UNKNOWN_TOPIC_OR_PARTITION' }
+end
+if verb == 'pause' then
+  if st[2] ~= RUN_ID then
+    return { 'RECOVERY_NEEDED' }
+  end
+  redis.call('HSET', state, 'paused', '1', 'clean', '1')
+elseif verb == 'unmark' then
+  if st[2] ~= RUN_ID then
+    -- A server that took over may hold the mark of a stop after which its predecessor went on.
+    if not st[3] or TOOK_OVER then
+      return { 'RECOVERY_NEEDED' }
+    end
+    redis.call('HSET', state, 'run_id', RUN_ID, 'adopted_from', st[2])
+    -- Half of an older lakelog's append that was refused meanwhile may end the file, and close the stream
+    -- at the start after the next: see recovery.lua.
+    open_stream(tonumber(st[5]))
+  end
+  if st[3] or st[4] then
+    redis.call('HDEL', state, 'clean')
+    -- Always a write: it brings an earlier caller's unmark to the disk.
+    redis.call('HSET', state, 'paused', st[4] or '1')
+  end
+elseif verb == 'resume' then
+  if st[2] ~= RUN_ID or st[3] then
+    return { 'RECOVERY_NEEDED' }
+  end
+  redis.call('HDEL', state, 'paused')
+end
+return { 'OK' }
