@@ -19,6 +19,7 @@ from math import inf
 from typing import Any, Protocol, TypeVar
 
 import redis
+from hiredis import pack_command
 from redis.backoff import NoBackoff
 from redis.connection import BlockingConnectionPool, ConnectionPool
 from redis.crc import key_slot
@@ -35,6 +36,7 @@ from redis.exceptions import (
 from redis.retry import Retry
 
 from ..errors import HotTierUnavailableError, InvalidArgumentError, LogClosedError
+from ..values.config import KIB
 from . import scripts
 from .foreign import ILLEGIBLE
 from .redis_url import MAX_CONNECTIONS, connection_options, mask, of_each_host
@@ -59,7 +61,6 @@ class RawConnection(Protocol):
 
     def on_connect(self) -> None: ...
     def send_command(self, *args: Any) -> None: ...
-    def pack_commands(self, commands: Iterable[Command]) -> Any: ...
     def send_packed_command(self, command: Any) -> None: ...
     def read_response(self) -> Any: ...
     def connect(self) -> None: ...
@@ -108,8 +109,7 @@ class Wire:
             HotTierUnavailableError: as `exchange`.
         """
         try:
-            connection = self._connection
-            connection.send_packed_command(connection.pack_commands(commands))
+            self._connection.send_packed_command(list(_packed(commands)))
         except BaseException as error:
             self._failed(error, is_first=True)
             raise
@@ -170,6 +170,24 @@ class Wire:
         """
         command = "EVALSHA_RO" if SCRIPTS[name].only_reads else "EVALSHA"
         return (command, script_sha(name, self._run), len(keys), *keys, *args)
+
+
+#: Small commands are written together, each write costs a system call; large ones are not copied.
+_WRITE_BYTES = 64 * KIB
+
+
+def _packed(commands: Sequence[Command]) -> Iterator[bytes]:
+    small: list[bytes] = []
+    for packed in map(pack_command, commands):
+        if len(packed) < _WRITE_BYTES:
+            small.append(packed)
+            continue
+        if small:
+            yield b"".join(small)
+            small = []
+        yield packed
+    if small:
+        yield b"".join(small)
 
 
 #: Commands that change nothing, whether or not they were executed before.
@@ -328,13 +346,14 @@ class Server:
             raise translate(reply, self.name, stream) from reply
         return bool(reply)
 
-    def begin(self, command: Command) -> BlockedCommand:
-        """Sends a command that blocks, on a connection that is held until the answer is taken.
+    def begin(self, commands: Sequence[Command]) -> BlockedCommands:
+        """Sends commands of which the first blocks, on a connection that is held until the answer
+        is taken.
 
         Raises:
             LakelogError: see `wire`.
         """
-        return BlockedCommand(self.wire(self._waiting), command)
+        return BlockedCommands(self.wire(self._waiting), commands)
 
     def run_scripts(
         self,
@@ -368,31 +387,32 @@ class Server:
         self._waiting.disconnect()
 
 
-class BlockedCommand:
-    """A command under way on a connection of its own.
+class BlockedCommands:
+    """Commands under way on a connection of their own.
 
     Args:
         wire: opens the connection.
     """
 
-    def __init__(self, wire: AbstractContextManager[Wire], command: Command) -> None:
+    def __init__(self, wire: AbstractContextManager[Wire], commands: Sequence[Command]) -> None:
         with ExitStack() as opened:
             self._wire = opened.enter_context(wire)
-            self._wire.send([command])
+            self._wire.send(commands)
+            self._count = len(commands)
             self._held = opened.pop_all()
 
     def fileno(self) -> int:
         """Readable once there is an answer."""
         return self._wire.fileno()
 
-    def answer(self) -> Any:
-        """The reply, an error as a value; waits for it. The connection is free again.
+    def answer(self) -> tuple[str, list[Any]]:
+        """As `exchange`: waits for the replies. The connection is free again.
 
         Raises:
             HotTierUnavailableError: see `Wire.exchange`.
         """
         with self._held:
-            return self._wire.receive(1)[0]
+            return self._wire.run_id, self._wire.receive(self._count)
 
     def drop(self) -> None:
         """Gives it up, with its connection."""

@@ -1,4 +1,4 @@
-"""Reading a topic-partition: entries by offset, decoded, with what they cover.
+"""Reading a topic-partition: entries by offset, decoded, with what they cover; and by timestamp.
 
 The entry id is ``{last_offset}-{record_count}``, so ``XRANGE key 250 +`` begins at the entry that
 holds offset 250. One step is one round trip: the range, then the state, in that order on one
@@ -8,13 +8,15 @@ connection. If the state still names the topic's id, the entries read before it 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
+import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..base import compute as pc
 from ..codec import EntryId, decode, decoded_bytes, in_steps
 from ..errors import (
     CorruptRecordError,
@@ -26,13 +28,13 @@ from ..values.config import KIB, MIB
 from ..values.offsets import HotOffsets
 from ..values.record import Fetched, OffsetAndTimestamp, empty_records
 from ..values.topic_partition import TopicPartition
-from . import time_index
-from .connection import Command, Servers, call_script
+from .connection import Servers, call_script, exchange
 from .declared import Declared, RawEntry, check_topic_id, cover, hole, parse_gaps, skip_it
 from .foreign import ILLEGIBLE, illegible
 from .keys import Keys
 from .looks import Looks
-from .refusals import moved, translate
+from .refusals import translate
+from .waits import STATE_OF_READS, Waits
 
 #: About how much a step brings, unless it is said.
 READ_STEP_BYTES = 8 * MIB
@@ -46,16 +48,8 @@ _MAX_COUNT = 16_384
 #: How much a step may bring when small entries are followed by large ones; XRANGE takes no bytes.
 MAX_STEP_BYTES = 64 * MIB
 
-#: What of a partition's ``:state`` a read goes by.
-_STATE = (
-    "topic_id",
-    "local_log_start",
-    "log_end",
-    "largest_entry",
-    "run_id",
-    "gaps",
-    "quarantined",
-)
+#: How many segments one script looks through for a timestamp: a few milliseconds.
+SEGMENTS_AT_ONCE = 500
 
 logger = logging.getLogger(__name__)
 
@@ -73,10 +67,11 @@ class EntriesStep(Struct, frozen=True):
 class Fetcher:
     """Reads one keyspace's streams."""
 
-    def __init__(self, servers: Servers, keys: Keys, looks: Looks) -> None:
+    def __init__(self, servers: Servers, keys: Keys, looks: Looks, waits: Waits) -> None:
         self._servers = servers
         self._keys = keys
         self._looks = looks
+        self._waits = waits
         self._skipped: set[tuple[TopicPartition, EntryId | str]] = set()  # warned of
 
     def read(
@@ -152,22 +147,18 @@ class Fetcher:
     ) -> EntriesStep:
         """At most ``count`` raw entries from the one that holds ``start_offset``."""
         keys = self._keys.partition(topic_partition)
-        commands: list[Command] = [
-            ("XRANGE", keys.stream, start_offset, "+", "COUNT", count),
-            ("HMGET", keys.state, *_STATE),
-        ]
-        for attempt in range(3):
-            server = self._servers.for_key(keys.stream)
-            with server.wire() as wire:
-                raw, state = wire.exchange(commands)
-                run_id = wire.run_id
-            if moved(raw) and attempt < 2:
-                self._servers.refresh()
-                continue
-            break
+        came = self._waits.taken(topic_partition, start_offset)  # with the wait for it
+        if came is None:
+            commands = (
+                ("XRANGE", keys.stream, start_offset, "+", "COUNT", count),
+                ("HMGET", keys.state, *STATE_OF_READS),
+            )
+            came = exchange(self._servers, keys.stream, commands)
+        run_id, (raw, state) = came
         for reply in (raw, state):
             if isinstance(reply, Exception):
-                raise translate(reply, server.name, keys.stream) from reply
+                where = self._servers.for_key(keys.stream).name
+                raise translate(reply, where, keys.stream) from reply
         check_topic_id(topic_partition, state[0], topic_id)
         try:
             local_log_start, largest_entry_bytes = int(state[1]), int(state[3] or 0)
@@ -191,7 +182,8 @@ class Fetcher:
         keys = self._keys.partition(topic_partition)
         after = ""
         while True:  # as often as the segments take
-            arguments = time_index.arguments(timestamp_ms, topic_id, after)
+            wanted = "" if topic_id is None else str(topic_id)
+            arguments = (timestamp_ms, wanted, after, SEGMENTS_AT_ONCE)
             answer = call_script(self._servers, "find_timestamp", keys.all(), arguments)
             if answer[0] != b"MORE":
                 break
@@ -201,13 +193,11 @@ class Fetcher:
         if answer[0] == b"NONE":
             return None
         try:
-            return time_index.first_at_or_after(
-                lambda offset: self.read(
-                    topic_partition, offset, max_bytes=MIB, lead_bytes=1, topic_id=topic_id
-                ),
-                answer[1],
-                timestamp_ms,
+            steps = self.read(
+                topic_partition, answer[1], max_bytes=MIB, lead_bytes=1, topic_id=topic_id
             )
+            found = (_first_at_or_after(step.records, timestamp_ms) for step in steps)
+            return next((one for one in found if one is not None), None)
         except TrimmedError:  # between the two looks; the log start only grows, so this ends
             return self.offset_for_timestamp(topic_partition, timestamp_ms, topic_id=topic_id)
 
@@ -224,10 +214,7 @@ class Fetcher:
                 return found
         try:
             # The largest was in a trimmed part of a segment, or no record has a timestamp.
-            return time_index.largest(
-                lambda offset: self.read(topic_partition, offset, topic_id=topic_id),
-                offsets.local_log_start,
-            )
+            return _largest(self.read(topic_partition, offsets.local_log_start, topic_id=topic_id))
         except TrimmedError:  # as above
             return self.max_timestamp(topic_partition, topic_id=topic_id)
 
@@ -250,6 +237,32 @@ class Fetcher:
                     topic_partition,
                     entry_id,
                 )
+
+
+def _first_at_or_after(records: pa.RecordBatch, timestamp_ms: int) -> OffsetAndTimestamp | None:
+    """The first of some records whose timestamp is at or after the target."""
+    timestamps = records.column("timestamp").cast("int64")
+    row = pc.index(pc.greater_equal(timestamps, timestamp_ms * 1000), True).as_py()
+    if row < 0:
+        return None
+    return OffsetAndTimestamp(
+        records.column("offset")[row].as_py(), timestamps[row].as_py() // 1000
+    )
+
+
+def _largest(steps: Iterable[Fetched]) -> OffsetAndTimestamp | None:
+    """The first record that carries the largest timestamp."""
+    best: OffsetAndTimestamp | None = None
+    for fetched in steps:
+        records = fetched.records
+        if not records.num_rows:
+            continue
+        timestamps = records.column("timestamp").cast("int64")
+        top = pc.max(timestamps)
+        if best is None or top.as_py() // 1000 > best.timestamp_ms:
+            index = pc.index(timestamps, top).as_py()
+            best = OffsetAndTimestamp(records.column("offset")[index].as_py(), top.as_py() // 1000)
+    return best
 
 
 def _next_count(step: EntriesStep, before: int, max_bytes: int) -> int:

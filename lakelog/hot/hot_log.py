@@ -64,7 +64,8 @@ class HotLog:
         self._keys = Keys(keyspace)
         self._clock = clock
         looks = self._looks = Looks(servers, self._keys, clock)
-        fetcher = Fetcher(servers, self._keys, looks)
+        waits = Waits(servers, self._keys, looks)
+        fetcher = Fetcher(servers, self._keys, looks, waits)
         trimmer = Trimmer(servers, self._keys, clock)
         recovery = self._recovery = Recovery(servers, self._keys, clock)
         allowances = Allowances(servers, self._keys, self.topics().list, clock)
@@ -75,7 +76,7 @@ class HotLog:
         self.servers, self.server_looks = looks.servers, looks.server_looks
         self.server_name, self.server_names = looks.server_name, looks.server_names
         self.memory_bytes, self.memory_percent = looks.memory_bytes, looks.memory_percent
-        self.read, self.wait = fetcher.read, Waits(servers, self._keys, looks).wait
+        self.read, self.wait = fetcher.read, waits.wait
         self.offset_for_timestamp = fetcher.offset_for_timestamp
         self.max_timestamp = fetcher.max_timestamp
         self.trim, self.raise_log_start = trimmer.trim, trimmer.raise_log_start

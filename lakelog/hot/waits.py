@@ -1,23 +1,25 @@
-"""Waiting until something is appended, in streams of any servers."""
+"""Waiting until something is appended, in streams of any servers, or until one is woken."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+import select
 import selectors
 import threading
 import time
+import weakref
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import LakelogError
 from ..values.topic_partition import TopicPartition
-from .connection import BlockedCommand, Servers
+from .connection import BlockedCommands, Command, Servers
 from .keys import Keys
 from .looks import Looks
 from .refusals import moved, translate
-from .waker import Waker
 
 #: Blocking reads ask for less than the socket time-out and go around again.
 MAX_BLOCK_MS = 4_000
@@ -29,6 +31,23 @@ MAX_READS = 64
 #: An idle server answers what is over up to 100 ms late (its hz). One that has not by then hangs.
 LATE_S = 1.0
 
+#: What came with a wait counts for so long. It can end no read: one that came to the log end asks
+#: once more.
+FRESH_S = 0.1
+#: Entries that come with a wait for one partition.
+_CAME_COUNT = 4
+
+#: What of a partition's ``:state`` a read goes by.
+STATE_OF_READS = (
+    "topic_id",
+    "local_log_start",
+    "log_end",
+    "largest_entry",
+    "run_id",
+    "gaps",
+    "quarantined",
+)
+
 #: The streams of one blocking read, each with the id behind which something is news.
 _Streams = tuple[tuple[str, str], ...]
 
@@ -38,8 +57,8 @@ class Waits:
 
     On one server a single read covers all partitions. On a Redis Cluster there is one for each
     slot, side by side; those that had no news when the wait ended are kept, since the next wait
-    asks most of them again.
-
+    asks most of them again. A wait for one partition brings its first entries, for who reads them
+    next: that spares a round trip.
     """
 
     def __init__(self, servers: Servers, keys: Keys, looks: Looks) -> None:
@@ -50,6 +69,7 @@ class Waits:
         self._lock = threading.Lock()
         self._kept: dict[_Streams, list[_Read]] = defaultdict(list)
         self._process = os.getpid()
+        self._came: dict[TopicPartition, _Came] = {}
 
     def wait(
         self,
@@ -84,6 +104,18 @@ class Waits:
                 return ready
         return set()
 
+    def taken(
+        self, topic_partition: TopicPartition, position: int
+    ) -> tuple[str, Sequence[Any]] | None:
+        """What came with a wait at that position just now, once: as `connection.exchange` has it.
+
+        The entries from there on, and `STATE_OF_READS`, read in that order.
+        """
+        came = self._came.pop(topic_partition, None)
+        if came is None or came.position != position or came.until_s < time.monotonic():
+            return None
+        return came.run_id, came.replies
+
     def _ahead(self, positions: Mapping[TopicPartition, int]) -> set[TopicPartition]:
         """Which have something at or above their position; asks every server once."""
         found = self._looks.offsets(positions)
@@ -99,6 +131,9 @@ class Waits:
             # Behind the largest id that ends below the position; 0-0 is before every id.
             after = f"{position - 1}-{2**64 - 1}" if position else "0-0"
             group.streams.append((stream, after))
+        if len(positions) == 1:
+            (group,) = by_slot.values()
+            group.position = position
         return list(by_slot.values())
 
     def _first(
@@ -138,13 +173,18 @@ class Waits:
         open_reads: list[tuple[_Read, _Group]],
     ) -> set[TopicPartition]:
         open_reads.remove((read, group))
-        reply = read.answer()
+        run_id, (reply, *state) = read.answer()
         if moved(reply):
             self._servers.refresh()
             return set()
         if isinstance(reply, Exception):
             raise translate(reply, read.where, group.streams[0][0]) from reply
         streams = reply if isinstance(reply, dict) else dict(reply or ())
+        if streams and group.position is not None and _is_ahead(state[0], group.position):
+            (entries,) = streams.values()
+            until_s = time.monotonic() + FRESH_S
+            (tp,) = group.partitions.values()
+            self._came[tp] = _Came(group.position, until_s, run_id, (entries, state[0]))
         return {group.partitions[stream.decode()] for stream in streams}
 
     # -- reads under way -----------------------------------------------------------------------
@@ -163,9 +203,13 @@ class Waits:
         names, after = zip(*streams, strict=True)
         asked_ms = server.block_ms(block_ms)
         block: Sequence[Any] = ("BLOCK", asked_ms) if block_ms else ()
-        command = ("XREAD", "COUNT", 1, *block, "STREAMS", *names, *after)
+        count = 1 if group.position is None else _CAME_COUNT
+        commands: list[Command] = [("XREAD", "COUNT", count, *block, "STREAMS", *names, *after)]
+        if group.position is not None:
+            (tp,) = group.partitions.values()
+            commands.append(("HMGET", self._keys.partition(tp).state, *STATE_OF_READS))
         ends_s = time.monotonic() + asked_ms / 1e3
-        return _Read(streams, server.begin(command), server.name, ends_s)
+        return _Read(streams, server.begin(commands), server.name, ends_s)
 
     def _keep(self, reads: Sequence[_Read]) -> None:
         with self._lock:
@@ -216,13 +260,29 @@ class _Group:
     ) -> None:
         self.partitions = partitions
         self.streams = streams
+        self.position: int | None = None  # of one partition alone
+
+
+def _is_ahead(state: Any, position: int) -> bool:
+    """Whether a reply to `STATE_OF_READS` says that the log ends above a position."""
+    end = None if isinstance(state, Exception) else state[2]
+    return end is not None and end.isdigit() and int(end) > position
+
+
+class _Came(NamedTuple):
+    """What a wait for one partition brought."""
+
+    position: int
+    until_s: float  # it counts
+    run_id: str
+    replies: Sequence[Any]
 
 
 class _Read:
     """A blocking read under way."""
 
     def __init__(
-        self, streams: _Streams, command: BlockedCommand, where: str, ends_s: float
+        self, streams: _Streams, command: BlockedCommands, where: str, ends_s: float
     ) -> None:
         self.streams = streams
         self.where = where
@@ -232,7 +292,7 @@ class _Read:
     def fileno(self) -> int:
         return self._command.fileno()
 
-    def answer(self) -> Any:
+    def answer(self) -> tuple[str, list[Any]]:
         return self._command.answer()
 
     def drop(self) -> None:
@@ -258,3 +318,42 @@ def _answered(reads: Sequence[_Read], within_s: float, waker: Waker | None = Non
             selector.register(waker, selectors.EVENT_READ, None)
         ready = selector.select(max(0.0, within_s))
         return [reads[key.data] for key, _ in ready if key.data is not None]
+
+
+class Waker:
+    """Set from any thread, it ends the wait of the one who waits with it, now or next time."""
+
+    def __init__(self) -> None:
+        self._reads, self._writes = os.pipe()
+        for end in (self._reads, self._writes):
+            os.set_blocking(end, False)
+        self.is_set = False
+        # Not when the process ends: a heartbeat that still runs may set it until its last moment.
+        weakref.finalize(self, _close, self._reads, self._writes).atexit = False
+
+    def set(self) -> None:
+        """End the wait."""
+        self.is_set = True
+        with contextlib.suppress(BlockingIOError):  # it is full of what was not taken note of
+            os.write(self._writes, b"!")
+
+    def clear(self) -> None:
+        """To be called before acting on the news, so that none is missed."""
+        self.is_set = False
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._reads, 4096)
+
+    def wait(self, timeout_s: float) -> None:
+        """Return when it is set, or the time is over."""
+        poll = select.poll()  # `select.select` takes none of a process's files beyond 1,024
+        poll.register(self, select.POLLIN)
+        poll.poll(math.ceil(1000 * max(0.0, timeout_s)))
+
+    def fileno(self) -> int:
+        """What becomes readable when it is set."""
+        return self._reads
+
+
+def _close(*ends: int) -> None:
+    for end in ends:
+        os.close(end)

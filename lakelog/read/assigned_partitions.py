@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from ..errors import InvalidArgumentError, LakelogError
-from ..hot.waker import Waker
+from ..hot.waits import Waker
 from ..values.arguments import checked_partition, checked_partitions
 from ..values.record import RecordRows
 from ..values.topic_partition import TopicPartition

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ..errors import InvalidArgumentError
-from ..hot.waker import Waker
+from ..hot.waits import Waker
 
 #: How long a close from another thread waits for the call under way; that call closes in any case.
 _CLOSE_WAIT_S = 30.0

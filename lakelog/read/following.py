@@ -12,7 +12,7 @@ from ..base.metrics import of_process as m
 from ..base.metrics.of_process import COUNTS
 from ..errors import UnknownTopicIdError, UnknownTopicOrPartitionError
 from ..groups.membership import Membership, Owner
-from ..hot.waker import Waker
+from ..hot.waits import Waker
 from ..values.topic import Topic
 from ..values.topic_partition import TopicPartition
 from .assigned_partitions import AssignedPartitions

@@ -11,7 +11,7 @@ from ..base.clock import Clock, SystemClock
 from ..cold.table import ColdSnapshot, ColdTable
 from ..errors import TrimmedError
 from ..hot.fetch import READ_STEP_BYTES
-from ..hot.waker import Waker
+from ..hot.waits import Waker
 from ..values.offsets import HotOffsets, HotSegments
 from ..values.record import Fetched, OffsetAndTimestamp
 from ..values.topic import Topic

@@ -39,8 +39,8 @@ from lakelog.cleanup.report import CleanupReport
 from lakelog.cleanup.superseded import TooManyKeys, find_superseded
 from lakelog.cold.change import Change
 from lakelog.cold.registers import CleanedEnd, LogStart, Register
-from lakelog.hot import time_index
 from lakelog.hot.connection import call_script
+from lakelog.hot.fetch import SEGMENTS_AT_ONCE
 from lakelog.hot.keys import Keys
 from lakelog.values.config import EntryFormat
 
@@ -201,7 +201,7 @@ class Run(Sights):
         """Where the hot tier would begin to scan for a timestamp; None: nowhere."""
         hot = self._lakelog.hot
         keys = Keys(hot.keyspace).partition(self._tp).all()
-        arguments = time_index.arguments(timestamp_ms, None)
+        arguments = (timestamp_ms, "", "", SEGMENTS_AT_ONCE)
         answer = call_script(hot._servers, "find_timestamp", keys, arguments)
         return None if answer[0] == b"NONE" else int(answer[1])
 

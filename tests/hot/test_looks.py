@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lakelog.hot import inspection, looks, time_index
+from lakelog.hot import fetch, inspection, looks
 from lakelog.values.topic_partition import OffsetRange
 
 SIZE = 600_000  # more than half a segment
@@ -25,7 +25,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages that a test can fill."""
     monkeypatch.setattr(looks, "PAGE", 4)
     monkeypatch.setattr(inspection, "_SEGMENTS_PAGE", 3)
-    monkeypatch.setattr(time_index, "AT_ONCE", 2)
+    monkeypatch.setattr(fetch, "SEGMENTS_AT_ONCE", 2)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from lakelog.errors import HotTierUnavailableError, UnknownTopicOrPartitionError
 from lakelog.hot import HotLog, waits
-from lakelog.hot.waker import Waker
+from lakelog.hot.waits import Waker
 from lakelog.testing.eventually import eventually
 from lakelog.values.topic_partition import TopicPartition
 

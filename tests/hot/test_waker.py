@@ -7,7 +7,7 @@ import resource
 import subprocess
 import sys
 
-from lakelog.hot.waker import Waker
+from lakelog.hot.waits import Waker
 
 FILES = 1_100  # more than `select.select` takes
 
@@ -38,7 +38,7 @@ def test_it_can_be_set_until_the_process_is_gone():
 import atexit
 made = []
 atexit.register(lambda: made[0].set())  # called last
-from lakelog.hot.waker import Waker
+from lakelog.hot.waits import Waker
 made.append(Waker())
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
