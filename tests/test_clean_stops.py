@@ -13,7 +13,7 @@ import pytest
 
 from lakelog import Lakelog
 from lakelog.errors import HotTierUnavailableError
-from lakelog.hot.planned_stop import pause_all
+from lakelog.hot.hot_log import pause_all
 
 TIERED = {"retention.ms": -1}
 UNTIERED = {"remote.storage.enable": False}

@@ -70,14 +70,13 @@ from lakelog.groups.reset import ResetOffset, ToLatest
 from lakelog.groups.share.admin import ShareGroupAdmin
 from lakelog.groups.share.share_partitions import SharePartitions
 from lakelog.groups.share.share_values import Acknowledgement, Outcome
-from lakelog.hot import AppendCall, HotLog, TopicRegistry, lock, planned_stop
+from lakelog.hot import AppendCall, HotLog, TopicRegistry, hot_log, lock
+from lakelog.hot.activity import Beats
 from lakelog.hot.appender import Appender
-from lakelog.hot.beats import Beats
 from lakelog.hot.fetch import Fetcher
 from lakelog.hot.inspection import Inspection
-from lakelog.hot.looks import Looks
+from lakelog.hot.looks import Looks, ServerLooks
 from lakelog.hot.recovery import Recovery
-from lakelog.hot.server_looks import ServerLooks
 from lakelog.hot.skip import HotSkips
 from lakelog.hot.trimmer import Trimmer
 from lakelog.hot.waits import Waits
@@ -593,8 +592,8 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "LogExplorer.data": lambda w: w.explored(lambda e: e.data()),
     "LogExplorer.history": lambda w: w.explored(lambda e: e.history("k1")),
     "LogExplorer.record": lambda w: w.explored(lambda e: e.record(5)),
-    "planned_stop.pause_all": lambda w: planned_stop.pause_all(w.hot),
-    "planned_stop.resume_all": lambda w: planned_stop.resume_all(w.hot),
+    "hot_log.pause_all": lambda w: hot_log.pause_all(w.hot),
+    "hot_log.resume_all": lambda w: hot_log.resume_all(w.hot),
     "segments.segments": lambda w: segments(w.log),
     "segments.segments cold": lambda w: segments(w.archived_log),
     "skip.noted": lambda w: noted(w.hot, TP, w.topic.topic_id),
@@ -737,6 +736,7 @@ QUIET = {
         "HotLog.cold_quota",
         "HotLog.connections",
         "Looks.server_looks",
+        "Waits.taken",
         "HotLog.keyspace",
         "HotLog.mending",
         "Recovery.pause",

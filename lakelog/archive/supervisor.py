@@ -19,7 +19,7 @@ from ..base.back_off import BackOff, Tries
 from ..base.metrics import of_process as m
 from ..base.metrics.of_process import COUNTS
 from ..errors import UnknownTopicIdError, UnknownTopicOrPartitionError
-from ..hot.server_looks import PartitionLook, ServerLook
+from ..hot.looks import PartitionLook, ServerLook
 from ..values.topic import Topic
 from ..values.topic_partition import TopicPartition
 from .archiver import Flushed

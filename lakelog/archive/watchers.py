@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 from ..base.back_off import BackOff, Tries
 from ..errors import HotTierUnavailableError
 from ..hot.hot_log import HotLog
-from ..hot.server_looks import ServerLook, ServerLooks
+from ..hot.looks import ServerLook, ServerLooks
 from ..values.topic import Topic
 from ..values.topic_partition import TopicPartition
 from .report import Trouble, why

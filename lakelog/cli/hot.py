@@ -30,7 +30,7 @@ def add_hot(offer: Offer) -> None:
 
 
 def _pause(arguments: argparse.Namespace) -> Message:
-    from ..hot.planned_stop import pause_all
+    from ..hot.hot_log import pause_all
 
     _check_it_runs(arguments, "pause")
     with open_log(arguments) as log:
@@ -46,7 +46,7 @@ def _pause(arguments: argparse.Namespace) -> Message:
 
 
 def _resume(arguments: argparse.Namespace) -> Message:
-    from ..hot.planned_stop import resume_all
+    from ..hot.hot_log import resume_all
 
     _check_it_runs(arguments, "resume")
     with open_log(arguments) as log:

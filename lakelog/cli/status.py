@@ -165,7 +165,7 @@ def _servers(seen: Status) -> Table:
 def _disks(log: ColdLog, directory: str | None) -> Iterator[dict[str, Any]]:
     """How much room this machine's disk has, where the log is on one."""
     from ..base.local_path import local_path
-    from ..hot.embedded.disk import DiskSpace
+    from ..hot.embedded.folders import DiskSpace
 
     folder = local_path(directory, "log's directory") if directory else Path(str(log.place.cold))
     if directory or folder.is_absolute():  # neither a URL nor a name

@@ -18,7 +18,6 @@ from ..errors import (
     RecoveryNeededError,
 )
 from ..values.topic_partition import TopicPartition
-from .allowance import Allowances
 from .append import (
     MEMORY,
     Acks,
@@ -31,6 +30,7 @@ from .append import (
 )
 from .connection import Command, Server, Servers
 from .keys import Keys
+from .quotas import Allowances
 from .recovery import Recovery
 from .refusals import translate
 from .server_info import AppendLooks

@@ -24,11 +24,11 @@ from ..values.offsets import HotSegment
 from ..values.producer_calls import CUT, ProducerCall
 from ..values.record import NO_TIMESTAMP_MS, RECORDS, empty_records
 from ..values.topic_partition import OffsetRange, TopicPartition
-from .connection import Servers
+from .connection import Servers, exchange, run_script
 from .declared import RawEntry, check_topic_id, unknown_partition
 from .keys import Keys, PartitionKeys
-from .producer_values import parse_calls
-from .refusals import moved, translate
+from .looks import parse_calls
+from .refusals import translate
 
 PAGE_BYTES = 8 * MIB
 _MAX_COUNT = 4_096
@@ -212,16 +212,7 @@ class Inspection:
         return run_id, replies
 
     def _replies(self, keys: PartitionKeys, after: bytes) -> tuple[str, list[Any]]:
-        arguments = (after, _SEGMENTS_PAGE)
-        for attempt in range(3):
-            server = self._servers.for_key(keys.stream)
-            run_id, (replies,) = server.run_scripts([("inspect", keys.all(), arguments)])
-            if not moved(replies) or attempt == 2:
-                break
-            self._servers.refresh()
-        if isinstance(replies, Exception):
-            raise translate(replies, server.name, keys.stream) from replies
-        return run_id, replies
+        return run_script(self._servers, "inspect", keys.all(), (after, _SEGMENTS_PAGE))
 
     def pages(
         self,
@@ -356,14 +347,7 @@ class Inspection:
                 return sorted(calls, key=lambda call: call.base_offset)
 
     def _exchange(self, key: str, *commands: Sequence[Any]) -> list[Any]:
-        for attempt in range(3):
-            server = self._servers.for_key(key)
-            with server.wire() as wire:
-                replies = wire.exchange([tuple(command) for command in commands])
-            if not moved(replies[0]) or attempt == 2:
-                break
-            self._servers.refresh()
-        return replies
+        return exchange(self._servers, key, [tuple(command) for command in commands])[1]
 
 
 def _forget_trimmed(closed: list[bytes], local_log_start: bytes) -> None:

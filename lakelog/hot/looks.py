@@ -9,27 +9,26 @@ run; then the pages are read again.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from ..base.clock import Clock
 from ..errors import ForeignEntryError
 from ..values.offsets import NO_OFFSETS, HotOffsets, HotSegment, HotSegments
 from ..values.producer_calls import ProducerCall
 from ..values.topic_partition import OffsetRange, TopicPartition
-from .connection import Servers, by_server
+from .connection import Server, Servers, by_server
 from .declared import Declared, check_topic_id, parse_gaps, unknown_partition
 from .foreign import ILLEGIBLE, illegible
 from .keys import Keys
-from .producer_values import parse_calls
 from .refusals import moved, translate
 from .server_info import MEMORY_INFO, MemoryUse, ServerInfo, server_info, time_ms
-from .server_looks import ServerLooks
 
 #: How many closed segments one script tells: two to four milliseconds.
 PAGE = 4_000
@@ -91,14 +90,23 @@ class Looks:
         Raises: as `offsets`.
         """
         wanted = list(topic_partitions)
-        pages = {tp: _Pages(0 if start is None else start.get(tp, 0)) for tp in wanted}
+        pages: dict[TopicPartition, list[_Reply]] = {tp: [] for tp in wanted}
         found: dict[TopicPartition, HotSegments] = {}
         while left := [tp for tp in wanted if tp not in found]:
-            asked = {tp: (calls, self._now(), oldest, pages[tp].after, PAGE) for tp in left}
-            for tp, (run_id, reply) in self._ask(asked, topic_id).items():
-                seen = pages[tp].with_page(tp, _Reply.of(tp, reply, run_id))
-                if seen is not None:
-                    found[tp] = seen
+            asked: dict[TopicPartition, Arguments] = {}
+            for tp in left:
+                after: object = 0 if start is None else start.get(tp, 0)
+                if pages[tp]:
+                    after = f"({pages[tp][-1].page[-1].base_offset}"
+                asked[tp] = (calls, self._now(), oldest, after, PAGE)
+            for tp, (run_id, answer) in self._ask(asked, topic_id).items():
+                reply = _Reply.of(tp, answer, run_id)
+                if pages[tp] and pages[tp][-1].version != reply.version:
+                    pages[tp].clear()  # of another state than this one: from the beginning
+                    continue
+                pages[tp].append(reply)
+                if len(reply.page) < PAGE:
+                    found[tp] = _joined(tp, pages[tp])
         return {tp: found[tp] for tp in wanted}
 
     def now_ms(self) -> int:
@@ -263,63 +271,43 @@ class _Reply(Struct, frozen=True, gc=False):
         )
 
 
-class _Pages(Struct, gc=False):
-    """The pages of one partition's closed segments from an offset on, as they come."""
-
-    start: int
-    _first: _Reply | None = None
-    _closed: list[HotSegment] = field(default_factory=list)
-
-    @property
-    def after(self) -> object:
-        """What to ask for next, as ``closed_from`` takes it."""
-        return self.start if self._first is None else f"({self._closed[-1].base_offset}"
-
-    def with_page(self, topic_partition: TopicPartition, reply: _Reply) -> HotSegments | None:
-        """Takes a page; gives the whole with the last one."""
-        if self._first is not None and self._first.version != reply.version:
-            self._first, self._closed = None, []  # of another state than what came before
-            return None
-        self._closed += reply.page
-        is_alone, self._first = self._first is None, self._first or reply
-        if len(reply.page) == PAGE:
-            return None
-        try:
-            return self._whole(reply, is_alone)
-        except ILLEGIBLE as error:
-            raise _illegible(topic_partition, reply.state, error) from error
-
-    def _whole(self, last: _Reply, is_alone: bool) -> HotSegments:
-        """The partition as the last page tells it.
-
-        Args:
-            is_alone: there was no page before it.
-        """
+def _joined(topic_partition: TopicPartition, pages: Sequence[_Reply]) -> HotSegments:
+    """The partition as the last page tells it, with the closed segments of all."""
+    last = pages[-1]
+    try:
         declared, open_segment = last.declared, last.open_segment
         figures = last.figures(declared, open_segment)
-        if not is_alone:
-            self._forget_trimmed(figures["local_log_start"])
-        closed, unseen = self._joined(last.oldest, last.count)
-        segments = declared.segments(closed, open_segment.base_offset)
-        segments.append(open_segment)
-        return HotSegments(**figures, segments=tuple(segments), unseen=unseen)
+        closed = [segment for page in pages for segment in page.page]
+    except ILLEGIBLE as error:
+        raise _illegible(topic_partition, last.state, error) from error
+    if len(pages) > 1:  # some may have been trimmed since they were told
+        following = (later.base_offset for _, later in pairwise(closed))
+        del closed[: sum(base <= figures["local_log_start"] for base in following)]
+    first = closed[0].base_offset if closed else 0
+    below = [one for one in last.oldest if one.base_offset < first]
+    unseen = NO_OFFSETS
+    if len(below) + len(closed) < last.count:
+        unseen = OffsetRange(below[-1].end_offset if below else 0, first)
+    segments = (*declared.segments([*below, *closed], open_segment.base_offset), open_segment)
+    return HotSegments(**figures, segments=segments, unseen=unseen)
 
-    def _forget_trimmed(self, local_log_start: int) -> None:
-        """As ``trimming`` in common.lua does."""
-        following = (later.base_offset for _, later in pairwise(self._closed))
-        gone = sum(base <= local_log_start for base in following)
-        del self._closed[:gone]
 
-    def _joined(
-        self, oldest: Sequence[HotSegment], count: int
-    ) -> tuple[list[HotSegment], OffsetRange]:
-        """The closed segments that are known, and the offsets of those between them."""
-        first = self._closed[0].base_offset if self._closed else 0
-        below = [one for one in oldest if one.base_offset < first]
-        known = [*below, *self._closed]
-        if len(known) >= count:
-            return known, NO_OFFSETS
-        return known, OffsetRange(below[-1].end_offset if below else 0, first)
+_CALL = re.compile(rb"\|(\d+) (\d+) (\d+) (-?\d+)(?: (\w+))?")
+
+
+def parse_calls(producer: bytes, value: bytes) -> list[ProducerCall]:
+    """The calls that a field of ``:producers`` tells, the newest first; none if it is foreign."""
+    epoch = value.partition(b" ")[0]
+    if not (producer.isdigit() and epoch.isdigit()):
+        return []
+    calls = []
+    for *numbers, checksum in _CALL.findall(value):
+        first, last, base, append_time_ms = map(int, numbers)
+        said = checksum.decode("latin-1")
+        calls.append(
+            ProducerCall(int(producer), int(epoch), first, last, base, append_time_ms, said)
+        )
+    return calls
 
 
 def _closed(texts: Sequence[bytes]) -> tuple[HotSegment, ...]:
@@ -333,3 +321,88 @@ def _says_tiered(settings: bytes) -> bool:
 
 def _illegible(topic_partition: TopicPartition, found: Any, error: Exception) -> ForeignEntryError:
     return illegible(found, f"state of {topic_partition}, with its segments", error)
+
+
+# -- cheap looks at many partitions, to see which need a closer one --------------------------------
+
+#: No script, and no segments: 1,000 partitions take one round trip and a few milliseconds.
+_GLANCE = ("topic_id", "run_id", "log_end", "unarchived_since")
+
+
+class PartitionLook(Struct, frozen=True):
+    """The part of a partition's state that says whether it needs a closer look."""
+
+    topic_id: str
+    recovered: bool  # this run of the server has written it
+    log_end: int
+    unarchived_since_ms: int | None  # when the oldest unarchived append was; None: not known
+
+
+class ServerLook(Struct, frozen=True):
+    """What one server said in one look."""
+
+    now_ms: int  # the server's clock, before the rest was read
+    # None: the server has no such partition, or a damaged one, whose damage a closer look names. It
+    # must not hide the others.
+    partitions: Mapping[TopicPartition, PartitionLook | None]
+    memory: MemoryUse | None  # None: it does not tell us
+
+
+class ServerLooks(Struct, frozen=True):
+    """Looks at the partitions that one server holds."""
+
+    servers: Servers
+    server: Server
+    keys: Keys
+    clock: Clock | None
+
+    @property
+    def name(self) -> str:
+        """The server's address, without a password."""
+        return self.server.name
+
+    def holds(self, topic_partition: TopicPartition) -> bool:
+        """Whether the partition is on this server, as far as is known."""
+        return self.servers.for_key(self.keys.stream(topic_partition)) is self.server
+
+    def look(self, topic_partitions: Iterable[TopicPartition]) -> ServerLook:
+        """One round trip.
+
+        Raises:
+            HotTierUnavailableError: the server does not answer, or no longer holds one of them;
+                then `holds` tells which server does.
+            HotTierAccessError: it does not answer us.
+        """
+        wanted = list(topic_partitions)
+        commands = [("HMGET", self.keys.partition(tp).state, *_GLANCE) for tp in wanted]
+        with self.server.wire() as wire:
+            time, memory, *replies = wire.exchange([("TIME",), MEMORY_INFO, *commands])
+            run_id = wire.run_id
+        if isinstance(time, Exception):
+            raise translate(time, self.server.name)
+        seen: dict[TopicPartition, PartitionLook | None] = {}
+        for tp, reply in zip(wanted, replies, strict=True):
+            if isinstance(reply, Exception):
+                if moved(reply):
+                    self.servers.refresh()
+                refusal = translate(reply, self.server.name, self.keys.stream(tp))
+                if not isinstance(refusal, ForeignEntryError):
+                    raise refusal
+            seen[tp] = _look_of(reply, run_id)
+        now_ms = time_ms(time) if self.clock is None else self.clock.now_ms()
+        return ServerLook(now_ms, seen, MemoryUse.of(memory))
+
+
+def _look_of(reply: Any, run_id: str) -> PartitionLook | None:
+    try:
+        topic_id, written_by, log_end, since = reply
+        if topic_id is None or log_end is None:
+            return None
+        return PartitionLook(
+            topic_id.decode(),
+            written_by is not None and written_by.decode() == run_id,
+            int(log_end),
+            None if since is None else int(since),
+        )
+    except ILLEGIBLE:
+        return None

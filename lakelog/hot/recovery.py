@@ -31,6 +31,7 @@ from ..errors import (
 )
 from ..values import reservation
 from ..values.offsets import check_offset
+from ..values.producer_calls import ProducerCall
 from ..values.reservation import Reserved, Wanted
 from ..values.topic_partition import TopicPartition
 from .append import recovery_needed
@@ -38,7 +39,6 @@ from .connection import Server, Servers, by_server, call_script
 from .declared import check_topic_id, unknown_partition
 from .keys import Keys
 from .lock import Lock
-from .producer_values import recover_arguments
 
 #: Reserves offsets for partitions.
 Reserve = Callable[[Mapping[TopicPartition, Wanted]], Mapping[TopicPartition, Reserved]]
@@ -113,7 +113,7 @@ class Recovery:
                     topic_id,
                     *reserved[tp].offsets,
                     run_id,
-                    *recover_arguments(reserved[tp].calls),
+                    *_archived_calls(reserved[tp].calls),
                     waits=waits,
                 )
                 for tp, (_, _, run_id, _) in runs.items()
@@ -309,3 +309,16 @@ def _setting(server: Server, name: str) -> str:
     reply = server.call(("CONFIG", "GET", name))[0]  # a list, or a map under RESP3
     value = next(iter(reply.values())) if isinstance(reply, dict) else reply[1]
     return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _archived_calls(calls: Iterable[ProducerCall]) -> list[object]:
+    """Id of each call's producer, and the call as ``:producers`` has it; the script adds when."""
+    return [
+        argument
+        for one in calls
+        for argument in (
+            one.producer_id,
+            f"{one.epoch}|{one.first_sequence} {one.last_sequence} {one.base_offset} "
+            f"{one.append_time_ms} {one.checksum}",
+        )
+    ]

@@ -63,9 +63,8 @@ from ..values.keyspace_defaults import BROKER_SETTINGS, KeyspaceDefaults
 from ..values.record import TimestampType
 from ..values.topic import Topic, catalog_name, check_new_topic_name, check_topic_name
 from ..values.topic_partition import OffsetRange, TopicPartition
-from .allowance import Allowances
 from .archived_into import ArchivedInto, ArchivedIntoRegister
-from .connection import Servers, call_script
+from .connection import Servers, by_name, call_script
 from .foreign import foreign_if_illegible
 from .keys import (
     CHANGES_FIELD,
@@ -80,6 +79,7 @@ from .keys import (
     TENANT_FIELDS,
     Keys,
 )
+from .quotas import Allowances
 
 logger = logging.getLogger(__name__)
 
@@ -857,8 +857,7 @@ class TopicRegistry:
         deleted topics.
         """
         reply = self._server().call(("HGETALL", self._keys.topics))[0]
-        if not isinstance(reply, dict):  # a flat list, in the older of redis-py's protocols
-            reply = dict(zip(reply[::2], reply[1::2], strict=True))
+        reply = by_name(reply)
         found: dict[bytes, bytes] = reply
         defaults = _defaults_from_json(found.get(DEFAULTS_FIELD.encode()))
         definitions = [text for name, text in found.items() if not name.startswith(b"#")]

@@ -30,7 +30,7 @@ from .declared import Declared, check_topic_id, parse_gaps
 from .foreign import foreign_if_illegible
 from .inspection import Inspection
 from .keys import Keys
-from .segment_text import segment_text
+from .mending import segment_text
 
 _ATTEMPTS = 20
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from ..base.json_text import parse_json
 from ..errors import TopicExistsError
 from ..values.format_version import USUAL_FORMAT, check_format
-from .connection import Servers, call_script
+from .connection import Servers, by_name, call_script
 from .foreign import foreign_if_illegible
 from .keys import TENANT_FIELD, TENANT_FIELDS, Keys
 
@@ -66,8 +66,7 @@ class TenantRegister(Struct, frozen=True):
         """All tenants by name, with when each was created."""
         server = self.servers.for_key(self.keys.topics)
         reply = server.call(("HGETALL", self.keys.topics))[0]
-        if not isinstance(reply, dict):  # a flat list, in the older of redis-py's protocols
-            reply = dict(zip(reply[::2], reply[1::2], strict=True))
+        reply = by_name(reply)
         prefix = TENANT_FIELDS.encode()
         found = {}
         for field, text in sorted(reply.items()):

@@ -19,7 +19,7 @@ from ..codec.entry import GAP_FIELD
 from ..errors import HotTierUnavailableError, LakelogError, OffsetOutOfRangeError
 from ..values.offsets import HotOffsets
 from ..values.topic_partition import TopicPartition
-from .connection import Servers, call_script
+from .connection import Servers, by_name, call_script
 from .declared import check_topic_id, unknown_partition
 from .keys import Keys
 
@@ -169,8 +169,7 @@ class Trimmer:
         stream = self._keys.partition(topic_partition).stream
         try:
             reply = self._servers.for_key(stream).call(("XINFO", "STREAM", stream))[0]
-            if not isinstance(reply, dict):  # a flat list, in the older of redis-py's protocols
-                reply = dict(zip(reply[::2], reply[1::2], strict=True))
+            reply = by_name(reply)
             return StreamNodes.of(reply)
         except HotTierUnavailableError:
             raise

@@ -17,7 +17,7 @@ from ..base.text_table import counted
 from ..codec.encryption.keyring import unwrap
 from ..codec.encryption.of_topic import key_encryption_key
 from ..errors import EncryptionKeyError, LakelogError, MissingExtraError
-from ..hot.embedded.disk import LITTLE_BYTES, DiskSpace
+from ..hot.embedded.folders import LITTLE_BYTES, DiskSpace
 from ..hot.hot_log import HotSource
 from ..hot.keys import DEFAULT_KEYSPACE
 from ..hot.server_info import is_off, skew_text
@@ -204,7 +204,7 @@ def _disk(folder: Path) -> Iterator[Finding]:
 
 def _privacy(directory: Path) -> Iterator[Finding]:
     """Whether other users may look into the folders of an embedded log."""
-    from ..hot.embedded.private_folder import is_open_to_others
+    from ..hot.embedded.folders import is_open_to_others
 
     for name in ("redis", "cold"):
         folder = directory / name

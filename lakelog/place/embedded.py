@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..base.local_path import local_path
-from ..hot.embedded.private_folder import PrivateFolder
+from ..hot.embedded.folders import PrivateFolder
 from ..hot.embedded.redis_server import EmbeddedRedis
-from ..hot.hot_log import HotLog
-from ..hot.planned_stop import pause_all, resume_all
+from ..hot.hot_log import HotLog, pause_all, resume_all
 from .log_place import LogPlace
 
 

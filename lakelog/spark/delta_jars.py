@@ -14,8 +14,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ..errors import MissingExtraError, SparkUnavailableError
-from ..hot.embedded.trust_store import trust_options, trusted_certificates, write_trust_store
-from ..hot.embedded.user_cache import user_cache
+from ..hot.embedded.folders import user_cache
+from ..hot.embedded.java import trust_options, trusted_certificates, write_trust_store
 
 SCALA = "2.13"  # the only Scala that Spark 4 is built for
 PIP_COMMAND = "pip install 'lakelog[spark]'"

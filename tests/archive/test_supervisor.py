@@ -19,8 +19,8 @@ from lakelog.archive.supervisor import (
     Supervisor,
 )
 from lakelog.errors import ColdTierUnavailableError
+from lakelog.hot.looks import PartitionLook, ServerLook
 from lakelog.hot.server_info import MemoryUse
-from lakelog.hot.server_looks import PartitionLook, ServerLook
 from lakelog.values.config import TopicConfig
 from lakelog.values.topic import Topic
 from lakelog.values.topic_partition import TopicPartition

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import redis
 
-from lakelog.hot.embedded.redis_settings import SETTINGS, redis_conf
+from lakelog.hot.embedded.redis_program import SETTINGS, redis_conf
 
 CONF = Path(__file__).parents[2] / "conf" / "redis.conf"
 

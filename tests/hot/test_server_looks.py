@@ -6,7 +6,7 @@ import pytest
 
 from lakelog.errors import HotTierAccessError, HotTierUnavailableError
 from lakelog.hot import HotLog
-from lakelog.hot.server_looks import PartitionLook
+from lakelog.hot.looks import PartitionLook
 
 
 @pytest.fixture

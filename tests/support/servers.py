@@ -17,8 +17,7 @@ import redis
 from redis.exceptions import NoPermissionError
 
 from lakelog.base.back_off import POLL, wait_until
-from lakelog.hot.embedded.redis_program import RedisProgram, redis_programs
-from lakelog.hot.embedded.redis_settings import redis_conf
+from lakelog.hot.embedded.redis_program import RedisProgram, redis_conf, redis_programs
 
 START_TIMEOUT_S = 60.0  # a machine under load starts a server in a second or two
 ANSWER_TIMEOUT_S = 1.0

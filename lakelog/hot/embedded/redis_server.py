@@ -45,10 +45,8 @@ from redis.retry import Retry
 from ...base.back_off import POLL, Tries, wait_until
 from ...base.local_path import local_path
 from ...errors import EmbeddedRedisError, HotTierUnavailableError, LakelogError
-from .disk import takes_nothing
-from .private_folder import PrivateFolder
-from .redis_program import PIP_COMMAND, RedisProgram, redis_programs
-from .redis_settings import redis_conf
+from .folders import PrivateFolder, takes_nothing
+from .redis_program import PIP_COMMAND, RedisProgram, redis_conf, redis_programs
 
 logger = logging.getLogger(__name__)
 

@@ -27,7 +27,7 @@ from msgspec import Struct, field
 from ...base.json_text import parse_json
 from ...cleanup.erasure import ColdErased
 from ...errors import InvalidArgumentError, LakelogError
-from ...hot.persistence import Persistence
+from ...hot.server_info import Persistence
 from ...values.topic import Topic
 from ...values.topic_partition import OffsetRange
 from ..transfer.known_exports import ExportTold

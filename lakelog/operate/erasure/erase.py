@@ -31,7 +31,7 @@ from ...errors import (
 )
 from ...groups.share.admin import ShareGroupAdmin
 from ...hot.hot_log import HotLog
-from ...hot.persistence import NONE, REWRITTEN
+from ...hot.server_info import NONE, REWRITTEN
 from ...read.share.dead_letters import HEADER_PREFIX
 from ...read.topic_log import TopicLog
 from ...read.where import Where

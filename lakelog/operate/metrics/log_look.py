@@ -20,8 +20,8 @@ from ...errors import HotTierAccessError, LakelogError
 from ...groups.group_records import GroupRecords
 from ...groups.recorded_offset import SeenGroups
 from ...hot import HotLog
+from ...hot.activity import Cleanups
 from ...hot.archived_into import check_own
-from ...hot.cleanups import Cleanups
 from ...read.tiers import join
 from ...values.offsets import HotSegments, LogOffsets
 from ...values.topic import Topic

@@ -1,4 +1,4 @@
-"""A folder that only this user can use, with files that nobody else can have put there.
+"""The folders of a log on this machine: one that only its user can use, its disk, the cache.
 
 On a machine with other users, another user may prepare the folder first and set a trap in it: a
 server that reads all data, or a link that makes the owner overwrite one of his own files. So the
@@ -10,10 +10,16 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from ...errors import EmbeddedRedisError
+from msgspec import Struct
+
+from ...base.local_path import local_path
+from ...errors import EmbeddedRedisError, InvalidArgumentError
+from ...values.config import MIB
 
 OWNER_ONLY = 0o700
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -114,3 +120,80 @@ class PrivateFolder:
 def is_open_to_others(path: Path) -> bool:
     """Whether anybody but its owner may look into a folder."""
     return bool(path.stat().st_mode & _OTHERS)
+
+
+#: Below this a disk is soon full: Redis rewrites its file, and an archive run writes one a segment.
+LITTLE_BYTES = 1024 * MIB
+
+_PROBE_BYTES = 64 * 1024
+_TAKES_NOTHING = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+
+
+class DiskSpace(Struct, frozen=True):
+    """What the file system of a folder has for this user."""
+
+    path: Path
+    free_bytes: int
+    size_bytes: int
+
+    @classmethod
+    def of(cls, path: Path) -> DiskSpace:
+        """Of a folder, or of the nearest above it that there is.
+
+        Raises:
+            OSError: it cannot be asked.
+        """
+        there = next(one for one in (path, *path.absolute().parents) if one.exists())
+        found = os.statvfs(there)
+        return cls(path, found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
+
+    def __str__(self) -> str:
+        return f"{_text(self.free_bytes)} free of {_text(self.size_bytes)}"
+
+
+def _text(size_bytes: int) -> str:
+    return next(
+        f"{size_bytes / unit:,.1f} {name}"
+        for unit, name in ((1024 * MIB, "GiB"), (MIB, "MiB"), (1, "B"))
+        if size_bytes >= unit or unit == 1
+    )
+
+
+def takes_nothing(folder: Path) -> str | None:
+    """Why nothing can be written to a folder's disk (it is full, or read-only); None if it can.
+
+    It tries, since free bytes may be another user's, or beyond a quota.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(os.urandom(_PROBE_BYTES))
+            probe.flush()
+            os.fsync(probe.fileno())
+    except OSError as error:
+        if error.errno in _TAKES_NOTHING:
+            free = ""
+            with suppress(OSError):
+                free = f" ({DiskSpace.of(folder)})" if error.errno != errno.EROFS else ""
+            return f"{os.strerror(error.errno).lower()}{free}"
+    return None
+
+
+def user_cache() -> Path:
+    """``$XDG_CACHE_HOME/lakelog``, else ``~/.cache/lakelog``; made if missing.
+
+    Raises:
+        InvalidArgumentError: it cannot be made or written.
+    """
+    folder = local_path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "cache folder") / "lakelog"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror
+    else:
+        if os.access(folder, os.W_OK | os.X_OK):
+            return folder
+        reason = "it may not be written"
+    raise InvalidArgumentError(
+        f"the cache folder {folder} cannot be used: {reason}. Set XDG_CACHE_HOME to a folder "
+        "that you may write to"
+    )
