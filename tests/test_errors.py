@@ -27,7 +27,7 @@ from lakelog.errors import (
     OffsetOutOfRangeError,
     UnknownTopicOrPartitionError,
 )
-from lakelog.ingest.batch_metadata import BatchOutcome
+from lakelog.ingest.delivery import BatchOutcome
 from lakelog.values.topic_partition import TopicPartition
 
 ROOT = Path(lakelog.__file__).parent

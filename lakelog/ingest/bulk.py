@@ -20,8 +20,7 @@ from ..hot import TopicRegistry
 from ..values.config import MIB
 from ..values.record import NO_TIMESTAMP_MS
 from .accumulator import Accumulator, TopicState
-from .batch_metadata import BatchMetadata, BatchOutcome
-from .delivery import Delivery
+from .delivery import BatchMetadata, BatchOutcome, Delivery
 from .encoding import allows_more, encode_for
 from .partition_queue import MAX_CALL_ENTRIES, PartitionQueue
 from .partitioner import partitions_of_keys

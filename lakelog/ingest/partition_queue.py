@@ -27,8 +27,8 @@ from ..values.config import Compression, EntryFormat
 from ..values.producer_calls import MAX_SEQUENCES
 from ..values.topic import Topic
 from ..values.topic_partition import TopicPartition
+from .answers import age_limit_ms
 from .delivery import Delivery
-from .expiry import age_limit_ms
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

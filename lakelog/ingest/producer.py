@@ -28,8 +28,8 @@ from .accumulator import (
     abandoned_error,
     failures_error,
 )
+from .answers import ExpiryWarning
 from .delivery import SendResult
-from .expiry import ExpiryWarning
 from .given_values import BytesLike, HeadersLike, as_bytes, as_headers, as_timestamp_ms
 from .open_producers import watch
 from .partitioner import hashes, positive_hash
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Link
 
     from ..tracing.tracer import Tracer
-    from .batch_metadata import BatchMetadata
+    from .delivery import BatchMetadata
 
 __all__ = ["Producer", "ProducerConfig"]
 

@@ -28,12 +28,11 @@ from ..hot import Acks, AppendCall, AppendResult, HotLog, TopicRegistry
 from ..hot.server_info import MemoryUse
 from ..values.topic_partition import TopicPartition
 from .accumulator import Accumulator, delivery_error
+from .answers import ExpiryWarning, Verdict, throttle_time_ms, verdict
 from .delivery import Delivery
 from .encoding import allows_more, encode_for, records_of, without
-from .expiry import ExpiryWarning
 from .partition_queue import Call, PartitionQueue
 from .producer_config import ProducerConfig
-from .verdict import Verdict, throttle_time_ms, verdict
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Link

@@ -8,8 +8,7 @@ import pyarrow as pa
 
 from ..tracing.headers import carries_context, with_context
 from ..tracing.tracer import Tracer, links_of_batches
-from .batch_metadata import BatchMetadata
-from .delivery import SendResult
+from .delivery import BatchMetadata, SendResult
 from .given_records import as_columns
 from .given_values import BytesLike, HeadersLike, as_headers
 from .producer import Producer

@@ -24,7 +24,7 @@ from ..base.text_table import counted
 from ..errors import InvalidArgumentError
 from ..hot import HotLog
 from ..hot.server_info import ServerInfo
-from ..ingest.verdict import throttle_time_ms
+from ..ingest.answers import throttle_time_ms
 from ..read.sample import DEFAULT_SAMPLE_RECORDS, sample
 from ..read.seek import first_timestamp_ms
 from ..read.topic_log import TopicLog

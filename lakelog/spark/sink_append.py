@@ -57,9 +57,8 @@ from ..errors import (
     UnknownTopicOrPartitionError,
 )
 from ..hot import Acks, AppendCall, AppendResult, HotLog
-from ..ingest.expiry import ExpiryWarning, age_limit_ms
+from ..ingest.answers import ExpiryWarning, age_limit_ms, throttle_time_ms
 from ..ingest.producer_config import ProducerConfig
-from ..ingest.verdict import throttle_time_ms
 from ..values.config import DATA_KEYS
 from ..values.data_keys import DataKeys
 from ..values.producer_calls import MAX_SEQUENCES

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog.codec import Entry, encode
-from lakelog.ingest.expiry import age_limit_ms, oldest_expired_ms
+from lakelog.ingest.answers import age_limit_ms, oldest_expired_ms
 from lakelog.values.config import DAY_MS, Compression, EntryFormat, TopicConfig
 from lakelog.values.record import produced_batch
 

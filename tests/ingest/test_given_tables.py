@@ -12,8 +12,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import InvalidArgumentError
-from lakelog.ingest.given_records import as_columns
-from lakelog.ingest.given_tables import as_table
+from lakelog.ingest.given_records import as_columns, as_table
 
 NOW_MS = 1_700_000_000_000
 NAN = float("nan")

@@ -15,7 +15,7 @@ from lakelog.errors import (
     UnknownTopicOrPartitionError,
 )
 from lakelog.hot import AppendResult
-from lakelog.ingest.verdict import Verdict, verdict
+from lakelog.ingest.answers import Verdict, verdict
 
 WRITTEN = AppendResult(0, -1, 0, "run", False)
 

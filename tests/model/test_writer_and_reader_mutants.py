@@ -19,7 +19,7 @@ from support.machine import log_machine
 
 from lakelog.errors import HotTierUnavailableError
 from lakelog.ingest import delivery, sender
-from lakelog.ingest.verdict import Verdict, verdict
+from lakelog.ingest.answers import Verdict, verdict
 from lakelog.read import cursor
 from lakelog.spark import datasource, ranges, sink_append
 from lakelog.testing.model import Difference
