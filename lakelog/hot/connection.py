@@ -49,7 +49,7 @@ from .refusals import (
     was_closed,
     why_unreachable,
 )
-from .scripts import SCRIPTS, Run, script_sha
+from .scripts import READING, SCRIPTS, Run, script_sha
 
 Command = tuple[Any, ...]
 
@@ -168,7 +168,7 @@ class Wire:
 
         One that writes nothing says so: for that, the right to read its keys is enough.
         """
-        command = "EVALSHA_RO" if SCRIPTS[name].only_reads else "EVALSHA"
+        command = "EVALSHA_RO" if name in READING else "EVALSHA"
         return (command, script_sha(name, self._run), len(keys), *keys, *args)
 
 

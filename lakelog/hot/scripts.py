@@ -22,12 +22,8 @@ class Run(Struct, frozen=True):
     demoted, filled anew and promoted again is the same process with other data.
     """
 
-    process: str  # the server's run id
+    run_id: str  # the server's, and behind a slash what follows
     took_over: str  # its replication id if it has taken over from another since it started, or ""
-
-    @property
-    def run_id(self) -> str:
-        return f"{self.process}/{self.took_over}" if self.took_over else self.process
 
     @classmethod
     def of(cls, info: str) -> Run:
@@ -38,8 +34,10 @@ class Run(Struct, frozen=True):
         """
         fields = dict(line.split(":", 1) for line in info.splitlines() if ":" in line)
         try:
-            took_over = fields["master_replid2"].strip("0") != ""
-            return cls(fields["run_id"], fields["master_replid"] if took_over else "")
+            if not fields["master_replid2"].strip("0"):
+                return cls(fields["run_id"], "")
+            took_over = fields["master_replid"]
+            return cls(f"{fields['run_id']}/{took_over}", took_over)
         except KeyError as missing:
             raise RedisError(f"its INFO has no {missing}, which lakelog goes by") from None
 
@@ -50,10 +48,6 @@ class Script(Struct, frozen=True):
     file: str  # below lakelog
     shared: str | None  # the file in front of it, and in front of that hot/run; None: neither
     flags: str
-
-    @property
-    def only_reads(self) -> bool:
-        return "no-writes" in self.flags
 
 
 #: Making room must work when Redis is full, and so must reading in a group.
@@ -105,6 +99,10 @@ SCRIPTS: dict[str, Script] = {
         for name in names
     },
 }
+
+
+#: Those that write nothing.
+READING = frozenset(name for name, script in SCRIPTS.items() if script.flags == _READS)
 
 
 @lru_cache(maxsize=64)
