@@ -24,7 +24,7 @@ from lakelog.errors import (
 from lakelog.hot import AppendCall
 from lakelog.hot.append import MAX_ENTRY_VALUES, check_call
 from lakelog.hot.connection import MAX_CONNECTIONS
-from lakelog.hot.registry import MAX_PARTITIONS
+from lakelog.hot.topic_definition import MAX_PARTITIONS
 from lakelog.ingest.bulk import MAX_CALL_BYTES
 from lakelog.ingest.partition_queue import MAX_CALL_ENTRIES
 from lakelog.ingest.producer_config import ProducerConfig

@@ -391,7 +391,7 @@ def _archive_as(lake: Lakelog, topic: Any) -> None:
 
     for number in range(topic.partitions):
         keys = f"{{lakelog:stream:orders:{number}}}:state"
-        from lakelog.hot.registry import settings_text
+        from lakelog.hot.topic_definition import settings_text
 
         with_server = lake.hot._servers.for_key(keys)
         with_server.call(("HSET", keys, "settings", settings_text(topic.config)))

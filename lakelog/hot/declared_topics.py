@@ -30,7 +30,8 @@ from ..errors import ApplyFailedError, InvalidConfigError, InvalidTopicError, La
 from ..values.config import DATA_KEYS, TopicConfig, parse, setting, text_of
 from ..values.keyspace_defaults import KeyspaceDefaults
 from ..values.topic import Topic, check_topic_name
-from .registry import TIERED, TopicRegistry, check_not_ours
+from .registry import TopicRegistry
+from .topic_definition import TIERED, check_not_ours
 
 _FIELDS = {"name", "partitions", "config"}
 

@@ -21,7 +21,7 @@ from ..values.topic_partition import OffsetRange, TopicPartition
 from .connection import Servers, by_name, call_script
 from .inspection import Inspection, StoredEntry
 from .keys import Keys
-from .registry import settings_text
+from .topic_definition import settings_text
 
 #: How many go in one script: a millisecond or two.
 _AT_ONCE = 500

@@ -12,20 +12,17 @@ further, without a definition being touched.
 from __future__ import annotations
 
 import builtins
-import json
 import logging
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, Protocol
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from ..base.clock import Clock
-from ..base.json_text import parse_json
 from ..base.secret_reference import check_secret_reference
-from ..codec.encryption.keyring import new_data_keys, with_new_key, wrapped_under
+from ..codec.encryption.keyring import with_new_key, wrapped_under
 from ..codec.encryption.of_topic import key_encryption_key, keyring_of
 from ..errors import (
     ApplyFailedError,
@@ -38,29 +35,23 @@ from ..errors import (
     LakelogError,
     QuotaExceededError,
     TopicExistsError,
-    TopicPurgedError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
     by_topic,
 )
 from ..values import reservation
-from ..values.arguments import whole
 from ..values.config import (
     DATA_KEYS,
     DAY_MS,
     ENCRYPTION_KEY,
-    QUOTA_BYTE_RATE,
     QUOTA_HOT_BYTES,
     QUOTA_TOPICS,
     TopicConfig,
     check_change,
     check_keys_kept,
-    check_settings,
 )
 from ..values.data_keys import DataKeys
-from ..values.format_version import FORMAT_VERSION, USUAL_FORMAT, check_format, newer
-from ..values.keyspace_defaults import BROKER_SETTINGS, KeyspaceDefaults
-from ..values.record import TimestampType
+from ..values.keyspace_defaults import KeyspaceDefaults
 from ..values.topic import Topic, catalog_name, check_new_topic_name, check_topic_name
 from ..values.topic_partition import OffsetRange, TopicPartition
 from .archived_into import ArchivedInto, ArchivedIntoRegister
@@ -80,12 +71,27 @@ from .keys import (
     Keys,
 )
 from .quotas import Allowances
+from .topic_definition import (
+    TIERED,
+    Fresh,
+    check_not_ours,
+    checked_partitions,
+    defaults_from_json,
+    defaults_to_json,
+    from_json,
+    name_taken,
+    new_settings,
+    own_version,
+    parse_keyspace_id,
+    purged,
+    settings_text,
+    to_json,
+    under,
+    under_prefix,
+    with_data_keys,
+)
 
 logger = logging.getLogger(__name__)
-
-MAX_PARTITIONS = 10_000
-
-TIERED = "remote.storage.enable"
 
 #: What is kept for longer has no expiry: Redis counts one from its own epoch.
 MAX_EXPIRY_MS = 10 * 365 * DAY_MS
@@ -218,7 +224,7 @@ class TopicRegistry:
             QuotaExceededError: the keyspace may have no more topics.
         """
         check_new_topic_name(name)
-        partitions = _checked_partitions(partitions)
+        partitions = checked_partitions(partitions)
         if if_not_exists and (there := self._definition(name)) is not None:
             self.repair(there[0])
             return there[0]
@@ -236,7 +242,7 @@ class TopicRegistry:
         named_by_id = anew or catalog_name(name) in others
         while True:
             defaults = self._defaults()
-            settings = _settings(overrides, defaults, is_hot_alone=is_hot_alone)
+            settings = new_settings(overrides, defaults, is_hot_alone=is_hot_alone)
             settings = with_data_keys(name, settings, clear=False)
             topic = Topic(
                 name,
@@ -248,13 +254,10 @@ class TopicRegistry:
                 named_by_id=named_by_id,
             )
             fresh = self._fresh(topic, 0)
-            answer = self._compare_and_set(topic, 0, _to_json(topic, None, fresh))
+            answer = self._compare_and_set(topic, 0, to_json(topic, None, fresh))
             if answer[0] != b"DEFAULTS_CHANGED":  # else look again: the old ones were not asked for
                 break
-        if answer[0] == b"QUOTA":
-            raise self._too_many(name, answer)
-        if answer[0] == b"TENANT":
-            raise self._tenants_name(name, "Choose another name")
+        self._check_taken(name, answer, "Choose another name")
         if answer[0] != b"OK":
             if if_not_exists:  # somebody else made it meanwhile
                 return self.get(name)
@@ -265,7 +268,7 @@ class TopicRegistry:
             topic,
             generation=int(answer[1]),
             keyspace=self._keys.keyspace,
-            keyspace_id=_keyspace_id(answer[2]),
+            keyspace_id=parse_keyspace_id(answer[2]),
             keyspace_defaults=defaults.settings,
         )
         self.repair(topic)
@@ -430,7 +433,7 @@ class TopicRegistry:
             InvalidTopicError: fewer than it has (its records would be lost).
         """
         topic = self._whole(name)
-        total = _checked_partitions(total)
+        total = checked_partitions(total)
         if total < topic.partitions:
             raise InvalidTopicError(
                 f"topic {name!r} has {topic.partitions} partitions and cannot shrink to {total}",
@@ -470,13 +473,13 @@ class TopicRegistry:
         topics, current, seen, _ = self._everything()
         defaults = current.replace(changes)
         if defaults.settings != current.settings:
-            changed = [_under(topic, defaults) for topic in topics]
+            changed = [under(topic, defaults) for topic in topics]
             for topic in changed:  # whose keys cannot be had is found before anything changes
                 with_data_keys(topic.name, topic.config, clear=True)
             if self._allow_clear_values(changed):
                 topics, _, seen, _ = self._everything()
-            topics = [_under(topic, defaults) for topic in topics]
-            arguments = [seen, _defaults_to_json(defaults)]
+            topics = [under(topic, defaults) for topic in topics]
+            arguments = [seen, defaults_to_json(defaults)]
             answer = call_script(self._servers, "defaults", [self._keys.topics], arguments)
             if answer[0] != b"OK":
                 raise ConcurrentConfigChangeError(
@@ -564,16 +567,13 @@ class TopicRegistry:
             QuotaExceededError: the keyspace may have no more topics.
         """
         self._finish_earlier(topic.name)  # so that what came half aside comes back whole
-        arguments = [topic.name, str(topic.topic_id), _own_version(topic)]
+        arguments = [topic.name, str(topic.topic_id), own_version(topic)]
         answer = call_script(self._servers, "redefine", [self._keys.topics], arguments)
         if answer[0] == b"EXISTS":
-            raise _name_taken(topic)
+            raise name_taken(topic)
         if answer[0] == b"PURGED":
             raise purged(topic)
-        if answer[0] == b"TENANT":
-            raise self._tenants_name(topic.name, _DELETE_TENANT)
-        if answer[0] == b"QUOTA":
-            raise self._too_many(topic.name, answer)
+        self._check_taken(topic.name, answer, _DELETE_TENANT)
         if answer[0] == b"MISSING":
             return self.restore(topic, ends)
         return self._made_again(self.get(topic.name), ends)
@@ -587,7 +587,7 @@ class TopicRegistry:
         """
         found = self._definition(topic.name)
         if found is not None and found[0].topic_id != topic.topic_id:
-            raise _name_taken(topic)
+            raise name_taken(topic)
         topics = self._keys.topics
         is_purged, is_tenants = self._server().call(
             ("HEXISTS", topics, f"{PURGED_MS_FIELDS}{topic.topic_id}"),
@@ -653,9 +653,9 @@ class TopicRegistry:
         arguments = [
             topic.name,
             str(topic.topic_id),
-            _to_json(topic, topic.generation, None),
+            to_json(topic, topic.generation, None),
             str(topic.keyspace_id or uuid.uuid4()),
-            _defaults_to_json(given) if given.version else "",
+            defaults_to_json(given) if given.version else "",
             topic.generation,
             topic.config_version,
             "1" if is_one_more else "",
@@ -667,10 +667,7 @@ class TopicRegistry:
                 "lost one cannot come back beside it. Delete it first, with its records",
                 topic=topic.name,
             )
-        if answer[0] == b"TENANT":
-            raise self._tenants_name(topic.name, _DELETE_TENANT)
-        if answer[0] == b"QUOTA":
-            raise self._too_many(topic.name, answer)
+        self._check_taken(topic.name, answer, _DELETE_TENANT)
         if answer[0] == b"IN_USE":
             names = sorted(text.decode() for text in answer[1:])
             raise KeyspaceInUseError(
@@ -724,8 +721,8 @@ class TopicRegistry:
             raise
         if fresh:
             # Every partition is there now; one that is missing from here on was lost.
-            whole = _to_json(topic, topic.generation, None)
-            self._compare_and_set(topic, _own_version(topic), whole)
+            whole = to_json(topic, topic.generation, None)
+            self._compare_and_set(topic, own_version(topic), whole)
         if self._copies is not None:
             self._copies.settled(topic)
 
@@ -774,9 +771,18 @@ class TopicRegistry:
             topic=name,
         )
 
-    def _too_many(self, name: str, answer: Sequence[Any]) -> QuotaExceededError:
+    def _check_taken(self, name: str, answer: Sequence[Any], do: str) -> None:
+        """Raises if a script answered that a tenant has the name, or that there are enough topics.
+
+        Args:
+            do: about the tenant.
+        """
+        if answer[0] == b"TENANT":
+            raise self._tenants_name(name, do)
+        if answer[0] != b"QUOTA":
+            return
         used, limit = int(answer[1]), int(answer[2])
-        return QuotaExceededError(
+        raise QuotaExceededError(
             f"keyspace {self._keys.keyspace!r} has {used} topics, and {QUOTA_TOPICS}={limit}: "
             f"topic {name!r} would be one too many. Delete one, or have the quota raised",
             quota=QUOTA_TOPICS,
@@ -823,7 +829,7 @@ class TopicRegistry:
         first topic.
         """
         found = self._server().call(("HGET", self._keys.topics, KEYSPACE_ID_FIELD))[0]
-        return _keyspace_id(found)
+        return parse_keyspace_id(found)
 
     def _own_names(self) -> tuple[uuid.UUID | None, set[str], set[uuid.UUID]]:
         """The keyspace's id, the names of its topics, and the ids of the deleted ones."""
@@ -834,39 +840,40 @@ class TopicRegistry:
         keyspace_id, fields = self._server().call(*commands)
         with foreign_if_illegible(fields, "set of topics' names"):
             names = {field.decode() for field in fields if not field.startswith(b"#")}
-            deleted = {uuid.UUID(text) for text in _under_prefix(fields, DELETED_FIELDS)}
-        return _keyspace_id(keyspace_id), names, deleted
+            deleted = {uuid.UUID(text) for text in under_prefix(fields, DELETED_FIELDS)}
+        return parse_keyspace_id(keyspace_id), names, deleted
 
-    def _definition(self, name: str) -> tuple[Topic, _Fresh | None] | None:
+    def _definition(self, name: str) -> tuple[Topic, Fresh | None] | None:
         command = ("HMGET", self._keys.topics, name, DEFAULTS_FIELD, KEYSPACE_ID_FIELD)
         found, defaults, keyspace_id = self._server().call(command)[0]
         if found is None:
             return None
-        topic, fresh = _from_json(found, _defaults_from_json(defaults))
+        topic, fresh = from_json(found, defaults_from_json(defaults))
         return self._own(topic, keyspace_id), fresh
 
     def _own(self, topic: Topic, keyspace_id: bytes | None) -> Topic:
-        return replace(topic, keyspace=self._keys.keyspace, keyspace_id=_keyspace_id(keyspace_id))
+        return replace(
+            topic, keyspace=self._keys.keyspace, keyspace_id=parse_keyspace_id(keyspace_id)
+        )
 
     def _defaults(self) -> KeyspaceDefaults:
         command = ("HGET", self._keys.topics, DEFAULTS_FIELD)
-        return _defaults_from_json(self._server().call(command)[0])
+        return defaults_from_json(self._server().call(command)[0])
 
     def _everything(self) -> tuple[Sequence[Topic], KeyspaceDefaults, bytes, Sequence[Topic]]:
         """The topics by name, the defaults under them, the last change of either, and the
         deleted topics.
         """
-        reply = self._server().call(("HGETALL", self._keys.topics))[0]
-        reply = by_name(reply)
-        found: dict[bytes, bytes] = reply
-        defaults = _defaults_from_json(found.get(DEFAULTS_FIELD.encode()))
+        found: dict[bytes, bytes]
+        found = by_name(self._server().call(("HGETALL", self._keys.topics))[0])
+        defaults = defaults_from_json(found.get(DEFAULTS_FIELD.encode()))
         definitions = [text for name, text in found.items() if not name.startswith(b"#")]
         keyspace_id = found.get(KEYSPACE_ID_FIELD.encode())
-        topics = [self._own(_from_json(text, defaults)[0], keyspace_id) for text in definitions]
+        topics = [self._own(from_json(text, defaults)[0], keyspace_id) for text in definitions]
         changes = found.get(CHANGES_FIELD.encode(), b"0")
         kept = []
-        for topic_id in _under_prefix(found, DELETED_FIELDS):
-            topic = _from_json(found[f"{DELETED_FIELDS}{topic_id}".encode()], defaults)[0]
+        for topic_id in under_prefix(found, DELETED_FIELDS):
+            topic = from_json(found[f"{DELETED_FIELDS}{topic_id}".encode()], defaults)[0]
             deleted_ms, purged_ms = (
                 found.get(f"{field}{topic_id}".encode())
                 for field in (DELETED_MS_FIELDS, PURGED_MS_FIELDS)
@@ -938,7 +945,7 @@ class TopicRegistry:
             self.repair(topic)
         return topic
 
-    def _renewed(self, topic: Topic) -> tuple[Topic, _Fresh | None]:
+    def _renewed(self, topic: Topic) -> tuple[Topic, Fresh | None]:
         found = self._definition(topic.name)
         if found is None or found[0].topic_id != topic.topic_id:
             raise UnknownTopicIdError(
@@ -949,11 +956,11 @@ class TopicRegistry:
             )
         return found
 
-    def _fresh(self, topic: Topic, first: int) -> _Fresh:
+    def _fresh(self, topic: Topic, first: int) -> Fresh:
         """The new partitions' mark; to be made before any client can know of them."""
         streams = (self._keys.partition(tp).stream for tp in topic.topic_partitions()[first:])
         servers = {id(server): server for server in map(self._servers.for_key, streams)}
-        return _Fresh(first, tuple(server.run_id() for server in servers.values()))
+        return Fresh(first, tuple(server.run_id() for server in servers.values()))
 
     def _delete_partitions(self, topic: Topic) -> None:
         """Take aside the partitions that are still in their place, for as long as they are kept."""
@@ -1050,14 +1057,14 @@ class TopicRegistry:
         topic: Topic,
         partitions: int,
         config: TopicConfig,
-        fresh: _Fresh | None,
+        fresh: Fresh | None,
         *,
         above: int = 0,
     ) -> Topic:
         version = max(topic.config_version, above) + 1
         changed = replace(topic, partitions=partitions, config=config, config_version=version)
-        definition = _to_json(changed, topic.generation, fresh)
-        answer = self._compare_and_set(changed, _own_version(topic), definition)
+        definition = to_json(changed, topic.generation, fresh)
+        answer = self._compare_and_set(changed, own_version(topic), definition)
         if answer[0] != b"OK":
             raise ConcurrentConfigChangeError(
                 f"topic {topic.name!r} or the keyspace's defaults were changed by somebody else "
@@ -1072,219 +1079,7 @@ class TopicRegistry:
 
         A new version counts only under the defaults that it has been checked against.
         """
-        under = "" if version == _own_version(topic) else topic.defaults_version
+        under = "" if version == own_version(topic) else topic.defaults_version
         keyspace_id = str(topic.keyspace_id or uuid.uuid4())  # counts if the keyspace has none yet
         arguments = [topic.name, version, definition, str(topic.topic_id), under, keyspace_id]
         return call_script(self._servers, "define", [self._keys.topics], arguments)
-
-
-class _Fresh(Struct, frozen=True):
-    """Partitions being made, part of a definition until they are; see ``partition.lua``."""
-
-    first: int  # and all above
-    runs: tuple[str, ...]  # run ids of the servers that hold them
-
-
-def _settings(
-    overrides: Mapping[str, object], defaults: KeyspaceDefaults, *, is_hot_alone: bool
-) -> TopicConfig:
-    """A new topic's settings.
-
-    Args:
-        is_hot_alone: it is untiered because no cold root was given, which nobody asked for.
-
-    Raises:
-        InvalidConfigError: not legal.
-    """
-    try:
-        return TopicConfig((), defaults.for_topics).replace(overrides)
-    except InvalidConfigError as error:
-        if not is_hot_alone:
-            raise
-        message = f"no cold root was given (cold=…, --cold), so that {TIERED}=false: {error}"
-        raise error.changed(message=message) from None
-
-
-def check_not_ours(changes: Mapping[str, object | None]) -> None:
-    """Refuse data keys that somebody wrote by hand.
-
-    Raises:
-        InvalidConfigError: they are among the changes.
-    """
-    check_settings(changes)
-    if DATA_KEYS in changes:
-        raise InvalidConfigError(
-            f"{DATA_KEYS} cannot be set: lakelog writes it, once {ENCRYPTION_KEY} says where a key "
-            "is, and `lakelog topics rotate-key` adds to it",
-            name=DATA_KEYS,
-        )
-
-
-def with_data_keys(name: str, config: TopicConfig, *, clear: bool) -> TopicConfig:
-    """The config with a first data key if values are to be encrypted and there is none.
-
-    If values are not encrypted (any more) and there are keys, these say that some are in the clear.
-
-    Args:
-        clear: whether values may be there that are not encrypted.
-
-    Raises:
-        EncryptionKeyError: the key that would wrap it cannot be had here.
-    """
-    data_keys: DataKeys | None = config[DATA_KEYS]
-    if config.encrypts and data_keys is None:
-        reference = config.text(ENCRYPTION_KEY)
-        made = new_data_keys(reference, key_encryption_key(reference, name), clear=clear)
-        return config.replace({DATA_KEYS: made.to_text()})
-    if not config.encrypts and data_keys is not None and not data_keys.clear:
-        # From now on values come in the clear, and readers must not take them for forged ones.
-        return config.replace({DATA_KEYS: replace(data_keys, clear=True).to_text()})
-    return config
-
-
-def settings_text(config: TopicConfig) -> str:
-    """The settings append reads, in the order of ``parse_settings`` in ``common.lua``."""
-    forgets = "delete" in config["cleanup.policy"]
-    numbers = (
-        config.segment_bytes,
-        config.effective_segment_ms,
-        min(config["segment.jitter.ms"], config.effective_segment_ms),
-        config["max.message.bytes"],
-        int(config["message.timestamp.type"] is TimestampType.LOG_APPEND_TIME),
-        config["message.timestamp.before.max.ms"],
-        config["message.timestamp.after.max.ms"],
-        config["index.interval.bytes"],
-        int(config.compacted),
-        int(config.tiered),
-        config["retention.ms"] if forgets else -1,
-        config["retention.bytes"] if forgets else -1,
-        config["lakelog.retention.entries"],
-        config["producer.id.expiration.ms"],
-        config["lakelog.max.decoded.bytes"],
-        config.retention_check_interval_ms,
-    )
-    quotas = (config.quota(QUOTA_HOT_BYTES), config.quota(QUOTA_BYTE_RATE))
-    kinds = sum(kind for kind, limit in zip((1, 2), quotas, strict=True) if limit is not None)
-    # Left out where it says nothing: a lakelog that knows no quotas can append then.
-    return " ".join(map(str, (*numbers, kinds) if kinds else numbers))
-
-
-def _checked_partitions(partitions: int) -> int:
-    number = whole(partitions)
-    if number is None or not 1 <= number <= MAX_PARTITIONS:
-        raise InvalidTopicError(
-            f"{partitions!r} is not a number of partitions: give 1..{MAX_PARTITIONS}",
-            partitions=partitions,
-        )
-    return number
-
-
-def _own_version(topic: Topic) -> int:
-    """The definition's share of the config version; the rest is the defaults'."""
-    return topic.config_version - topic.defaults_version
-
-
-def _under(topic: Topic, defaults: KeyspaceDefaults) -> Topic:
-    """The topic under other defaults.
-
-    Raises:
-        InvalidConfigError: it would contradict itself.
-    """
-    try:
-        config = topic.config.with_defaults(defaults.for_topics)
-    except InvalidConfigError as error:
-        message = f"with these defaults topic {topic.name!r} would contradict itself: {error}"
-        raise error.changed(message=message, topic=topic.name) from None
-    return replace(
-        topic,
-        config=config,
-        config_version=_own_version(topic) + defaults.version,
-        defaults_version=defaults.version,
-        keyspace_defaults=defaults.settings,
-    )
-
-
-def _under_prefix(fields: Iterable[bytes], prefix: str) -> list[str]:
-    """What follows the prefix in the names that have it."""
-    found = [field for field in fields if field.startswith(prefix.encode())]
-    with foreign_if_illegible(found, "set of topics' ids"):
-        return [field.decode().removeprefix(prefix) for field in found]
-
-
-def _name_taken(topic: Topic) -> TopicExistsError:
-    return TopicExistsError(
-        f"there is another topic {topic.name!r} now: the deleted one with id {topic.topic_id} "
-        "cannot come back beside it. Delete that one first",
-        topic=topic.name,
-    )
-
-
-def purged(topic: Topic) -> TopicPurgedError:
-    """The error of those who come too late for a deleted topic."""
-    return TopicPurgedError(
-        f"topic {topic.name!r} with id {topic.topic_id} cannot be brought back: it is being "
-        "removed for good, or was, by a purge or by a cleanup after file.delete.delay.ms",
-        topic=topic.name,
-        topic_id=topic.topic_id,
-    )
-
-
-def _keyspace_id(text: bytes | None) -> uuid.UUID | None:
-    if text is None:
-        return None
-    with foreign_if_illegible(text, "id of a keyspace"):
-        return uuid.UUID(text.decode())
-
-
-def _to_json(topic: Topic, created_us: int | None, fresh: _Fresh | None) -> str:
-    fields = {
-        "format": FORMAT_VERSION if topic.named_by_id else USUAL_FORMAT,
-        "name": topic.name,
-        "topic_id": str(topic.topic_id),
-        "partitions": topic.partitions,
-        "config": dict(topic.config.overrides),
-        "config_version": _own_version(topic),
-        # the script puts the server's time where this stands
-        "created_us": "@created_us@" if created_us is None else created_us,
-        **({"named_by_id": True} if topic.named_by_id else {}),
-    }
-    return json.dumps(fields if fresh is None else {**fields, "fresh": asdict(fresh)})
-
-
-def _from_json(text: bytes, defaults: KeyspaceDefaults) -> tuple[Topic, _Fresh | None]:
-    with foreign_if_illegible(text, "definition of a topic"):
-        fields = parse_json(text)
-        what = f"the definition of topic {fields['name']!r}"
-        check_format(fields.get("format"), what, topic=fields["name"])
-        fresh = fields.get("fresh")
-        topic = Topic(
-            fields["name"],
-            uuid.UUID(fields["topic_id"]),
-            fields["partitions"],
-            TopicConfig.stored(fields["config"].items(), defaults.for_topics, what),
-            fields["config_version"] + defaults.version,
-            fields["created_us"],
-            defaults.version,
-            keyspace_defaults=defaults.settings,
-            named_by_id=bool(fields.get("named_by_id", False)),
-        )
-        return topic, fresh and _Fresh(fresh["first"], tuple(fresh["runs"]))
-
-
-def _defaults_to_json(defaults: KeyspaceDefaults) -> str:
-    fields = {"settings": dict(defaults.settings), "version": defaults.version}
-    return json.dumps({"format": USUAL_FORMAT, **fields})
-
-
-@lru_cache(maxsize=64)  # read with each topic that is looked up
-def _defaults_from_json(text: bytes | None) -> KeyspaceDefaults:
-    if text is None:
-        return KeyspaceDefaults()
-    with foreign_if_illegible(text, "defaults of a keyspace"):
-        fields = parse_json(text)
-        what = "the defaults of the keyspace"
-        check_format(fields.get("format"), what)
-        for name in fields["settings"]:
-            if name not in BROKER_SETTINGS:
-                raise newer(what, f"a setting {name[:80]}")
-        return KeyspaceDefaults(tuple(fields["settings"].items()), int(fields["version"]))

@@ -21,7 +21,8 @@ from ..errors import (
 )
 from ..hot.archived_into import check_own
 from ..hot.hot_log import HotLog
-from ..hot.registry import Ends, TopicRegistry, purged
+from ..hot.registry import Ends, TopicRegistry
+from ..hot.topic_definition import purged
 from ..place import ColdRoot
 from ..values.topic import Topic
 from .group_recorder import RestoredGroup

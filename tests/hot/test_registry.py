@@ -26,7 +26,7 @@ from lakelog.errors import (
 from lakelog.hot import HotLog, TopicRegistry
 from lakelog.hot.declared_topics import DeclaredTopic, apply
 from lakelog.hot.keys import Keys
-from lakelog.hot.registry import settings_text
+from lakelog.hot.topic_definition import settings_text
 from lakelog.values.config import DAY_MS, TopicConfig
 from lakelog.values.topic_partition import TopicPartition
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from ...groups.recorded_offset import GroupType, RecordedOffset
 from ...hot.inspection import HotLook
 from ...hot.mending import Mend
-from ...hot.registry import settings_text
+from ...hot.topic_definition import settings_text
 from ...values.offsets import LogOffsets
 from ...values.record import MAX_OFFSET
 from ...values.topic import Topic

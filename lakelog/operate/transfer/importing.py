@@ -45,7 +45,8 @@ from ...errors import (
 from ...groups.group_records import GroupRecords
 from ...groups.recorded_offset import RecordedOffset
 from ...hot.hot_log import HotLog
-from ...hot.registry import TIERED, Ends, TopicRegistry, check_not_ours, with_data_keys
+from ...hot.registry import Ends, TopicRegistry
+from ...hot.topic_definition import TIERED, check_not_ours, with_data_keys
 from ...values import reservation
 from ...values.config import QUOTA_TOPICS, SETTINGS, TopicConfig, check_keys_kept
 from ...values.record import MAX_OFFSET
