@@ -28,7 +28,7 @@ from ..values.format_version import FORMAT_VERSION, USUAL_FORMAT, check_format, 
 from ..values.keyspace_defaults import BROKER_SETTINGS, KeyspaceDefaults
 from ..values.record import TimestampType
 from ..values.topic import Topic
-from .foreign import foreign_if_illegible
+from .foreign import ILLEGIBLE, foreign_if_illegible, illegible
 
 MAX_PARTITIONS = 10_000
 
@@ -187,10 +187,10 @@ def purged(topic: Topic) -> TopicPurgedError:
 
 
 def parse_keyspace_id(text: bytes | None) -> uuid.UUID | None:
-    if text is None:
-        return None
-    with foreign_if_illegible(text, "id of a keyspace"):
-        return uuid.UUID(text.decode())
+    try:
+        return None if text is None else uuid.UUID(text.decode())
+    except ILLEGIBLE as error:
+        raise illegible(text, "id of a keyspace", error) from error
 
 
 def to_json(topic: Topic, created_us: int | None, fresh: Fresh | None) -> str:
@@ -209,7 +209,7 @@ def to_json(topic: Topic, created_us: int | None, fresh: Fresh | None) -> str:
 
 
 def from_json(text: bytes, defaults: KeyspaceDefaults) -> tuple[Topic, Fresh | None]:
-    with foreign_if_illegible(text, "definition of a topic"):
+    try:
         fields = parse_json(text)
         what = f"the definition of topic {fields['name']!r}"
         check_format(fields.get("format"), what, topic=fields["name"])
@@ -226,6 +226,8 @@ def from_json(text: bytes, defaults: KeyspaceDefaults) -> tuple[Topic, Fresh | N
             named_by_id=bool(fields.get("named_by_id", False)),
         )
         return topic, fresh and Fresh(fresh["first"], tuple(fresh["runs"]))
+    except ILLEGIBLE as error:
+        raise illegible(text, "definition of a topic", error) from error
 
 
 def defaults_to_json(defaults: KeyspaceDefaults) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from lakelog.errors import HotTierUnavailableError, UnknownTopicOrPartitionError
 from lakelog.hot import HotLog, waits
+from lakelog.hot.connection import Wire
 from lakelog.hot.waits import Waker
 from lakelog.testing.eventually import eventually
 from lakelog.values.topic_partition import TopicPartition
@@ -96,6 +97,29 @@ def test_a_short_socket_timeout_ends_no_wait(make_bench, redis_url):
 def test_an_unknown_partition_is_an_error(bench):
     with pytest.raises(UnknownTopicOrPartitionError):
         bench.hot.wait({TopicPartition("orders", 9): 0}, 20)
+
+
+@pytest.mark.parametrize(
+    ("position", "pause_s", "asks"),
+    [(1, 0.0, False), (0, 0.0, True), (1, 2 * waits.FRESH_S, True)],
+    ids=["the next to read", "another offset", "too late"],
+)
+def test_a_wait_for_one_partition_brings_what_is_read_next(
+    bench, monkeypatch, position, pause_s, asks
+):
+    """Once, and just then: whoever reads later asks, and who came to the log end does, too."""
+    now_s, asked, exchange = [0.0], [], Wire.exchange
+    monkeypatch.setattr(waits.time, "monotonic", lambda: now_s[0])
+    monkeypatch.setattr(Wire, "exchange", lambda *of: asked.append(1) or exchange(*of))
+    bench.append(NOW_MS, NOW_MS)
+    assert bench.hot.wait({bench.tp(): 1}, 0) == {bench.tp()}
+    bench.append(NOW_MS)
+    now_s[0] += pause_s
+    asked.clear()
+    steps = bench.hot.read(bench.tp(), position)
+    first = next(steps)
+    assert (first.start_offset, bool(asked)) == (position, asks)
+    assert [*steps][-1].next_offset == 3 if not asks else first.next_offset == 3
 
 
 # -- on a cluster, where each partition is in a slot of its own ------------------------------------

@@ -3,7 +3,7 @@
 What lies in the directory::
 
     appendonlydir/     the data
-    redis.conf         written at each start from `redis_settings.SETTINGS`
+    redis.conf         written at each start from `redis_program.SETTINGS`
     redis.log          what the server says
     redis.sock         where it listens; in a folder of its own if this name would be too long
     server.json        what last ran here: program, version, socket; once it is ready, run id
