@@ -545,7 +545,6 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Inspection.look": lambda w: w.hot.inspection().look(TP, w.topic.topic_id),
     "Inspection.pages": lambda w: drained(w.hot.inspection().pages(TP, w.topic.topic_id, 0)),
     "Inspection.time_index": lambda w: drained(w.hot.inspection().time_index(TP)),
-    "Inspection.indexed_around": lambda w: w.hot.inspection().indexed_around(TP, [50]),
     "Inspection.producer_calls": lambda w: w.hot.inspection().producer_calls(TP, 0),
     "HotSkips.look": lambda w: w.hot_skips.look("81-1"),
     "HotSkips.note": lambda w: w.hot_skips.note(

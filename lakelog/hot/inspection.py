@@ -287,37 +287,6 @@ class Inspection:
             yield offsets, scores
             after = f"({int(scores[-1])}"
 
-    def indexed_around(
-        self, topic_partition: TopicPartition, timestamps_ms: Sequence[int]
-    ) -> list[tuple[int, int]]:
-        """The time index's last entry before each timestamp and its first at or after: offsets, and
-        the largest timestamp up to each; ascending, each once. One round trip.
-
-        Raises:
-            ForeignEntryError: the key is no sorted set.
-        """
-        keys = self._keys.partition(topic_partition)
-        one = ("WITHSCORES", "LIMIT", 0, 1)
-        replies = self._exchange(
-            keys.stream,
-            *(
-                command
-                for at in timestamps_ms
-                for command in (
-                    ("ZREVRANGEBYSCORE", keys.times, f"({at}", "-inf", *one),
-                    ("ZRANGEBYSCORE", keys.times, at, "+inf", *one),
-                )
-            ),
-        )
-        found = set()
-        for reply in replies:
-            if isinstance(reply, Exception):
-                raise translate(reply, "the hot tier", keys.times) from reply
-            flat = _flat(reply)
-            if flat:
-                found.add((int(flat[0]), int(float(flat[1]))))
-        return sorted(found)
-
     def producer_calls(
         self, topic_partition: TopicPartition, from_offset: int = 0
     ) -> list[ProducerCall]:
