@@ -21,11 +21,11 @@ UNTIERED = {"remote.storage.enable": False}
 @pytest.fixture
 def said(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], list[str]]]:
     """What was warned of, by ``lakelog.ingest.expiry`` alone."""
-    with caplog.at_level(logging.WARNING, "lakelog.ingest.expiry"):
+    with caplog.at_level(logging.WARNING, "lakelog.ingest.answers"):
         yield lambda: [
             record.getMessage()
             for record in caplog.records
-            if record.name == "lakelog.ingest.expiry"
+            if record.name == "lakelog.ingest.answers"
         ]
 
 
