@@ -46,14 +46,17 @@ def repeated(values: Sequence[str], count: int) -> pa.Array:
     return _of_buffers(pa.string(), len(values) * count, ends, data * count)
 
 
-def numbers(kind: pa.DataType, values: Sequence[float]) -> pa.Array:
-    """Of type float64, or of one of 32 or 64 bits that counts: int32, int64, timestamps.
+def numbers(kind: pa.DataType, values: Sequence[float] | np.ndarray) -> pa.Array:
+    """Of type float64, or of one of 32 or 64 bits that counts: int32, int64, timestamps; of
+    NumPy's without a copy, if they are of that type.
 
     Raises:
         OverflowError: one is too large.
         TypeError: one is no number, or no whole one.
     """
     code = "d" if kind == pa.float64() else _CODES[kind.bit_width]
+    if isinstance(values, np.ndarray):
+        return _of_buffers(kind, len(values), np.ascontiguousarray(values, code))
     return _of_buffers(kind, len(values), array(code, values))
 
 

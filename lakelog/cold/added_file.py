@@ -1,38 +1,32 @@
-"""What add actions say of files, as delta-rs has them: rows of the index, and statistics. Pure.
-
-Of few files, rows are made in Python: what Arrow's functions cost by the call is ten times as much.
-Of many, `index_of_adds` makes columns of columns, at a fifth of the time, where all is said of a
-file that lakelog wrote. For the same reason, `index_of` makes no columns of few files.
-"""
+"""What add actions say of files: an index of them, and their statistics. Pure."""
 
 from __future__ import annotations
 
 import re
-from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
-from operator import itemgetter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from ..base import compute as pc
-from ..base.arrow_columns import bits, numbers, texts
 from ..errors import ContradictionError
+from ..values.config import INT32_MAX
 from .file_statistics import statistics_text
-from .segment import COLUMNS, OURS, UNKNOWN_TIMESTAMP_MS, OwnFiles, SegmentIndex, no_files
-
-_named = re.compile(OURS).search
-
-#: A row of `COLUMNS`.
-Row = tuple[Any, ...]
+from .segment import OURS, UNKNOWN_TIMESTAMP_MS, FileColumns, SegmentIndex, no_files
 
 
-class Statistics(NamedTuple):
-    """Of the rows of a file; None: not said."""
+class AddedFile(NamedTuple):
+    """An add action, as far as the index goes by it; None: it is not said.
 
+    The last five are of the file's rows, by its statistics.
+    """
+
+    path: str
+    partition: int | None  # None: somebody else left it out
+    segment: int | None  # likewise
+    size_bytes: int
+    modified_ms: int
     records: int | None = None
     first: int | None = None  # offset
     last: int | None = None  # offset, inclusive
@@ -40,80 +34,23 @@ class Statistics(NamedTuple):
     newest_ms: int | None = None
 
 
-class AddedFile(NamedTuple):
-    """An add action, as far as the index goes by it, beside its statistics."""
+#: The same in the columns that delta-rs gives, flattened. Its times are microseconds.
+_OF_ADDS = (
+    "path",
+    "partition.partition",
+    "partition.segment",
+    "size_bytes",
+    "modification_time",
+    "num_records",
+    "min.offset",
+    "max.offset",
+    "min.timestamp",
+    "max.timestamp",
+)
 
-    path: str
-    partition: int | None  # None: somebody else left it out
-    segment: int | None  # likewise
-    size_bytes: int
-    modified_ms: int
+_NOT_SAID = -(2**63)
 
-    def row(self, said: Statistics) -> Row | None:
-        """The row of the file: its range from its name, the rest from statistics.
-
-        A foreign file has no range in its name. It covers its records and, if it is the first of
-        its segment, the offsets before them down to the end of the segment before, since a gap lies
-        only there (`SegmentIndex` sees to that).
-
-        Args:
-            said: by its statistics.
-
-        Returns:
-            None for a foreign file without records, which stands for nothing.
-
-        Raises:
-            ContradictionError: such a file has no statistics on its offsets either, or the log
-                lacks what every file has.
-        """
-        path = self.path
-        records, first, last, oldest_ms, newest_ms = said
-        found = _named(path)
-        empty = records == 0
-        if found is None and empty:
-            return None
-        if self.partition is None or self.segment is None:
-            raise ContradictionError(
-                f"{path} was written by somebody else, and has no partition or no segment, so "
-                "nothing says which records it holds. RESTORE the table to the version before it"
-            )
-        if found is not None:
-            start, end = int(found["start"]), int(found["end"])
-            if first is None:
-                # A gap lies only before a segment.
-                is_base = found["kind"] == "archive" and self.segment in range(start, end)
-                first = self.segment if is_base else start
-        elif first is None or last is None:
-            raise ContradictionError(
-                f"{path} was written by somebody else, without statistics on offset, so nothing "
-                "says which records it holds. In Spark: ANALYZE TABLE delta.`<path>` COMPUTE DELTA "
-                "STATISTICS"
-            )
-        else:
-            start, end = first, last + 1
-        return (
-            self.partition,
-            self.segment,
-            path,
-            self.size_bytes,
-            -1 if records is None else records,
-            start,
-            end,
-            -1 if oldest_ms is None else oldest_ms,
-            -1 if empty else UNKNOWN_TIMESTAMP_MS if newest_ms is None else newest_ms,
-            self.modified_ms,
-            first,
-            -1 if empty else end - 1 if last is None else last,
-            found is not None,
-        )
-
-
-#: From here on, Arrow's columns cost less than what they save in memory.
-_FEW = 256
-
-#: The columns of add actions by the fields of `AddedFile`, and by those of `Statistics`.
-_OF_FILE = ("path", "partition.partition", "partition.segment", "size_bytes", "modification_time")
-_OF_ROWS = ("num_records", "min.offset", "max.offset", "min.timestamp", "max.timestamp")
+_name = re.compile(OURS).match
 
 
 def index_of_adds(adds: pa.Table) -> SegmentIndex:
@@ -123,107 +60,118 @@ def index_of_adds(adds: pa.Table) -> SegmentIndex:
         adds: flattened, as delta-rs gives them.
 
     Raises:
-        ContradictionError: see `AddedFile.row`.
+        ContradictionError: see `index_of`.
     """
-    if adds.num_rows > _FEW:
-        with suppress(pa.ArrowInvalid):  # somebody made up a name; the rows tell of it
-            plain, others = _plain_rows(adds)
-            return SegmentIndex(pa.concat_tables([plain, index_rows(_rows(others))]))
-    return index_of(_rows(adds))
-
-
-def _rows(adds: pa.Table) -> list[Row]:
-    files, said = (
-        zip(*(_column(adds, name).to_pylist() for name in names), strict=True)
-        for names in (_OF_FILE, _OF_ROWS)
-    )
-    rows = (
-        AddedFile(*file).row(
-            Statistics(records, first, last, _milliseconds(oldest), _milliseconds(newest))
-        )
-        for file, (records, first, last, oldest, newest) in zip(files, said, strict=True)
-    )
-    return [row for row in rows if row is not None]
-
-
-def _column(adds: pa.Table, name: str) -> pa.ChunkedArray:
-    """A column; of nothing if no file says it. Times are microseconds."""
-    if name not in adds.column_names:
-        return pa.chunked_array([pa.nulls(len(adds), pa.int64())])
-    column = adds[name]
-    return column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
-
-
-def _milliseconds(time_us: int | None) -> int | None:
-    return None if time_us is None else time_us // 1000
-
-
-def _plain_rows(adds: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """The rows of the files that lakelog wrote and of which all is said, and the other files."""
-    named = pc.extract_regex(adds["path"], OURS)
-    is_plain = pc.is_valid(named)
-    for name in _OF_ROWS:
-        is_plain = pc.and_(is_plain, pc.is_valid(_column(adds, name)))
-    others, adds = adds.filter(pc.invert(is_plain)), adds.filter(is_plain)
-    named = named.filter(is_plain)
-    start, end = (pc.cast(pc.struct_field(named, name), pa.int64()) for name in ("start", "end"))
-    path, partition, segment, size_bytes, modified_ms = (_column(adds, one) for one in _OF_FILE)
-    records, first, last, *times = (_column(adds, one) for one in _OF_ROWS)
-    oldest_ms, newest_ms = (pa.array(time.to_numpy() // 1000, pa.int64()) for time in times)
-    columns = [partition, segment, path, size_bytes, records, start, end, oldest_ms, newest_ms]
-    columns += [modified_ms, first, last, pc.is_valid(named)]
-    return pa.Table.from_arrays(columns, schema=COLUMNS), others
-
-
-def index_rows(rows: Sequence[Row]) -> pa.Table:
-    """Rows as a table of `COLUMNS`.
-
-    Raises:
-        ContradictionError: a number is too large.
-    """
-    columns: Iterable[Sequence[Any]] = zip(*rows, strict=True) if rows else [()] * len(COLUMNS)
-    try:
-        arrays = [
-            _COLUMN_OF[field.type](column) for column, field in zip(columns, COLUMNS, strict=True)
-        ]
-    except (OverflowError, ValueError) as error:
-        raise _not_written_so(error) from None
-    return pa.Table.from_batches([pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)])
-
-
-def index_of(rows: Sequence[Row]) -> SegmentIndex:
-    """The index of files by their rows, which may come in any order.
-
-    Raises:
-        ContradictionError: see `index_rows`.
-    """
-    if not rows:
+    if not adds.num_rows:
         return no_files()
-    if len(rows) > _FEW or not all(row[_OURS] for row in rows):
-        return SegmentIndex(index_rows(rows))
-    rows = sorted(rows, key=_ORDER)
-    columns = list(zip(*rows, strict=True))
+    found = dict(
+        zip(AddedFile._fields[1:], (_column(adds, name) for name in _OF_ADDS[1:]), strict=True)
+    )
+    for name in ("oldest_ms", "newest_ms"):
+        found[name] = np.where(found[name] == _NOT_SAID, _NOT_SAID, found[name] // 1000)
+    return _index(adds["path"].to_pylist(), found)
+
+
+def _column(adds: pa.Table, name: str) -> np.ndarray:
+    """A column of numbers; where no file says it, there is none."""
+    if name not in adds.column_names:
+        return np.full(len(adds), _NOT_SAID, np.int64)
+    column = adds[name]
+    if column.type != pa.int64():
+        column = column.cast(pa.int64())
+    if column.null_count:
+        column = pc.fill_null(column, _NOT_SAID)
+    return np.asarray(column.to_numpy())
+
+
+def index_of(files: Sequence[AddedFile]) -> SegmentIndex:
+    """The index of files in any order: the range of each from its name, the rest from statistics.
+
+    A foreign file has no range in its name. It covers its records and, if it is the first of its
+    segment, the offsets before them down to the end of the segment before, since a gap lies only
+    there (`SegmentIndex` sees to that). Without records, it stands for nothing.
+
+    Raises:
+        ContradictionError: such a file has no statistics on its offsets either, or the log lacks
+            what every file has, or a number is too large.
+    """
+    if not files:
+        return no_files()
+    paths, *columns = zip(*files, strict=True)
     try:
-        longs = np.array([columns[at] for at in _LONGS], np.int64)
-        partition = np.frombuffer(array("i", columns[_PARTITION]), np.int32)
-        "".join(columns[_PATH]).encode()  # as Arrow will want it
+        numbers = {
+            name: np.array([_NOT_SAID if one is None else one for one in column], np.int64)
+            for name, column in zip(AddedFile._fields[1:], columns, strict=True)
+        }
     except (OverflowError, ValueError) as error:
         raise _not_written_so(error) from None
-    found = dict(zip(_LONGS.values(), longs, strict=True))
-    found["partition"] = partition
-    return SegmentIndex(OwnFiles(found, columns[_PATH], partial(index_rows, rows)))
+    return _index(paths, numbers)
 
 
-_PARTITION, _PATH, _OURS = map(COLUMNS.names.index, ("partition", "path", "ours"))
-_LONGS = {at: field.name for at, field in enumerate(COLUMNS) if field.type == pa.int64()}
-_ORDER = itemgetter(*map(COLUMNS.names.index, ("partition", "start_offset", "first", "path")))
+def _index(paths: Sequence[str], said: Mapping[str, np.ndarray]) -> SegmentIndex:
+    ours, is_archive, start, end = _named(paths)
+    kept = ours | (said["records"] != 0)
+    if not kept.all():
+        paths = [path for path, is_kept in zip(paths, kept, strict=True) if is_kept]
+        ours, is_archive, start, end = (one[kept] for one in (ours, is_archive, start, end))
+        said = {name: column[kept] for name, column in said.items()}
+    unplaced = np.flatnonzero((said["partition"] == _NOT_SAID) | (said["segment"] == _NOT_SAID))
+    if len(unplaced):
+        raise ContradictionError(
+            f"{paths[unplaced[0]]} was written by somebody else, and has no partition or no "
+            "segment, so nothing says which records it holds. RESTORE the table to the version "
+            "before it"
+        )
+    records, first, last = said["records"], said["first"], said["last"]
+    unsaid = np.flatnonzero(~ours & ((first == _NOT_SAID) | (last == _NOT_SAID)))
+    if len(unsaid):
+        raise ContradictionError(
+            f"{paths[unsaid[0]]} was written by somebody else, without statistics on offset, so "
+            "nothing says which records it holds. In Spark: ANALYZE TABLE delta.`<path>` COMPUTE "
+            "DELTA STATISTICS"
+        )
+    if int(said["partition"].max(initial=0)) > INT32_MAX:
+        raise _not_written_so(f"partition {said['partition'].max()}")
+    start, end = np.where(ours, start, first), np.where(ours, end, last + 1)
+    segment, is_empty = said["segment"], records == 0
+    # A gap lies only before a segment.
+    is_base = is_archive & (start <= segment) & (segment < end)
+    last = np.where(last == _NOT_SAID, end - 1, last)
+    newest_ms = said["newest_ms"]
+    newest_ms = np.where(newest_ms == _NOT_SAID, UNKNOWN_TIMESTAMP_MS, newest_ms)
+    numbers = {
+        "partition": said["partition"],
+        "segment": segment,
+        "size_bytes": said["size_bytes"],
+        "records": np.where(records == _NOT_SAID, -1, records),
+        "start_offset": start,
+        "end_offset": end,
+        "min_timestamp_ms": np.where(said["oldest_ms"] == _NOT_SAID, -1, said["oldest_ms"]),
+        "max_timestamp_ms": np.where(is_empty, -1, newest_ms),
+        "modified_ms": said["modified_ms"],
+        "first": np.where(first == _NOT_SAID, np.where(is_base, segment, start), first),
+        "last": np.where(is_empty, -1, last),
+    }
+    return SegmentIndex(FileColumns(numbers, paths, ours))
 
-_COLUMN_OF: Mapping[pa.DataType, Callable[[Sequence[Any]], pa.Array]] = {
-    pa.string(): texts,
-    pa.int32(): partial(numbers, pa.int32()),
-    pa.int64(): partial(numbers, pa.int64()),
-    pa.bool_(): bits,
-}
+
+def _named(paths: Sequence[str]) -> Iterator[np.ndarray]:
+    """What names of files say: whether they are lakelog's, and an archive's; start; end."""
+    try:
+        "".join(paths).encode()  # as Arrow will want it
+        said = np.array([_said(path.rpartition("/")[2]) for path in paths], np.int64)
+    except (OverflowError, ValueError) as error:  # somebody made up a name
+        raise _not_written_so(error) from None
+    ours, is_archive, start, end = said.reshape(-1, 4).T
+    yield from (ours == 1, is_archive == 1, start, end)
+
+
+def _said(name: str) -> tuple[int, int, int, int]:
+    found = _name(name)
+    if found is None:
+        return 0, 0, 0, 0
+    kind, start, end = found.group("kind", "start", "end")
+    return 1, kind == "archive", int(start), int(end)
 
 
 def statistics_of(adds: pa.Table) -> dict[str, str]:
@@ -243,7 +191,7 @@ def statistics_of(adds: pa.Table) -> dict[str, str]:
     return found
 
 
-def _not_written_so(error: Exception) -> ContradictionError:
+def _not_written_so(error: object) -> ContradictionError:
     return ContradictionError(
         f"the table's log is not what was written: a file has numbers that are too large ({error})."
         " Somebody changed a file in _delta_log; put it back from a backup"

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
-from ..base import compute as pc
-from ..base.arrow_columns import no_rows, texts
+from ..base.arrow_columns import bits, no_rows, numbers, texts
 from ..values.topic_partition import OffsetRange
 
 UNKNOWN_TIMESTAMP_MS = 2**63 - 1  # a file without usable statistics may hold any
@@ -122,10 +124,6 @@ def declared_gaps(files: Iterable[SegmentFile]) -> list[OffsetRange]:
     ]
 
 
-#: The name of a file that lakelog made of others, or put in the place of one.
-MADE = "/(?:clean|quarantine)-"
-_made = re.compile(MADE.encode()).search
-
 #: A row for each file; the first ten are `SegmentFile`'s. ``first`` and ``last`` are offsets of its
 #: first and last record (inclusive): inside [start, end), which may begin or end in a gap.
 COLUMNS = pa.schema(
@@ -146,57 +144,84 @@ COLUMNS = pa.schema(
     ]
 )
 
+#: Those of whole numbers.
+NUMBERS = tuple(one.name for one in COLUMNS if one.name not in ("path", "ours"))
 
-class OwnFiles(Struct, frozen=True):
-    """Rows of `COLUMNS` of files that lakelog wrote, by partition, start and path, without Arrow:
-    of few files, its calls by the column would take most of the time.
-    """
 
-    numbers: Mapping[str, np.ndarray]  # the columns of integers
+class FileColumns(Struct, frozen=True):
+    """Files in any order: their numbers by the names of `COLUMNS`, and the rest."""
+
+    numbers: Mapping[str, np.ndarray]  # int64
     paths: Sequence[str]
-    columns: Callable[[], pa.Table]
+    ours: np.ndarray  # booleans
+
+    @classmethod
+    def of(cls, files: pa.Table) -> FileColumns:
+        """Those of rows of `COLUMNS`."""
+        table = files if files.schema == COLUMNS else pa.concat_tables([no_rows(COLUMNS), files])
+        ours = table["ours"].combine_chunks().to_numpy(zero_copy_only=False)
+        found = {name: _numbers(table[name]) for name in NUMBERS}
+        return cls(found, table["path"].to_pylist(), ours)
+
+    def rows(self, chosen: np.ndarray) -> FileColumns:
+        """Some of them, by their numbers, in that order."""
+        found = {name: column[chosen] for name, column in self.numbers.items()}
+        return FileColumns(found, [self.paths[row] for row in chosen.tolist()], self.ours[chosen])
 
 
 class SegmentIndex:
     """The files of a topic by partition and offset.
 
-    Immutable, made of Arrow columns: about 220 bytes a file, most of it the path. Files of one
+    Immutable, of NumPy's columns: about 300 bytes a file, most of it the path. Files of one
     partition are ordered by the start of their ranges. Ranges of files lakelog wrote are disjoint;
     those of a segment that a foreign OPTIMIZE merged may overlap.
 
     Args:
-        files: rows of `COLUMNS`, in any order.
+        files: in any order; a table has the rows of `COLUMNS`.
     """
 
-    def __init__(self, files: pa.Table | OwnFiles | None = None) -> None:
-        self._numbers: dict[str, np.ndarray] = {}
-        self._own = files if isinstance(files, OwnFiles) else None
-        self._columns: pa.Table | None = None  # nobody has asked for them yet
-        if isinstance(files, OwnFiles):
-            self._numbers.update(files.numbers)
-            self._slices = _slices_by_partition(files.numbers["partition"])
-            return
-        table = _with_own_starts(no_rows(COLUMNS) if files is None else _in_one_chunk(files))
-        if not _is_ordered(table):
-            keys = ("partition", "start_offset", "first", "path")
-            order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in keys])
-            table = _taken(table, order)
-        self._slices = _slices_by_partition(_numbers(table["partition"]))
-        self._columns = _with_gaps_before(table, self._slices)
+    def __init__(self, files: pa.Table | FileColumns | None = None) -> None:
+        if not isinstance(files, FileColumns):
+            files = FileColumns.of(no_rows(COLUMNS) if files is None else files)
+        self._columns = _ordered(files)
+        self._slices = _slices_by_partition(self.numbers("partition"))
 
     def __len__(self) -> int:
-        return len(self.numbers("partition"))
+        return len(self.paths)
 
     def __iter__(self) -> Iterator[SegmentFile]:
-        return (self._file(row) for row in range(len(self)))
+        return self._files(0, len(self))
+
+    def numbers(self, name: str) -> np.ndarray:
+        """A column of whole numbers, of all rows, in the order of the index."""
+        return self._columns.numbers[name]
 
     @property
+    def paths(self) -> Sequence[str]:
+        return self._columns.paths
+
+    @property
+    def ours(self) -> np.ndarray:
+        """Whether lakelog wrote the file, of each row."""
+        return self._columns.ours
+
+    @cached_property
+    def made(self) -> np.ndarray:
+        """Whether lakelog made the file of others, or in the place of one: of each row."""
+        return np.array(["/clean-" in path or "/quarantine-" in path for path in self.paths], bool)
+
+    @cached_property
     def columns(self) -> pa.Table:
         """Rows of `COLUMNS`, in the order of the index."""
-        if self._columns is None:
-            assert self._own is not None
-            self._columns = self._own.columns()
-        return self._columns
+        columns = [
+            texts(self.paths)
+            if one.name == "path"
+            else bits(self.ours)
+            if one.name == "ours"
+            else numbers(one.type, self.numbers(one.name))
+            for one in COLUMNS
+        ]
+        return pa.Table.from_arrays(columns, schema=COLUMNS)
 
     @property
     def partitions(self) -> list[int]:
@@ -215,20 +240,18 @@ class SegmentIndex:
 
     @property
     def size_bytes_in_memory(self) -> int:
-        return int(self.columns.nbytes) + 8 * len(self)
+        columns = sum(column.nbytes for column in self._columns.numbers.values())
+        return columns + self.ours.nbytes + sum(map(sys.getsizeof, self.paths)) + 16 * len(self)
 
     def of_partition(self, partition: int) -> list[SegmentFile]:
         """The partition's files in offset order."""
-        low, high = self._slices.get(partition, (0, 0))
-        return [self._file(row) for row in range(low, high)]
+        return list(self._files(*self._slices.get(partition, (0, 0))))
 
     def segments(self, partition: int) -> list[Segment]:
         """The partition's segments in offset order; the last one may still be open."""
-        columns = self.rows_of_partition(partition).to_pydict()
-        rows = zip(*(columns[name] for name in COLUMNS.names[:10]), strict=True)
         by_base: dict[int, list[SegmentFile]] = {}
-        for row in rows:
-            by_base.setdefault(row[1], []).append(SegmentFile(*row))
+        for file in self.of_partition(partition):
+            by_base.setdefault(file.segment, []).append(file)
         return [Segment.of(by_base[base]) for base in sorted(by_base)]
 
     def rows_of_partition(self, partition: int) -> pa.Table:
@@ -246,60 +269,18 @@ class SegmentIndex:
         """The first file with a record at or above the offset; None if there is none."""
         low, high = self._slices.get(partition, (0, 0))
         row = bisect_right(self._reach, offset - 1, low, high)
-        return self._file(row) if row < high else None
+        return next(self._files(row, row + 1)) if row < high else None
 
     def files_between(self, partition: int, start: int, end: int) -> list[SegmentFile]:
         """The files that may hold records of [start, end), in offset order."""
-        low, high = self._slices.get(partition, (0, 0))
-        first = bisect_right(self._reach, start - 1, low, high)
-        beyond = bisect_right(self._starts, end - 1, first, high)
-        files = (self._file(row) for row in range(first, beyond))
-        return [file for file in files if file.end_offset > start]
-
-    def rows_between(self, partition: int, start: int, end: int) -> pa.Table:
-        """As `files_between`, as rows of `COLUMNS`."""
-        found = self.row_range(partition, start, end)
-        rows = self.columns.slice(found.start, found.stop - found.start)
-        return rows.filter(pc.greater(rows["end_offset"], start))
+        rows = self.row_range(partition, start, end)
+        return [file for file in self._files(rows.start, rows.stop) if file.end_offset > start]
 
     def row_range(self, partition: int, start: int, end: int) -> slice:
         """Which of the rows may hold records of [start, end); where files overlap, some do not."""
         low, high = self._slices.get(partition, (0, 0))
         first = bisect_right(self._reach, start - 1, low, high)
         return slice(first, bisect_right(self._starts, end - 1, first, high))
-
-    def numbers(self, name: str) -> np.ndarray:
-        """A column of integers, of all rows, without a copy."""
-        found = self._numbers.get(name)
-        if found is None:
-            found = self._numbers[name] = _numbers(self.columns[name])
-        return found
-
-    @cached_property
-    def made(self) -> np.ndarray:
-        """Whether lakelog made the file of others, or in the place of one: of each row."""
-        if self._own is not None:
-            text = "\n".join(self._own.paths).encode()
-        else:
-            text = _one_chunk(self.columns["path"]).buffers()[2]
-        if text is None or _made(memoryview(text)) is None:  # mostly none is
-            return np.zeros(len(self), bool)
-        return np.asarray(pc.match_substring_regex(_one_chunk(self.columns["path"]), MADE))
-
-    @cached_property
-    def are_ours(self) -> bool:
-        """Whether lakelog wrote all of the files."""
-        return self._own is not None or _are_ours(self.columns)
-
-    @cached_property
-    def _starts(self) -> memoryview:
-        return self.numbers("start_offset").data
-
-    @cached_property
-    def _reach(self) -> memoryview:
-        # Where files overlap, ends do not grow with starts; their running maximum does, and the
-        # first file in which it exceeds an offset is the first that holds something above it.
-        return _running_maximum(self.numbers("last"), self._slices.values()).data
 
     @staticmethod
     def file(rows: pa.Table, row: int) -> SegmentFile:
@@ -318,33 +299,23 @@ class SegmentIndex:
             bisect_left(self._starts, start, low, beyond),
             bisect_left(self._reach, start, low, beyond),
         )
-        rows = self.columns.slice(first, beyond - first)
-        lowest = pc.if_else(rows["ours"], rows["start_offset"], rows["first"])
-        highest = pc.if_else(rows["ours"], rows["end_offset"], pc.add(rows["last"], 1))
-        inside = pc.and_(pc.greater_equal(lowest, start), pc.less_equal(highest, end))
-        return list(rows["path"].filter(inside).to_pylist())
+        rows = slice(first, beyond)
+        lowest = np.where(self.ours, self.numbers("start_offset"), self.numbers("first"))[rows]
+        highest = np.where(self.ours, self.numbers("end_offset"), self.numbers("last") + 1)[rows]
+        inside = np.flatnonzero((lowest >= start) & (highest <= end)) + first
+        return [self.paths[row] for row in inside.tolist()]
 
     def first_with_timestamp(
         self, partition: int, timestamp_ms: int, from_offset: int
     ) -> Iterator[SegmentFile]:
         """The files that may hold a record at or above both, in offset order, lazily."""
-        low, high = self._slices.get(partition, (0, 0))
-        first = bisect_right(self._reach, from_offset - 1, low, high)
-        newest = _one_chunk(self.columns["max_timestamp_ms"]).slice(first, high - first)
-        hits = pc.indices_nonzero(pc.greater_equal(newest, timestamp_ms))
-        files = (self._file(first + hit.as_py()) for hit in hits)
-        return (file for file in files if file.end_offset > from_offset)
+        rows, newest = self._from(partition, from_offset)
+        return self._reaching(rows[newest >= timestamp_ms], from_offset)
 
     def newest_first(self, partition: int, from_offset: int) -> Iterator[SegmentFile]:
         """The files that reach above the offset, by largest timestamp, then by offset; lazily."""
-        low, high = self._slices.get(partition, (0, 0))
-        first = bisect_right(self._reach, from_offset - 1, low, high)
-        order = pc.sort_indices(
-            self.columns.slice(first, high - first),
-            sort_keys=[("max_timestamp_ms", "descending"), ("start_offset", "ascending")],
-        )
-        files = (self._file(first + row.as_py()) for row in order)
-        return (file for file in files if file.end_offset > from_offset)
+        rows, newest = self._from(partition, from_offset)
+        return self._reaching(rows[np.argsort(-newest, kind="stable")], from_offset)
 
     def stand_ins(self, partition: int) -> list[OffsetRange]:
         """The ranges of files that were skipped, in offset order."""
@@ -353,62 +324,78 @@ class SegmentIndex:
     @cached_property
     def _stand_ins(self) -> dict[int, list[OffsetRange]]:
         found: dict[int, list[OffsetRange]] = {}
-        if not self.made.any():
-            return found
-        rows = self.columns.select(["partition", "path", "start_offset", "end_offset"])
-        rows = rows.filter(pa.array(self.made))
-        for row in rows.to_pylist():
-            if is_stand_in(row["path"]):
-                stretch = OffsetRange(row["start_offset"], row["end_offset"])
-                found.setdefault(row["partition"], []).append(stretch)
+        for row in np.flatnonzero(self.made).tolist():
+            if is_stand_in(self.paths[row]):
+                (file,) = self._files(row, row + 1)
+                stretch = OffsetRange(file.start_offset, file.end_offset)
+                found.setdefault(file.partition, []).append(stretch)
         return found
 
     def without(self, paths: Iterable[str]) -> SegmentIndex:
         """The index without these paths."""
-        gone = pc.is_in(self.columns["path"], value_set=texts(sorted(paths)))
-        return SegmentIndex(self.columns.filter(pc.invert(gone)))
+        gone = set(paths)
+        kept = [row for row, path in enumerate(self.paths) if path not in gone]
+        return SegmentIndex(self._columns.rows(np.array(kept, np.int64)))
+
+    def only(self, partition: int) -> SegmentIndex:
+        """The index of one partition alone."""
+        return SegmentIndex(self._columns.rows(np.arange(*self._slices.get(partition, (0, 0)))))
 
     def missing(self, paths: Iterable[str]) -> set[str]:
         """The paths that none of these files has."""
-        paths = set(paths)
-        if self._own is not None:
-            return paths.difference(self._own.paths)
-        if len(self.columns) <= len(paths):  # where Arrow's calls would take most of the time
-            return paths.difference(self.columns["path"].to_pylist())
-        here = pc.is_in(self.columns["path"], value_set=texts(sorted(paths)))
-        return paths - set(self.columns["path"].filter(here).to_pylist())
+        return set(paths).difference(self.paths)
 
-    def _file(self, row: int) -> SegmentFile:
-        return self.file(self.columns, row)
+    @cached_property
+    def _starts(self) -> memoryview:
+        return self.numbers("start_offset").data
+
+    @cached_property
+    def _reach(self) -> memoryview:
+        # Where files overlap, ends do not grow with starts; their running maximum does, and the
+        # first file in which it exceeds an offset is the first that holds something above it.
+        return self.reach("last").data
+
+    def reach(self, name: str) -> np.ndarray:
+        """The largest number of a column up to each row, among those of its partition."""
+        return _running_maximum(self.numbers(name), self._slices.values())
+
+    def _from(self, partition: int, from_offset: int) -> tuple[np.ndarray, np.ndarray]:
+        """The rows that may reach above an offset, and their largest timestamps."""
+        low, high = self._slices.get(partition, (0, 0))
+        first = bisect_right(self._reach, from_offset - 1, low, high)
+        return np.arange(first, high), self.numbers("max_timestamp_ms")[first:high]
+
+    def _reaching(self, rows: np.ndarray, from_offset: int) -> Iterator[SegmentFile]:
+        files = (next(self._files(row, row + 1)) for row in rows.tolist())
+        return (file for file in files if file.end_offset > from_offset)
+
+    def _files(self, low: int, high: int) -> Iterator[SegmentFile]:
+        """Those of some rows."""
+        columns: Iterable[Iterable[Any]] = (
+            self.paths[low:high] if name == "path" else self.numbers(name)[low:high].tolist()
+            for name in COLUMNS.names[:10]
+        )
+        return (SegmentFile(*values) for values in zip(*columns, strict=True))
 
 
-def _taken(table: pa.Table, order: pa.Array) -> pa.Table:
-    """The rows in an order, in one chunk: by the column, so that little is held twice."""
-    columns = [pc.take(_one_chunk(column), order) for column in table.columns]
-    return pa.Table.from_arrays(columns, schema=table.schema)
+def _ordered(files: FileColumns) -> FileColumns:
+    """By partition, start, first record and path; foreign files have their ranges stretched down
+    over a gap before their segment.
+    """
+    if not files.ours.all():  # before that, their ranges are as their records tell
+        starts = np.where(files.ours, files.numbers["start_offset"], files.numbers["first"])
+        files = replace(files, numbers={**files.numbers, "start_offset": starts})
+    if not _is_ordered(files.numbers):
+        paths = files.paths
+        files = files.rows(np.array(sorted(range(len(paths)), key=paths.__getitem__), np.int64))
+        keys = [files.numbers[name] for name in ("first", "start_offset", "partition")]
+        files = files.rows(np.lexsort(keys))
+    return files if files.ours.all() else _with_gaps_before(files)
 
 
-def _in_one_chunk(table: pa.Table) -> pa.Table:
-    if table.schema != COLUMNS:
-        table = pa.concat_tables([no_rows(COLUMNS), table])
-    return table if all(c.num_chunks == 1 for c in table.columns) else table.combine_chunks()
-
-
-def _are_ours(table: pa.Table) -> bool:
-    return bool(_one_chunk(table["ours"]).true_count == table.num_rows)
-
-
-def _with_own_starts(table: pa.Table) -> pa.Table:
-    """The rows with foreign files' ranges as their records tell: before they are stretched."""
-    if _are_ours(table):
-        return table
-    starts = pc.if_else(table["ours"], table["start_offset"], table["first"])
-    return table.set_column(COLUMNS.names.index("start_offset"), "start_offset", starts)
-
-
-def _is_ordered(table: pa.Table) -> bool:
+def _is_ordered(numbers: Mapping[str, np.ndarray]) -> bool:
     """Whether the rows are in order for certain, as an archiver writes them."""
-    partitions, starts = _numbers(table["partition"]), _numbers(table["start_offset"])
+    partitions, starts = numbers["partition"], numbers["start_offset"]
     before, after = partitions[:-1], partitions[1:]
     return bool(((after > before) | ((after == before) & (starts[1:] > starts[:-1]))).all())
 
@@ -421,22 +408,16 @@ def _slices_by_partition(partitions: np.ndarray) -> dict[int, tuple[int, int]]:
     return dict(zip(partitions[begins].tolist(), zip(begins, ends, strict=True), strict=True))
 
 
-def _with_gaps_before(table: pa.Table, slices: Mapping[int, tuple[int, int]]) -> pa.Table:
-    """The rows, with foreign files' ranges stretched down over a gap before their segment."""
-    if _are_ours(table):
-        return table
-    reach = pa.array(_running_maximum(_numbers(table["end_offset"]), slices.values()))
-    bottom = pa.array([0], pa.int64())
-    before = []  # where the files before a file end; 0 for a partition's first
-    opens = []  # whether it is the first of its segment
-    for low, high in slices.values():
-        before += [bottom, reach.slice(low, high - low - 1)]
-        segments = _one_chunk(table["segment"]).slice(low, high - low)
-        opens += [pa.array([True]), pc.not_equal(segments[1:], segments[:-1])]
-    foreign = pc.and_(pc.invert(_one_chunk(table["ours"])), pa.concat_arrays(opens))
-    starts = _one_chunk(table["start_offset"])
-    stretched = pc.if_else(foreign, pc.min_element_wise(starts, pa.concat_arrays(before)), starts)
-    return table.set_column(COLUMNS.names.index("start_offset"), "start_offset", stretched)
+def _with_gaps_before(files: FileColumns) -> FileColumns:
+    partitions, segments = files.numbers["partition"], files.numbers["segment"]
+    slices = _slices_by_partition(partitions)
+    before = np.roll(_running_maximum(files.numbers["end_offset"], slices.values()), 1)
+    opens = np.ones(len(segments), bool)  # whether it is the first of its segment
+    opens[1:] = (segments[1:] != segments[:-1]) | (partitions[1:] != partitions[:-1])
+    before[[low for low, _ in slices.values()]] = 0
+    starts = files.numbers["start_offset"]
+    stretched = np.where(~files.ours & opens, np.minimum(starts, before), starts)
+    return replace(files, numbers={**files.numbers, "start_offset": stretched})
 
 
 def _running_maximum(values: np.ndarray, slices: Iterable[tuple[int, int]]) -> np.ndarray:
@@ -449,20 +430,11 @@ def _running_maximum(values: np.ndarray, slices: Iterable[tuple[int, int]]) -> n
     return np.concatenate([np.maximum.accumulate(values[low:high]) for low, high in slices])
 
 
-def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
-def _numbers(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
-    """A column of integers without a copy; `numpy.asarray` takes several times as long."""
-    array = column if isinstance(column, pa.Array) else _one_chunk(column)
-    kind = np.dtype(array.type.to_pandas_dtype())
-    if not len(array):
-        return np.zeros(0, kind)
-    return np.frombuffer(array.buffers()[1], kind, len(array), array.offset * kind.itemsize)
+def _numbers(column: pa.ChunkedArray) -> np.ndarray:
+    return np.asarray(column.to_numpy()).astype(np.int64, copy=False)
 
 
 @cache
 def no_files() -> SegmentIndex:
-    """Of a table without any: making one takes a millisecond, and each table begins with two."""
+    """Of a table without any."""
     return SegmentIndex()

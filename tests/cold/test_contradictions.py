@@ -97,24 +97,6 @@ def test_all_at_once_is_judged_as_one_by_one(partitions):
     assert said(lambda: contradictions.check("orders", files, known)) == first
 
 
-def test_plain_partitions_are_not_looked_at_one_by_one(monkeypatch):
-    """A look at each costs a millisecond: ten seconds for 10,000, at each commit."""
-    plain = ([(True, "archive", 3, 0, 0, 0), (True, "archive", 2, 0, 0, 0)], 0, 0, 0)
-    partitions = [plain] * 50
-    files = index(partitions)
-    known = dict(registers(files, partitions))
-
-    looked = []
-    monkeypatch.setattr(
-        contradictions, "check_partition", lambda tp, *_: looked.append(tp.partition)
-    )
-    contradictions.check("orders", files, known)
-    assert looked == []
-    known[ArchivedEnd(7)] += 1
-    contradictions.check("orders", files, known)
-    assert looked == [7]
-
-
 def test_a_partition_without_files_is_judged_too():
     files = SegmentIndex()
     contradictions.check("orders", files, {ArchivedEnd(3): 5, LogStart(3): 5})

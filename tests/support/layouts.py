@@ -14,7 +14,7 @@ from contextlib import closing
 
 from msgspec import Struct
 
-from lakelog.cold.added_file import AddedFile, Statistics, index_of
+from lakelog.cold.added_file import AddedFile, index_of
 from lakelog.cold.segment import SegmentIndex, file_name
 from lakelog.errors import MissingExtraError
 from lakelog.values.topic_partition import OffsetRange
@@ -49,17 +49,20 @@ class ColdLayout(Struct, frozen=True):
 
     def index(self) -> SegmentIndex:
         """The index that a look at a table with these files would give."""
-        rows = [
-            AddedFile(file.path, file.partition, file.segment, 1000, 1).row(
-                Statistics(
-                    len(file.offsets),
-                    min(file.offsets, default=None),
-                    max(file.offsets, default=None),
-                )
+        files = [
+            AddedFile(
+                file.path,
+                file.partition,
+                file.segment,
+                1000,
+                1,
+                len(file.offsets),
+                min(file.offsets, default=None),
+                max(file.offsets, default=None),
             )
             for file in self.files
         ]
-        return index_of([row for row in rows if row is not None])
+        return index_of(files)
 
     def rows(self) -> list[tuple[int, int, int]]:
         """Partition, segment and offset of each row."""

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct, convert
 
 from ...base.json_text import parse_json
 from ...cold import contradictions
-from ...cold.added_file import AddedFile, Row, Statistics, index_of
+from ...cold.added_file import AddedFile, index_of
 from ...cold.parquet.footers import Footer, read_footer
 from ...cold.registers import Register
 from ...cold.segment import SegmentFile, SegmentIndex
@@ -52,8 +52,7 @@ def checked_index(where: str, topic: ExportedTopic) -> SegmentIndex:
     for number, one in enumerate(topic.partitions):
         registers |= one.registers(number)
     try:
-        rows = [row for one in topic.files if (row := _row(one)) is not None]
-        index = index_of(rows)
+        index = index_of([_added(one) for one in topic.files])
         contradictions.check(topic.topic.name, index, registers)
     except (ContradictionError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
         refuse(where, f"its manifest contradicts itself: {str(error).rstrip('.')}")
@@ -124,16 +123,14 @@ class _Said(Struct, frozen=True, rename="camel"):
     max_values: _Bounds = _Bounds()
 
 
-def _row(one: DataFile) -> Row | None:
+def _added(one: DataFile) -> AddedFile:
     said = convert(parse_json(one.stats), _Said)
     least, largest = said.min_values, said.max_values
-    statistics = Statistics(
+    return AddedFile(
+        *(one.file.path, one.partition, one.segment, one.file.size_bytes, one.modified_ms),
         *(said.num_records, least.offset, largest.offset),
         *(_time_ms(least.timestamp), _time_ms(largest.timestamp)),
     )
-    file = one.file
-    added = AddedFile(file.path, one.partition, one.segment, file.size_bytes, one.modified_ms)
-    return added.row(statistics)
 
 
 def _time_ms(text: str | None) -> int | None:
