@@ -758,7 +758,7 @@ QUIET = {
         "ContinuousArchive.abandoned",
     ),
     *("ContinuousArchive.close", "ContinuousArchive.troubles", "PathTable.path"),
-    *("PathTable.is_local", "PathTable.where", "PathTable.scan_data_files", "PathTable.paths_with"),
+    *("PathTable.is_local", "PathTable.where"),
     *("PathTable.apply", "PathTable.map"),  # archivers' and cleanups'
     *("PathTable.columns", "PathTable.create_with", "PathTable.described"),  # export's and import's
     "PathTable.last_calls",  # a recovery's

@@ -69,7 +69,7 @@ def binaries(values: Sequence[bytes | None]) -> pa.Array:
     return _of_buffers(pa.binary(), len(there), ends, b"".join(there))
 
 
-def bits(values: Sequence[bool]) -> pa.Array:
+def bits(values: Sequence[bool] | np.ndarray) -> pa.Array:
     """Booleans."""
     packed = np.packbits(np.array(values, bool), bitorder="little")
     return _of_buffers(pa.bool_(), len(values), packed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
@@ -237,11 +236,6 @@ class SegmentIndex:
     def size_bytes(self) -> int:
         """Of all files together."""
         return int(self.numbers("size_bytes").sum())
-
-    @property
-    def size_bytes_in_memory(self) -> int:
-        columns = sum(column.nbytes for column in self._columns.numbers.values())
-        return columns + self.ours.nbytes + sum(map(sys.getsizeof, self.paths)) + 16 * len(self)
 
     def of_partition(self, partition: int) -> list[SegmentFile]:
         """The partition's files in offset order."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 from msgspec import Struct, field
@@ -284,7 +284,7 @@ class ColdTable(ColdRows, Protocol):
         """The same of a partition's data files, where a snapshot's files are slices of them; else
         there are none. None: it has them, and they are not shown.
         """
-        ...
+        return ()
 
     def spacing(
         self,
@@ -305,7 +305,7 @@ class ColdTable(ColdRows, Protocol):
         """For each range of offsets in a file's segment the data files that have rows of it, where
         a snapshot's files are slices and the platform tells; else none.
         """
-        ...
+        return [()] * len(rows)
 
     def offset_for_timestamp(
         self, snapshot: ColdSnapshot, partition: int, timestamp_ms: int, from_offset: int
@@ -450,3 +450,41 @@ Making = Callable[["ColdTable"], AbstractContextManager[None]]
 def unguarded(table: ColdTable) -> AbstractContextManager[None]:
     """Where no Redis can be asked."""
     return nullcontext()
+
+
+class TimestampReader(Protocol):
+    """Looks into files, in the order that an index gives them."""
+
+    def first_at_or_after(
+        self, files: Iterable[SegmentFile], timestamp_ms: int, from_offset: int
+    ) -> OffsetAndTimestamp | None:
+        """The earliest offset from `from_offset` on whose timestamp is at or after a time."""
+        ...
+
+    def newest(self, files: Iterable[SegmentFile], from_offset: int) -> OffsetAndTimestamp | None:
+        """The record from `from_offset` on with the largest timestamp, the earliest of several."""
+        ...
+
+
+Reader = TypeVar("Reader", bound=TimestampReader)
+
+
+class TimestampLookup(Generic[Reader]):
+    """The look-ups that every `ColdTable` shares; a table gives its `_reader`."""
+
+    _reader: Reader
+
+    def offset_for_timestamp(
+        self, snapshot: ColdSnapshot, partition: int, timestamp_ms: int, from_offset: int
+    ) -> OffsetAndTimestamp | None:
+        """See `ColdTable.offset_for_timestamp`."""
+        from_offset = max(from_offset, snapshot.log_start(partition))
+        files = snapshot.files.first_with_timestamp(partition, timestamp_ms, from_offset)
+        return self._reader.first_at_or_after(files, timestamp_ms, from_offset)
+
+    def max_timestamp(
+        self, snapshot: ColdSnapshot, partition: int, from_offset: int
+    ) -> OffsetAndTimestamp | None:
+        """See `ColdTable.max_timestamp`."""
+        from_offset = max(from_offset, snapshot.log_start(partition))
+        return self._reader.newest(snapshot.files.newest_first(partition, from_offset), from_offset)

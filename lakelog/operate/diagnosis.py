@@ -120,7 +120,7 @@ def diagnose(
 
 
 def _packages() -> Iterator[Finding]:
-    from ..cold.store.delta_runtime import check_deltalake
+    from ..cold.store.storage import check_deltalake
 
     version = platform.python_version()
     good = (3, 10) <= sys.version_info[:2] <= (3, 13)

@@ -69,7 +69,6 @@ else:
 found["opening: memory at its peak"] = held("VmHWM") - before
 found["opening: memory afterwards"] = held("VmRSS") - before
 if what != "delta-rs":
-    found["its index: memory"] = snapshot.files.size_bytes_in_memory
     timed("a look for news", table.snapshot, 100)
     chance, end = Random(0), len(snapshot.files) // 4 * RECORDS
     def file():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import pyarrow as pa
@@ -116,14 +115,6 @@ def test_rows_that_no_column_holds_are_refused(wrong):
     file = AddedFile("part-0.parquet", 0, 0, 1, 7, records=1, first=0, last=0)
     with pytest.raises(ContradictionError, match="not what was written"):
         index_of_files([file._replace(**wrong)])
-
-
-def test_a_segment_takes_a_few_hundred_bytes():
-    rows = [row(number % 4, at, at + 999) for number, at in enumerate(range(0, 10**7, 1000))]
-    random.Random(0).shuffle(rows)
-    index = index_of(rows)
-    assert len(index) == 10_000
-    assert index.size_bytes_in_memory / len(index) < 300
 
 
 def test_files_with_rows_of_any_size_have_small_row_groups(tmp_path, topic):

@@ -12,8 +12,7 @@ from made_up import MadeUpRows, archive
 from lakelog import Lakelog
 from lakelog.cli.main import main
 from lakelog.cold.by_path.path_table import PathTable
-from lakelog.cold.store.delta_runtime import check_deltalake
-from lakelog.cold.store.storage import Storage
+from lakelog.cold.store.storage import Storage, check_deltalake
 from lakelog.cold.store_errors import one_line
 from lakelog.engines.engine import InlineEngine
 from lakelog.errors import ColdTierError, InvalidArgumentError

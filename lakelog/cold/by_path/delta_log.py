@@ -58,8 +58,7 @@ from ..properties import (
 from ..registers import Register
 from ..schema import PARTITION_COLUMNS, TABLE_SCHEMA
 from ..segment import SegmentFile, SegmentIndex, no_files
-from ..store.delta_runtime import check_not_forked
-from ..store.storage import Storage, side_by_side
+from ..store.storage import Storage, check_not_forked, side_by_side
 from ..store_errors import COMMITS_NEED, cannot_commit, error_class, one_line
 from .log_file import COMMIT_ID, Commit, registers_in, transactions_in
 

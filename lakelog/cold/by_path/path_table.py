@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain, repeat
@@ -69,8 +69,7 @@ from ..scan import FileScan, ScanTask, Spacing
 from ..schema import columns_beyond_own, columns_to_write, value_columns, with_statistics
 from ..segment import SegmentFile, is_ours
 from ..store.storage import FileStamp, Storage
-from ..table import Applied, ColdSnapshot, Making, unguarded
-from ..timestamp_lookup import TimestampLookup
+from ..table import Applied, ColdSnapshot, ColdTable, Making, TimestampLookup, unguarded
 from . import purging
 from .delta_log import DeltaLog
 from .producer_snapshots import ProducerSnapshots
@@ -101,7 +100,7 @@ BACK_OFF = CommitBackOff(
 )
 
 
-class PathTable(TimestampLookup[SegmentReader]):
+class PathTable(TimestampLookup[SegmentReader], ColdTable):
     """A `ColdTable` at ``{root}/{topic}/{topic_id}``. Thread-safe.
 
     The first change makes the table. Local files, commits and their folders are on the disk before
@@ -151,22 +150,18 @@ class PathTable(TimestampLookup[SegmentReader]):
 
     @property
     def where(self) -> str:
-        """See `ColdTable.where`."""
         return self._log.path
 
     @property
     def is_local(self) -> bool:
-        """See `ColdTable.is_local`."""
         return self.storage.is_local
 
     def table_id(self) -> str | None:
-        """See `ColdTable.table_id`."""
         with self._lock:
             self._log.refresh()
             return self._log.table_id()
 
     def snapshot(self, newer_than: ColdSnapshot | None = None) -> ColdSnapshot:
-        """See `ColdTable.snapshot`."""
         with self._lock:
             self._log.refresh()
             return self._as_read(newer_than)
@@ -199,11 +194,9 @@ class PathTable(TimestampLookup[SegmentReader]):
         return self._as_read(planned_on)
 
     def data_files(self, partition: int) -> Sequence[SegmentFile]:
-        """See `ColdTable.data_files`."""
         return list(self.unchecked().files.of_partition(partition))
 
     def missing(self, files: Iterable[SegmentFile]) -> Sequence[SegmentFile]:
-        """See `ColdTable.missing`."""
         by_path = {f"{self.path}/{file.path}": file for file in files}
         if by_path and self._log.is_vacuumed():
             time.sleep(VACUUM_S)
@@ -215,13 +208,11 @@ class PathTable(TimestampLookup[SegmentReader]):
         return [file for file in gone if file.path not in unnamed]
 
     def unchecked(self) -> ColdSnapshot:
-        """See `ColdTable.unchecked`."""
         with self._lock:
             self._log.refresh()
             return self._seen()
 
     def apply(self, change: Change, planned_on: ColdSnapshot) -> Applied:
-        """See `ColdTable.apply`."""
         from .segment_writer import write_segment_file
 
         check_plan(self._topic, change, planned_on)
@@ -409,19 +400,16 @@ class PathTable(TimestampLookup[SegmentReader]):
         end: int,
         columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """See `ColdTable.read`."""
         return self._reader.read(files, start, end, columns)
 
     def with_keys(
         self, files: Iterable[SegmentFile], start: int, end: int, keys: frozenset[bytes]
     ) -> Sequence[OffsetRange]:
-        """See `ColdRows.with_keys`."""
         return self._reader.with_keys(files, start, end, keys)
 
     def row_groups(
         self, files: Iterable[SegmentFile], start: int, end: int
     ) -> Sequence[RowGroupTimes]:
-        """See `ColdRows.row_groups`."""
         return self._reader.row_groups(files, start, end)
 
     def map(
@@ -436,13 +424,8 @@ class PathTable(TimestampLookup[SegmentReader]):
         return self._engine.map(partial(function, self._reader), tasks)
 
     def scan(self, snapshot: ColdSnapshot, tasks: Sequence[ScanTask]) -> Iterator[FileScan]:
-        """See `ColdTable.scan`."""
         for at in range(0, len(tasks), SCAN_LOT):
             yield from self._engine.map(partial(scan_file, self._reader), tasks[at : at + SCAN_LOT])
-
-    def scan_data_files(self, snapshot: ColdSnapshot, partition: int) -> Sequence[FileScan]:
-        """See `ColdTable.scan_data_files`: a snapshot's files are data files."""
-        return ()
 
     def spacing(
         self,
@@ -450,25 +433,16 @@ class PathTable(TimestampLookup[SegmentReader]):
         files: Sequence[SegmentFile],
         explained: Sequence[OffsetRange],
     ) -> Spacing:
-        """See `ColdTable.spacing`."""
         found = self._engine.map(partial(offsets_of, self._reader), files)
         return Spacing.of(np.concatenate(list(found)), explained)
 
-    def paths_with(
-        self, snapshot: ColdSnapshot, rows: Sequence[tuple[SegmentFile, OffsetRange]]
-    ) -> Sequence[Collection[str]]:
-        """See `ColdTable.paths_with`: a snapshot's files are data files."""
-        return [()] * len(rows)
-
     def last_calls(self, partitions: Iterable[int]) -> Mapping[int, Sequence[ProducerCall]]:
-        """See `ColdTable.last_calls`."""
         snapshot = self.snapshot()
         return self._producers.read(
             {number: snapshot.archived_end(number) for number in partitions}
         )
 
     def mirror(self, topic: Topic) -> None:
-        """See `ColdTable.mirror`."""
         if topic.config_version <= self._settings_version:
             return
         with self._lock:
@@ -479,20 +453,17 @@ class PathTable(TimestampLookup[SegmentReader]):
             self._settings_version = topic.config_version
 
     def mirrored(self) -> Topic | None:
-        """See `ColdTable.mirrored`."""
         with self._lock:
             self._log.refresh()
             properties = self._log.properties()
         return mirrored_topic(properties) if properties else None
 
     def newest_columns(self) -> pa.Schema:
-        """See `ColdTable.newest_columns`."""
         with self._lock:
             self._log.refresh()
             return self.columns()
 
     def warnings(self) -> Sequence[str]:
-        """See `ColdTable.warnings`."""
         with self._lock:
             self._log.refresh()
             return list(self._log.warnings())
@@ -551,7 +522,6 @@ class PathTable(TimestampLookup[SegmentReader]):
         return Orphans(tuple(old), tuple(young), tuple(foreign))
 
     def remove_orphans(self) -> Orphans:
-        """See `ColdTable.remove_orphans`."""
         orphans = self.orphans()
         self._delete(orphans.old)
         for path in orphans.old:
@@ -569,7 +539,6 @@ class PathTable(TimestampLookup[SegmentReader]):
         return Leftovers(tuple(leftovers_of(sizes, snapshot, tombstones)))
 
     def discard(self, files: Iterable[SegmentFile]) -> Sequence[Discarded]:
-        """See `ColdTable.discard`."""
         files = list(files)
         sizes = {file.path: file.size_bytes for file in files}
         gone = []
@@ -586,7 +555,6 @@ class PathTable(TimestampLookup[SegmentReader]):
         return gone
 
     def forget_history(self) -> bool:
-        """See `ColdTable.forget_history`."""
         with self._lock:
             self._log.refresh()
             if not with_statistics(columns_beyond_own(self._log.columns())):
@@ -594,7 +562,6 @@ class PathTable(TimestampLookup[SegmentReader]):
             return self._log.forget_history()
 
     def purge(self, *, decided: bool = False) -> Purged:
-        """See `ColdTable.purge`."""
         if not purging.is_marked(self.storage, self.path):
             try:
                 # Of those who remove it and those who bring it back, one commits first.

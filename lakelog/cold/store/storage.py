@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import InitVar, dataclass, field
-from functools import partial
+from functools import lru_cache, partial
+from importlib import metadata
 from io import FileIO
 from pathlib import Path
 from stat import S_ISREG
@@ -20,15 +22,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from uuid import uuid4
 
 import pyarrow as pa
+from msgspec import Struct
 
 from ...base.back_off import patiently
-from ...errors import ColdTierRefusedError, LakelogError, MissingFileError
+from ...errors import ColdTierRefusedError, ForkedProcessError, LakelogError, MissingFileError
 from ...values.config import MIB
 from ...values.topic import Topic
 from ..store_errors import DAMAGE, file_error
 from . import vended_credentials
-from .delta_runtime import check_deltalake, check_not_forked
-from .local_file import LocalSink, hidden_file
+from .local_file import hidden_file
 from .object_store import ObjectStore, arrow_filesystem, resolve_root
 from .store_options import StoreOptions
 from .vended_credentials import Keys, PathKeys, Vended
@@ -79,6 +81,19 @@ class StoreWriter:
 
     def close(self) -> None:
         self._out.close()
+
+
+class _NamedFile(Struct):
+    """A local file whose errors name it, and no errors of what is read to be written."""
+
+    file: FileIO
+    naming: Callable[[], AbstractContextManager[None]]
+
+    def write(self, data: bytes | memoryview, /) -> None:
+        left = memoryview(data)
+        with self.naming():
+            while left:
+                left = left[self.file.write(left) :]
 
 
 class FileStamp(NamedTuple):
@@ -298,7 +313,7 @@ class Storage:
             return
         naming = partial(self.naming, path)
         with hidden_file(path, naming) as file:
-            yield LocalSink(file.fileno(), naming)
+            yield _NamedFile(file, naming)
             if synced:
                 with naming():  # here, where the kernel tells of what it could not write since
                     os.fsync(file.fileno())
@@ -559,3 +574,55 @@ def _unpickled(
     storage = Storage(root, options, keys)
     storage.take(held)
     return storage
+
+
+#: 1.6.4 is the first deltalake whose commits carry removals and txn versions together: older ones
+#: silently drop the registers. 1.6.4 and 1.6.5 were withdrawn by their makers.
+DELTALAKE_FLOOR = (1, 6, 6)
+
+_pid: int | None = None  # of the process that used it first
+
+
+def check_not_forked() -> None:
+    """Note that this process uses delta-rs, which must not be the fork of one that did.
+
+    There it would end in a panic, which is no `Exception`.
+
+    Raises:
+        ForkedProcessError: it is.
+    """
+    global _pid
+    pid = os.getpid()
+    if _pid is None:
+        _pid = pid
+    elif _pid != pid:
+        raise ForkedProcessError(
+            f"process {pid} was forked from {_pid}, which has used Delta tables, and cannot use "
+            "them itself. Start processes with multiprocessing.get_context('spawn') (or "
+            "'forkserver'), or fork before the first table is used"
+        )
+
+
+def check_deltalake(version: str | None = None) -> None:
+    """Refuse a deltalake that would lose registers.
+
+    Args:
+        version: default: that of the one which is installed.
+
+    Raises:
+        ColdTierError: it is older than `DELTALAKE_FLOOR`.
+    """
+    version = _deltalake_version() if version is None else version
+    numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+    if numbers < DELTALAKE_FLOOR:
+        floor = ".".join(map(str, DELTALAKE_FLOOR))
+        raise ColdTierRefusedError(
+            f"deltalake {version} is too old: its commits drop what lakelog needs in them. "
+            f"pip install 'deltalake>={floor}'",
+        )
+
+
+@lru_cache(maxsize=1)
+def _deltalake_version() -> str:
+    """As its wheel says, without importing it: what is hot alone does without delta-rs."""
+    return metadata.version("deltalake")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
+from io import FileIO
 from pathlib import Path
 from uuid import uuid4
 
@@ -15,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakelog.cold.store import local_file
 from lakelog.cold.store import storage as storage_module
-from lakelog.cold.store.local_file import BEGIN_BYTES, WRITE_BYTES, LocalSink
 from lakelog.cold.store.storage import Storage
 from lakelog.errors import ColdTierFullError, ContradictionError, MissingFileError
 from lakelog.operate.transfer import copying
@@ -110,7 +112,7 @@ def test_a_source_that_is_gone_leaves_what_was_there(tmp_path: Path) -> None:
 def test_a_copy_is_on_the_disk_before_it_appears(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    content = os.urandom(BEGIN_BYTES + 3 * WRITE_BYTES + 5)
+    content = os.urandom(2 * copying.CHUNK_BYTES + 5)
     seen: list[tuple[int, bool]] = []  # the size that was synced, and whether the copy was there
     fsync = os.fsync
 
@@ -132,14 +134,17 @@ def test_a_copy_is_on_the_disk_before_it_appears(
     assert [path.read_bytes() for path in (tmp_path / "in").iterdir()] == [content]
 
 
-def test_a_full_disk_is_told_with_the_files_name() -> None:
-    def naming() -> AbstractContextManager[None]:
-        return Storage("/dev").naming("/dev/full")
+def test_a_full_disk_is_told_with_the_files_name(tmp_path: Path, monkeypatch) -> None:
+    def full(file: FileIO, data: memoryview) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with Path("/dev/full").open("r+b", buffering=0) as file:
-        writer = LocalSink(file.fileno(), naming)
-        with pytest.raises(ColdTierFullError, match="/dev/full"):
-            writer.write(b"x")
+    monkeypatch.setattr(local_file, "FileIO", type("Full", (FileIO,), {"write": full}))
+    path = str(tmp_path / "a")
+    with (
+        pytest.raises(ColdTierFullError, match=path),
+        Storage(str(tmp_path)).appearing(path) as file,
+    ):
+        file.write(b"x")
 
 
 def test_a_store_keeps_what_it_was_given_when_its_memory_is_used_again(s3_server: S3Server) -> None:
