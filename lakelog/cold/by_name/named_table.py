@@ -79,11 +79,7 @@ from ..schema import (
 )
 from ..segment import SegmentFile, SegmentIndex
 from ..store_errors import one_line
-<<<<<<< HEAD
 from ..table import Applied, ColdSnapshot, Making, unguarded
-=======
-from ..table import Applied, ColdSnapshot, Making, TimestampLookup, unguarded
->>>>>>> 1ec17303 (A table at a path is a ColdTable by name: what its methods promise is said once; a local file is written without hints to the kernel)
 from .commit import NamedCommit
 from .definition import add_columns, create_table, set_comment, set_properties, table_columns
 from .either_view import EitherView
