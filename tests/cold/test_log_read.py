@@ -17,7 +17,6 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.cold import added_file
 from lakelog.cold.added_file import statistics_of
 from lakelog.cold.by_path import delta_log
 from lakelog.cold.by_path.delta_log import DeltaLog
@@ -243,13 +242,10 @@ steps = st.lists(
 
 
 @settings(max_examples=10)
-@given(
-    steps=steps, few=st.sampled_from([0, 3, 256]), most=st.sampled_from([1, 100]), data=st.data()
-)
-def test_it_says_what_delta_rs_reads_in_it(steps, few, most, data):
-    """Also commit by commit; of many files by the column."""
+@given(steps=steps, most=st.sampled_from([1, 100]), data=st.data())
+def test_it_says_what_delta_rs_reads_in_it(steps, most, data):
+    """Also commit by commit."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(added_file, "_FEW", few)
         patched.setattr(delta_log, "MAX_COMMITS_READ", most)
         table = Table(Path(folder))
         going_on = table.opened()
