@@ -17,7 +17,6 @@ from functools import lru_cache, partial
 from importlib import metadata
 from io import FileIO
 from pathlib import Path
-from stat import S_ISREG
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from uuid import uuid4
 
@@ -351,14 +350,6 @@ class Storage:
         patiently(f"writing {path}", write)
 
     def is_file(self, path: str) -> bool:
-        def is_there() -> bool:
-            try:  # Arrow takes several times as long
-                return S_ISREG(Path(path).stat().st_mode)
-            except (FileNotFoundError, NotADirectoryError):
-                return False
-
-        if self.is_local:
-            return self._patiently("looking for", path, is_there)
         return self.stamps([path]) != [None]
 
     def stamps(self, paths: Sequence[str]) -> list[tuple[int, int | None] | None]:
