@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from uuid import UUID, uuid4
 
 from msgspec import Struct
@@ -13,21 +14,11 @@ from ...errors import ContradictionError, MissingFileError
 from ..change import Change
 from ..committing import NotLanded, read_back
 from ..properties import APPEND_ONLY_PROPERTY, unset
-from ..segment import SegmentFile
 from ..store.storage import Storage
 from ..table import Applied, ColdSnapshot
 from .delta_log import UNDO_FEATURES, DeltaLog
 from .log_file import Commit, transactions_of
 from .segment_writer import WrittenFile
-
-
-class _Attempt(Struct, frozen=True):
-    """One try to make the version after `since`; only one commit can be that version."""
-
-    commit_id: str
-    since: int
-    standing: frozenset[int]
-    transactions: Mapping[str, int]
 
 
 class PathCommit(Struct, frozen=True):
@@ -38,7 +29,8 @@ class PathCommit(Struct, frozen=True):
     Args:
         written: the files that were written for the change.
         reads: how often to read a log that does not tell what became of a commit.
-        applied: gives the snapshot of the log as it was last read.
+        snapshot: goes to the newest version.
+        as_read: gives the snapshot of the log as it was last read.
     """
 
     log: DeltaLog
@@ -47,40 +39,77 @@ class PathCommit(Struct, frozen=True):
     change: Change
     written: Sequence[WrittenFile]
     reads: BackOff
-    applied: Callable[[], ColdSnapshot]
+    snapshot: Callable[[], ColdSnapshot]
+    as_read: Callable[[], ColdSnapshot]
 
-    def attempt(self, snapshot: ColdSnapshot, standing: frozenset[int]) -> Applied | NotLanded:
-        """Commit the standing partitions, on top of the log's version; see `check_files`.
+    def attempt(
+        self, current: ColdSnapshot, tried: list[int], standing: frozenset[int]
+    ) -> Applied | NotLanded:
+        """Commit the standing partitions on top of a version, which the log is at.
+
+        Args:
+            tried: gets the version, before the commit.
 
         Raises:
+            MissingFileError: somebody deleted a file that was just written.
             CommitUnknownError: the log cannot be read.
             ContradictionError: it landed, but without the registers it carried.
         """
+        added = [one for one in self.written if one.file.partition in standing]
+        added.sort(key=lambda one: (one.file.partition, one.file.start_offset))
+        try:
+            self._check_files(added)
+        except MissingFileError as gone:  # a newer version may have superseded it
+            if self.storage.is_local or self.snapshot().version == current.version:
+                raise
+            return NotLanded(gone, True, "")
+        tried.append(current.version)
         failpoint("cold.after_check")
+        commit_id = uuid4().hex
+        error: Exception | None = None
         transactions = transactions_of(
-            self.topic_id,
-            self.change,
-            standing,
-            snapshot,
-            anew=self.log.drops_transactions,
+            self.topic_id, self.change, standing, current, anew=self.log.drops_transactions
         )
-        attempt = _Attempt(uuid4().hex, snapshot.version, standing, transactions)
-        error = self._commit(attempt)
+        try:
+            self.log.commit(
+                commit_id,
+                added,
+                [file for file in self.change.removes if file.partition in standing],
+                transactions,
+                data_change=self.change.data_change,
+                operation=self.change.operation,
+            )
+            failpoint("cold.after_commit")
+        except Exception as failure:
+            error = failure
         # Whatever the answer was, the log knows: a lost reply looks like a lost race.
-        if self._has_landed(attempt, error):
-            applied = self._applied(standing)
-            self.log.checkpoint_if_due()
-            return applied
-        return NotLanded(error, self.log.version > snapshot.version, advice(str(error)))
+        where = f"the table at {self.log.path}"
+        look = partial(self._commit_after, current.version, added)
+        commit = read_back(where, self.log.path, look, error, self.reads)
+        if commit is False or (commit is not True and commit.commit_id != commit_id):
+            return NotLanded(error, self.log.version > current.version, advice(str(error)))
+        if commit is not True and commit.transactions != transactions:
+            raise ContradictionError(
+                f"version {commit.version} of {self.log.path} should carry the registers "
+                f"{transactions}, but has {dict(commit.transactions)}. Check the deltalake version",
+                path=self.log.path,
+            )
+        unparsed = dict.fromkeys(standing, 0)
+        for one in added:
+            unparsed[one.file.partition] += one.unparsed
+        files = tuple(one.file for one in added)
+        applied = Applied(self.as_read(), files, self.change.partitions - standing, unparsed)
+        self.log.checkpoint_if_due()
+        return applied
 
-    def check_files(self, standing: frozenset[int]) -> None:
+    def _check_files(self, added: Sequence[WrittenFile]) -> None:
         """Check that nobody deleted what was just written: delta-rs would commit it all the same.
 
         lakelog's own runs do not (see `orphans`), but a full VACUUM takes every file that no commit
         names, and after a RESTORE a superseded change may look as planned again. Where the log was
         not read right before, it may be gone, too: then its next version would be free.
         """
-        paths = [f"{self.log.path}/{file.path}" for file in self._files(standing)]
+        paths = [f"{self.log.path}/{one.file.path}" for one in added]
         if not self.storage.is_local:
             paths.append(self.log.newest_file)
         for path in self.storage.missing(paths)[:1]:
@@ -91,77 +120,21 @@ class PathCommit(Struct, frozen=True):
                 path=path,
             )
 
-    def _commit(self, attempt: _Attempt) -> Exception | None:
-        try:
-            self.log.commit(
-                attempt.commit_id,
-                [add for add in self.written if add.file.partition in attempt.standing],
-                [file for file in self.change.removes if file.partition in attempt.standing],
-                attempt.transactions,
-                data_change=self.change.data_change,
-                operation=self.change.operation,
-            )
-            failpoint("cold.after_commit")
-        except Exception as error:
-            return error
-        return None
+    def _commit_after(self, since: int, added: Sequence[WrittenFile]) -> Commit | bool:
+        """The commit that took the next version; without one, whether the attempt landed.
 
-    def _has_landed(self, attempt: _Attempt, error: Exception | None) -> bool:
-        commit = read_back(
-            f"the table at {self.log.path}",
-            self.log.path,
-            lambda: self._commit_after(attempt),
-            error,
-            self.reads,
-        )
-        if isinstance(commit, bool):
-            return commit
-        if commit.commit_id != attempt.commit_id:
-            return False
-        if commit.transactions != attempt.transactions:
-            raise ContradictionError(
-                f"version {commit.version} of {self.log.path} should carry the registers "
-                f"{attempt.transactions}, but has {dict(commit.transactions)}. Check the deltalake "
-                "version",
-                path=self.log.path,
-            )
-        return True
-
-    def _commit_after(self, attempt: _Attempt) -> Commit | bool:
-        """The commit that took the attempt's version; without one, whether the attempt landed."""
-        self.log.read_back()
-        if self.log.version == attempt.since:
-            return False
-        return self.log.commit_at(attempt.since + 1) or self._left_traces(attempt)
-
-    def _left_traces(self, attempt: _Attempt) -> bool:
-        """Whether the attempt landed, if its log file would be cleaned up already.
-
-        No other commit names the files it added. If it added none, "no" is safe to say: if it did
-        land, the registers it moved supersede the next attempt, as another commit's would.
+        If its log file would be cleaned up already: no other commit names the files it added. If it
+        added none, "no" is safe to say: if it did land, the registers it moved supersede the next
+        attempt, as another commit's would.
         """
-        own = {file.path for file in self._files(attempt.standing)}
+        self.log.read_back()
+        if self.log.version == since:
+            return False
+        commit = self.log.commit_at(since + 1)
+        if commit is not None:
+            return commit
+        own = {one.file.path for one in added}
         return bool(own - self.log.files().missing(own) or own & self.log.tombstones())
-
-    def _files(self, standing: frozenset[int]) -> list[SegmentFile]:
-        """The files that were written, by partition and offset."""
-        files = [add.file for add in self.written if add.file.partition in standing]
-        return sorted(files, key=lambda file: (file.partition, file.start_offset))
-
-    def _applied(self, standing: frozenset[int]) -> Applied:
-        return Applied(
-            self.applied(),
-            tuple(self._files(standing)),
-            superseded=self.change.partitions - standing,
-            unparsed=self._unparsed(standing),
-        )
-
-    def _unparsed(self, standing: frozenset[int]) -> dict[int, int]:
-        found = dict.fromkeys(standing, 0)
-        for add in self.written:
-            if add.file.partition in standing:
-                found[add.file.partition] += add.unparsed
-        return found
 
 
 def advice(refusal: str) -> str:

@@ -76,7 +76,6 @@ from .producer_snapshots import ProducerSnapshots
 
 if TYPE_CHECKING:
     from ..properties import Alteration
-    from .path_commit import PathCommit
     from .segment_writer import WrittenFile
 
 
@@ -279,6 +278,7 @@ class PathTable(TimestampLookup[SegmentReader], ColdTable):
             change,
             written,
             BACK_OFF.reads,
+            self.snapshot,
             partial(self._as_read, planned_on),
         )
         looks: Iterator[Callable[[], ColdSnapshot]] = chain(
@@ -287,7 +287,7 @@ class PathTable(TimestampLookup[SegmentReader], ColdTable):
 
         def prepare() -> tuple[ColdSnapshot, Attempt]:
             current = next(looks)()
-            return current, partial(self._attempt, commit, current, tried)
+            return current, partial(commit.attempt, current, tried)
 
         committing = Committing(self._topic, change, planned_on, self._newest_config, self._lock)
         with step("commit", self._topic.name):
@@ -322,23 +322,6 @@ class PathTable(TimestampLookup[SegmentReader], ColdTable):
             logger.warning("%d files of %s stay: %s", len(paths), self._topic.name, error)
             return tuple(sorted(paths))
         return ()
-
-    def _attempt(
-        self,
-        commit: PathCommit,
-        current: ColdSnapshot,
-        tried: list[int],
-        standing: frozenset[int],
-    ) -> Applied | NotLanded:
-        """As `PathCommit.attempt`. What somebody deleted, a newer version may have superseded."""
-        try:
-            commit.check_files(standing)
-        except MissingFileError as error:
-            if self.is_local or self.snapshot().version == current.version:
-                raise
-            return NotLanded(error, True, "")
-        tried.append(current.version)
-        return commit.attempt(current, standing)
 
     def described(self) -> tuple[ColdSnapshot, Sequence[WrittenFile]]:
         """The newest snapshot, and its files with what the log says of their rows.
