@@ -253,15 +253,15 @@ def test_archiving_and_changing_settings_do_not_stop_each_other(
 def test_settings_of_two_at_once_end_with_the_newer(
     table, make_table, topic, archived, monkeypatch, other_version, winner
 ):
-    set_properties = DeltaLog.set_properties
+    alter = DeltaLog.alter
     other = make_table()
 
     def late(self: DeltaLog, *args: Any) -> None:
-        monkeypatch.setattr(DeltaLog, "set_properties", set_properties)
+        monkeypatch.setattr(DeltaLog, "alter", alter)
         other.mirror(settings(topic, other_version, retention_ms=other_version))
-        set_properties(self, *args)
+        alter(self, *args)
 
-    monkeypatch.setattr(DeltaLog, "set_properties", late)
+    monkeypatch.setattr(DeltaLog, "alter", late)
     table.mirror(settings(topic, 5, retention_ms=5))
 
     mirrored = mirrored_topic(DeltaTable(table.path).metadata().configuration)
@@ -269,13 +269,13 @@ def test_settings_of_two_at_once_end_with_the_newer(
 
 
 def test_a_lost_reply_to_changed_settings_is_settled_too(table, topic, archived, monkeypatch):
-    set_properties = DeltaLog.set_properties
+    alter = DeltaLog.alter
 
     def lossy(self: DeltaLog, *args: Any) -> None:
-        set_properties(self, *args)
+        alter(self, *args)
         raise OSError("connection reset by peer")
 
-    monkeypatch.setattr(DeltaLog, "set_properties", lossy)
+    monkeypatch.setattr(DeltaLog, "alter", lossy)
     table.mirror(settings(topic, 5, retention_ms=5))
     assert table.snapshot().version == archived.version + 1
 
@@ -285,7 +285,7 @@ def test_settings_that_the_store_does_not_take_say_so(table, topic, archived, mo
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(DeltaLog, "set_properties", refuse)
+        patched.setattr(DeltaLog, "alter", refuse)
         with pytest.raises(ColdTierError, match=r"takes no commit.*No space left"):
             table.mirror(settings(topic, 5, file_delete_delay_ms=5))
     table.mirror(settings(topic, 5, file_delete_delay_ms=5))

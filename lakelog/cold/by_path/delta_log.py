@@ -22,6 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, cast
+from uuid import uuid4
 
 import pyarrow as pa
 
@@ -53,6 +54,9 @@ from ..properties import (
     FORMAT_PROPERTY,
     TOPIC_ID_PROPERTY,
     TXN_RETENTION_PROPERTY,
+    AddColumns,
+    Alteration,
+    SetComment,
     warnings,
 )
 from ..registers import Register
@@ -453,24 +457,18 @@ class DeltaLog:
             **_once(commit_id, versions, operation),
         )
 
-    def set_properties(self, commit_id: str, properties: Mapping[str, str]) -> None:
-        """Try once to make a next version with these properties added. Does not refresh."""
-        self._at_this_version().alter.set_table_properties(
-            dict(properties), raise_if_not_exists=False, **_once(commit_id)
-        )
-
-    def add_columns(self, commit_id: str, columns: pa.Schema) -> None:
-        """Try once to make a next version with these columns added. Does not refresh."""
+    def alter(self, alteration: Alteration) -> None:
+        """Try once to make a next version with this of the topic's settings. Does not refresh."""
         from deltalake import Schema
 
-        fields = Schema.from_arrow(columns).fields
-        self._at_this_version().alter.add_columns(fields, **_once(commit_id))
-
-    def set_comment(self, commit_id: str, column: str, comment: str) -> None:
-        """Try once to make a next version with this comment. Does not refresh."""
-        self._at_this_version().alter.set_column_metadata(
-            column, {"comment": comment}, **_once(commit_id)
-        )
+        alter, once = self._at_this_version().alter, _once(uuid4().hex)
+        if isinstance(alteration, AddColumns):
+            alter.add_columns(Schema.from_arrow(alteration.columns).fields, **once)
+        elif isinstance(alteration, SetComment):
+            alter.set_column_metadata(alteration.column, {"comment": alteration.comment}, **once)
+        else:
+            properties = dict(alteration.properties)
+            alter.set_table_properties(properties, raise_if_not_exists=False, **once)
 
     def commit_at(self, version: int) -> Commit | None:
         """None: the log was cleaned up that far.

@@ -15,7 +15,6 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, TypeVar
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -75,7 +74,6 @@ from .delta_log import DeltaLog
 from .producer_snapshots import ProducerSnapshots
 
 if TYPE_CHECKING:
-    from ..properties import Alteration
     from .segment_writer import WrittenFile
 
 
@@ -624,7 +622,7 @@ class PathTable(TimestampLookup[SegmentReader], ColdTable):
                 version = self._log.version
                 error: Exception | None = None
                 try:
-                    self._alter(alteration)
+                    self._log.alter(alteration)
                 except Exception as failure:  # it may have landed: the next look tells
                     error = failure
                 self._log.refresh()
@@ -637,17 +635,6 @@ class PathTable(TimestampLookup[SegmentReader], ColdTable):
 
     def _lost_commits(self) -> LostCommits:
         return LostCommits(f"the table at {self.path}", self.path, BACK_OFF)
-
-    def _alter(self, alteration: Alteration) -> None:
-        from ..properties import AddColumns, SetComment
-
-        commit_id = uuid4().hex
-        if isinstance(alteration, AddColumns):
-            self._log.add_columns(commit_id, alteration.columns)
-        elif isinstance(alteration, SetComment):
-            self._log.set_comment(commit_id, alteration.column, alteration.comment)
-        else:
-            self._log.set_properties(commit_id, dict(alteration.properties))
 
 
 def _may_be_data(path: str) -> bool:
