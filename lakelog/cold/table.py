@@ -173,7 +173,11 @@ class ColdRows(Protocol):
 
 
 class ColdTable(ColdRows, Protocol):
-    """Reads and changes one topic's cold tier. A second implementation passes the same tests."""
+    """Reads and changes one topic's cold tier. A second implementation passes the same tests.
+
+    All that look at the table raise what `snapshot` raises; where they are to find damage, not that
+    registers and files disagree.
+    """
 
     @property
     def where(self) -> str:
@@ -210,9 +214,6 @@ class ColdTable(ColdRows, Protocol):
 
         Asked before the only other copy of their records goes. A table whose files the platform
         does not show says that none is.
-
-        Raises:
-            ForeignTableError, ContradictionError, ColdTierError: as for `snapshot`.
         """
         ...
 
@@ -220,10 +221,6 @@ class ColdTable(ColdRows, Protocol):
         """The newest version as it is, whether registers and files agree or not.
 
         For checks that look for damage; nothing is ever planned on it.
-
-        Raises:
-            ForeignTableError, ContradictionError, ColdTierError: as for `snapshot`, except that
-                registers and files may disagree.
         """
         ...
 
@@ -323,9 +320,6 @@ class ColdTable(ColdRows, Protocol):
         """What is archived last of each producer, of those partitions of which that is known.
 
         Of the newest version; see `lakelog.producer_calls`.
-
-        Raises:
-            ContradictionError, ForeignTableError, ColdTierError: as for `snapshot`.
         """
         ...
 
@@ -341,27 +335,15 @@ class ColdTable(ColdRows, Protocol):
         ...
 
     def mirrored(self) -> Topic | None:
-        """The topic as the newest version's properties describe it; None if there is no table.
-
-        Raises:
-            ForeignTableError, ContradictionError, ColdTierError: as for `snapshot`.
-        """
+        """The topic as the newest version's properties describe it; None if there is no table."""
         ...
 
     def newest_columns(self) -> pa.Schema:
-        """The columns of the newest version after those of every table; none without a table.
-
-        Raises:
-            ContradictionError, ForeignTableError, ColdTierError: as for `unchecked`.
-        """
+        """The columns of the newest version after those of every table; none without a table."""
         ...
 
     def warnings(self) -> Sequence[str]:
-        """What will come of properties that somebody set, and what to do; see `warnings`.
-
-        Raises:
-            ContradictionError, ForeignTableError, ColdTierError: as for `unchecked`.
-        """
+        """What will come of properties that somebody set, and what to do; see `warnings`."""
         ...
 
     def vacuum(self, *, dry_run: bool = False) -> Vacuumed:
@@ -372,9 +354,6 @@ class ColdTable(ColdRows, Protocol):
 
         Args:
             dry_run: only say what would go.
-
-        Raises:
-            ContradictionError, ForeignTableError, ColdTierError: as for `snapshot`.
         """
         ...
 
@@ -382,9 +361,6 @@ class ColdTable(ColdRows, Protocol):
         """The files that a failed change left and that no commit can ever name.
 
         Files of a change that may still be under way are not among them.
-
-        Raises:
-            ContradictionError, ForeignTableError, ColdTierError: as for `snapshot`.
         """
         ...
 
@@ -393,11 +369,7 @@ class ColdTable(ColdRows, Protocol):
         ...
 
     def leftovers(self) -> Leftovers:
-        """The data files that lie beside those of the newest version, whatever their age.
-
-        Raises:
-            ContradictionError, ForeignTableError, ColdTierError: as for `snapshot`.
-        """
+        """The data files that lie beside those of the newest version, whatever their age."""
         ...
 
     def discard(self, files: Iterable[SegmentFile]) -> Sequence[Discarded]:
@@ -408,9 +380,6 @@ class ColdTable(ColdRows, Protocol):
 
         Args:
             files: such as a commit of the caller's removed, or `leftovers` that may go.
-
-        Raises:
-            ContradictionError, ForeignTableError, ColdTierError: as for `snapshot`.
         """
         ...
 
@@ -419,9 +388,6 @@ class ColdTable(ColdRows, Protocol):
         their offsets and times: statistics of value columns are values.
 
         Nobody can go back to those versions any more. False: there was nothing to remove.
-
-        Raises:
-            ContradictionError, ForeignTableError, ColdTierError: as for `snapshot`.
         """
         ...
 

@@ -15,7 +15,7 @@ from ..cold.by_name.names import TableName, parse_schema
 from ..cold.by_path.path_table import PathTable
 from ..cold.change import RowsOf, nothing_hot
 from ..cold.store.storage import Storage
-from ..cold.store.vended_credentials import Vended
+from ..cold.store.unity_catalog import Vended
 from ..cold.table import ColdTable, Making, unguarded
 from ..engines.engine import Engine, InlineEngine
 from ..errors import ColdTierAccessError, SparkUnavailableError

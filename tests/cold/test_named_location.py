@@ -21,7 +21,7 @@ from lakelog.cold.by_name.log_view import LogView
 from lakelog.cold.by_name.names import TableName
 from lakelog.cold.schema import PARTITION_COLUMNS
 from lakelog.cold.segment import SegmentFile
-from lakelog.cold.store import vended_credentials
+from lakelog.cold.store import unity_catalog
 from lakelog.cold.store.storage import Storage
 from lakelog.cold.store.unity_catalog import UnityCatalog
 from lakelog.errors import (
@@ -94,7 +94,7 @@ def offsets(batches: Iterator[pa.RecordBatch]) -> list[int]:
 
 @pytest.fixture
 def lying(s3_front: FaultyFront, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lying]:
-    monkeypatch.setattr(vended_credentials, "_HELD", {})
+    monkeypatch.setattr(unity_catalog, "_HELD", {})
     monkeypatch.setenv("AWS_ENDPOINT_URL", s3_front.url)
     workspace = Workspace()
     yield Lying(workspace, s3_front)
@@ -243,7 +243,7 @@ def test_a_check_says_how_tables_are_read(lying: Lying, monkeypatch: pytest.Monk
     root = NamedRoot("main.logs-1")
     assert "are read where they lie" in root.check()
     lying.workspace.grants.remove(SCHEMA)
-    monkeypatch.setattr(vended_credentials, "_HELD", {})
+    monkeypatch.setattr(unity_catalog, "_HELD", {})
     assert re.search("for Spark alone to read and write: .*no EXTERNAL USE SCHEMA", root.check())
     with pytest.raises(ColdTierRefusedError, match=r"no schema main\.others"):
         NamedRoot("main.others").check()
@@ -256,10 +256,10 @@ def test_keys_are_asked_for_each_table_not_for_the_root(lying: Lying, topic: Any
     storage = Storage(root, vended)
     path = storage.table_path(topic)
     lying.workspace.tables["main.logs.orders"] = Registered(path, uuid4().hex)
-    of_workspace = vended_credentials.PathKeys(root, UnityCatalog(lying.workspace.url))
+    of_workspace = unity_catalog.PathKeys(root, UnityCatalog(lying.workspace.url))
     with pytest.raises(ColdTierAccessError, match=r"parent of a registered.*no table is regis"):
         of_workspace.ask()
-    mine = vended_credentials.PathKeys(path, UnityCatalog(lying.workspace.url))
+    mine = unity_catalog.PathKeys(path, UnityCatalog(lying.workspace.url))
     assert mine.ask().values
     lying.workspace.grants.remove(SCHEMA)
     with pytest.raises(ColdTierAccessError, match="EXTERNAL USE SCHEMA on its schema too"):

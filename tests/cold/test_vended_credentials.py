@@ -13,9 +13,9 @@ from made_up import MadeUpRows, archive
 from workspace import SCHEMA, Registered, Workspace
 
 from lakelog.cold.by_path.path_table import PathTable
-from lakelog.cold.store import vended_credentials
+from lakelog.cold.store import unity_catalog
 from lakelog.cold.store.storage import Storage
-from lakelog.cold.store.vended_credentials import PathKeys
+from lakelog.cold.store.unity_catalog import PathKeys
 from lakelog.engines.engine import InlineEngine
 from lakelog.errors import ColdTierError
 from lakelog.place import PathRoot
@@ -56,7 +56,7 @@ def test_they_are_asked_for_once_and_given_to_all(workspace, root):
             {"url": root, "operation": "PATH_READ_WRITE"},
         )
     ]
-    assert "vended" not in repr(storage) + repr(vended_credentials.held_for(PathKeys(root)))
+    assert "vended" not in repr(storage) + repr(unity_catalog.held_for(PathKeys(root)))
 
 
 def test_they_are_renewed_before_they_end_also_by_an_open_table(workspace, root, s3_front, topic):
@@ -98,7 +98,7 @@ def test_a_registered_table_is_opened_by_keys_of_its_own(workspace, root, s3_ser
         place.catalogue()
     workspace.grants.remove(SCHEMA)
     other = PathRoot(Storage(f"{root}/", {**VENDED, "AWS_ENDPOINT_URL": s3_server.url}))
-    vended_credentials.drop(PathKeys(path))
+    unity_catalog.drop(PathKeys(path))
     with pytest.raises(ColdTierError, match="EXTERNAL USE SCHEMA on its schema too"):
         other.table(topic).snapshot()
 
@@ -157,7 +157,7 @@ def test_executors_use_what_the_driver_holds(workspace, root, monkeypatch):
     storage = Storage(root, {**VENDED, "AWS_REGION": "x"})
     assert key_of(storage) == "vended-1"
     pickled = pickle.dumps(storage)
-    monkeypatch.setattr(vended_credentials, "_HELD", {})  # another process, without a login
+    monkeypatch.setattr(unity_catalog, "_HELD", {})  # another process, without a login
     monkeypatch.delenv("DATABRICKS_HOST")
     monkeypatch.delenv("DATABRICKS_TOKEN")
     there = pickle.loads(pickled)

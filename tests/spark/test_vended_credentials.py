@@ -21,7 +21,7 @@ from spark_log import EPOCH_MS, limited
 from workspace import SECRET, TOKEN, Workspace
 
 from lakelog import Lakelog
-from lakelog.cold.store import vended_credentials
+from lakelog.cold.store import unity_catalog
 from lakelog.spark.datasource import InputTask, LakelogDataSource
 
 HERE = Path(__file__).parent
@@ -95,7 +95,7 @@ def read_without_login(
 
 
 def test_tasks_of_a_batch_open_the_store_by_what_its_planner_was_given(log, tmp_path, monkeypatch):
-    monkeypatch.setattr(vended_credentials, "_HELD", {})  # as in the process that plans
+    monkeypatch.setattr(unity_catalog, "_HELD", {})  # as in the process that plans
     source = log.source()
     reader = source.reader(source.schema())
     pickled = cloudpickle.dumps(reader)  # as Spark does, before it asks for partitions
@@ -117,7 +117,7 @@ def test_tasks_of_a_batch_open_the_store_by_what_its_planner_was_given(log, tmp_
 def test_each_micro_batch_brings_its_own_and_the_checkpoint_none(
     log, workspace, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(vended_credentials, "_HELD", {})
+    monkeypatch.setattr(unity_catalog, "_HELD", {})
     workspace.lasts_s = 20 * 60  # too short to be handed on twice
     source = log.source(minPartitions="2")
     reader = source.streamReader(source.schema())
@@ -185,7 +185,7 @@ print("recovered")
 def test_a_task_of_the_sink_recovers_a_partition_by_what_its_planner_was_given(
     log, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(vended_credentials, "_HELD", {})
+    monkeypatch.setattr(unity_catalog, "_HELD", {})
     options = log.options(topic="orders")
     del options["subscribe"]
     schema = StructType().add("value", "binary")
@@ -206,7 +206,7 @@ def test_a_task_of_the_sink_recovers_a_partition_by_what_its_planner_was_given(
 
     done = recover()
     assert (done.returncode, done.stdout) == (0, "recovered\n"), done.stderr
-    monkeypatch.setattr(vended_credentials, "_HELD", {})
+    monkeypatch.setattr(unity_catalog, "_HELD", {})
     monkeypatch.setattr(writer, "_credentials", None)
     refused = recover()
     assert refused.returncode == 1

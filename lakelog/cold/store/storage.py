@@ -28,11 +28,11 @@ from ...errors import ColdTierRefusedError, ForkedProcessError, LakelogError, Mi
 from ...values.config import MIB
 from ...values.topic import Topic
 from ..store_errors import DAMAGE, file_error
-from . import vended_credentials
+from . import unity_catalog
 from .local_file import hidden_file
 from .object_store import ObjectStore, arrow_filesystem, resolve_root
 from .store_options import StoreOptions
-from .vended_credentials import Keys, PathKeys, Vended
+from .unity_catalog import Keys, PathKeys, Vended
 
 if TYPE_CHECKING:
     import pyarrow.fs as pafs
@@ -181,7 +181,7 @@ class Storage:
         own = self.store_options and not self.store_options.vended
         if self._store is None or (on_databricks and not own):
             return {}
-        return self._store.spark(self.store_options.resolved(vended_credentials.HAND_ON_BEFORE_MS))
+        return self._store.spark(self.store_options.resolved(unity_catalog.HAND_ON_BEFORE_MS))
 
     def filesystem(self) -> pafs.FileSystem:
         """Arrow's file system of the root. Ask again for each file: vended keys are renewed.
@@ -208,21 +208,21 @@ class Storage:
         keys = self.store_options.vended
         if keys is None:
             return None
-        return vended_credentials.vended(keys, vended_credentials.HAND_ON_BEFORE_MS)
+        return unity_catalog.vended(keys, unity_catalog.HAND_ON_BEFORE_MS)
 
     def take(self, handed_on: Vended | None) -> None:
         """Open the root in this process with what another process handed on."""
         if handed_on is not None and self.store_options.vended is not None:
-            vended_credentials.hold(self.store_options.vended, handed_on)
+            unity_catalog.hold(self.store_options.vended, handed_on)
 
     def renew(self) -> None:
         """Have new credentials asked for the next time, as the store refuses those held."""
         if self.store_options.vended is not None:
-            vended_credentials.drop(self.store_options.vended)
+            unity_catalog.drop(self.store_options.vended)
 
     def __reduce__(self) -> tuple[Any, ...]:
         keys = self.store_options.vended
-        held = None if keys is None else vended_credentials.held_for(keys)
+        held = None if keys is None else unity_catalog.held_for(keys)
         return _unpickled, (self.root, dict(self.store_options), keys, held)
 
     def __repr__(self) -> str:

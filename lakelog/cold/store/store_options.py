@@ -34,8 +34,8 @@ from types import MappingProxyType
 
 from ...base.secret_reference import check_executors_can_resolve, resolve_secret
 from ...errors import InvalidArgumentError
-from . import vended_credentials
-from .vended_credentials import RENEW_BEFORE_MS, Keys
+from . import unity_catalog
+from .unity_catalog import RENEW_BEFORE_MS, Keys
 
 CREDENTIALS = "CREDENTIALS"
 UNITY_CATALOG = "unity-catalog"
@@ -145,7 +145,7 @@ class StoreOptions(Mapping[str, str]):
         """
         values = {name: _value(name, text) for name, text in self.given if name != CREDENTIALS}
         if self.vended is not None:
-            values |= dict(vended_credentials.vended(self.vended, lasting_ms).values)
+            values |= dict(unity_catalog.vended(self.vended, lasting_ms).values)
         foreign = IDENTITY if IDENTITY & values.keys() else frozenset()
         for name in NAMES.get(self.store, ()):
             found = os.environ.get(name) or os.environ.get(_ALSO_IN_ENVIRONMENT.get(name, ""))
