@@ -515,14 +515,8 @@ class DeltaLog:
             self._checkpointed_version = self._last_checkpoint()
             if self.version - self._checkpointed_version < interval:
                 return
-            table = self._at_this_version()
-            table.create_checkpoint()
-            # It must be on the disk before the log files that it replaces go.
-            log = f"{self.path}/{LOG}"
-            checkpoint = self._checkpoint_file(self.version)
-            self._storage.sync(checkpoint, f"{log}/{LAST_CHECKPOINT}", log)
-            table.cleanup_metadata()
-            self._checkpointed_version = self.version
+            self._write_checkpoint()
+            self._at_this_version().cleanup_metadata()
         except (exceptions.DeltaError, OSError, ColdTierError) as error:
             logger.warning("version %d of %s has no checkpoint: %s", self.version, self.path, error)
 
@@ -538,15 +532,18 @@ class DeltaLog:
         log = f"{self.path}/{LOG}"
         if self._table is None or not (old := self._older(log)):
             return False
-        checkpoint = self._checkpoint_file(self.version)
         with naming(self.path):
-            self._at_this_version().create_checkpoint()
-        # It must be on the disk before the log files that it replaces go.
-        self._storage.sync(checkpoint, f"{log}/{LAST_CHECKPOINT}", log)
-        self._checkpointed_version = self.version
+            self._write_checkpoint()
         failpoint("erase.after_checkpoint")
         self._storage.delete_files(old)
         return True
+
+    def _write_checkpoint(self) -> None:
+        self._at_this_version().create_checkpoint()
+        # It must be on the disk before the log files that it replaces go.
+        log = f"{self.path}/{LOG}"
+        self._storage.sync(self._checkpoint_file(self.version), f"{log}/{LAST_CHECKPOINT}", log)
+        self._checkpointed_version = self.version
 
     def _older(self, log: str) -> list[str]:
         """The files of the log that speak of earlier versions alone."""

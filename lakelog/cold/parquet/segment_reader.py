@@ -257,23 +257,12 @@ class SegmentReader:
             MissingFileError, CorruptRecordError: it is damaged.
             ColdTierError: the store does not hand it out; see `Storage.naming`.
         """
-        path = f"{self._table_path}/{file.path}"
         with ExitStack() as stack:
-
-            def opening() -> tuple[Any, Any, Footer]:
-                with self._storage.naming(path):
-                    source = stack.enter_context(
-                        self._storage.filesystem().open_input_file(self._storage.arrow_path(path))
-                    )
-                    footer = read_footer(source, names=self._names)
-                    parquet = self._parquet(source, footer, file)
-                    columns = {column.split(".")[0] for column in footer.columns}
-                    missing = set(FILE_SCHEMA.names) - columns
-                    if missing:
-                        raise pa.ArrowInvalid(f"it has no column {min(missing)}")
-                return source, parquet, footer
-
-            source, parquet, footer = patiently(f"opening {path}", opening)
+            source, parquet, footer = self._open(stack, file, anew=True)
+            columns = {column.split(".")[0] for column in footer.columns}
+            with self._storage.naming(f"{self._table_path}/{file.path}"):
+                for missing in sorted(set(FILE_SCHEMA.names) - columns):
+                    raise pa.ArrowInvalid(f"it has no column {missing}")
             deleted = self.deleted(file)
 
             def batches(group: RowGroup, columns: list[str]) -> Iterator[pa.RecordBatch]:
@@ -315,25 +304,31 @@ class SegmentReader:
         """The numbers of a file's rows that were deleted since it was written, in their order."""
         return None
 
-    def _open(self, opened: ExitStack, file: SegmentFile) -> tuple[Any, Any, Footer]:
+    def _open(
+        self, opened: ExitStack, file: SegmentFile, *, anew: bool = False
+    ) -> tuple[Any, Any, Footer]:
+        """The file, its reader, and its footer.
+
+        Args:
+            anew: the footer is read in any case, and the file may have another size than the log
+                says.
+        """
         path = f"{self._table_path}/{file.path}"
 
         def opening() -> tuple[Any, Any, Footer]:
-            footer = self._footers.get(path)
+            footer = None if anew else self._footers.get(path)
             with self._storage.naming(path):
                 source = opened.enter_context(
                     self._storage.filesystem().open_input_file(self._storage.arrow_path(path))
                 )
-                footer = footer or self._keep(
-                    path, read_footer(source, file.size_bytes, self._names)
-                )
+                if footer is None:
+                    size_bytes = None if anew else file.size_bytes
+                    footer = read_footer(source, size_bytes, self._names)
+                    if not anew:
+                        self._footers.put(path, footer)
                 return source, self._parquet(source, footer, file), footer
 
         return patiently(f"opening {path}", opening)
-
-    def _keep(self, path: str, footer: Footer) -> Footer:
-        self._footers.put(path, footer)
-        return footer
 
     def _parquet(self, source: Any, footer: Footer, file: SegmentFile) -> Any:
         import pyarrow.parquet as pq
