@@ -180,14 +180,9 @@ def _keyspace_properties(topic: Topic) -> dict[str, str]:
         KEYSPACE_PROPERTY: topic.keyspace,
         KEYSPACE_DEFAULTS_PROPERTY: json.dumps(defaults, sort_keys=True),
     }
-    return (
-        named
-        if topic.keyspace_id is None
-        else {
-            **named,
-            KEYSPACE_ID_PROPERTY: str(topic.keyspace_id),
-        }
-    )
+    if topic.keyspace_id is not None:
+        named[KEYSPACE_ID_PROPERTY] = str(topic.keyspace_id)
+    return named
 
 
 def mirrored_version(properties: Mapping[str, str]) -> int:

@@ -11,7 +11,7 @@ So compaction need not read a file's values.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -43,23 +43,18 @@ class Extent(Struct, frozen=True):
         )
 
     def __or__(self, other: Extent) -> Extent:
-        lows = (
-            (self.first_offset, other.first_offset),
-            (
-                self.min_timestamp_ms,
-                other.min_timestamp_ms,
-            ),
+        return Extent(
+            _chosen(min, self.first_offset, other.first_offset),
+            _chosen(max, self.last_offset, other.last_offset),
+            _chosen(min, self.min_timestamp_ms, other.min_timestamp_ms),
+            _chosen(max, self.max_timestamp_ms, other.max_timestamp_ms),
         )
-        highs = (
-            (self.last_offset, other.last_offset),
-            (
-                self.max_timestamp_ms,
-                other.max_timestamp_ms,
-            ),
-        )
-        first, low_ms = (min((v for v in pair if v is not None), default=None) for pair in lows)
-        last, high_ms = (max((v for v in pair if v is not None), default=None) for pair in highs)
-        return Extent(first, last, low_ms, high_ms)
+
+
+def _chosen(choose: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return choose(one, other)
 
 
 TOMBSTONE_COLUMNS = ["value", "delete_horizon"]

@@ -161,39 +161,35 @@ class SegmentReader:
         return found
 
     def _unless_filtered(self, parts: list[_Part], wanted: np.ndarray) -> Iterator[_Part]:
-        """Those of a file's row groups that may hold a key.
+        """Those of a file's row groups that may hold a key, in any order.
 
         Args:
             wanted: `hashes` of the keys.
         """
-        # All filters lie together: one request brings those of many row groups.
-        together: list[_Part] = []
-        for part in [*parts, None]:
-            if together and (
-                part is None
-                or part.group.key_filter is None
-                or part.group.key_filter.end - _filter(together[0]).start > MOST_FILTER_BYTES
-            ):
+        together: list[tuple[_Part, FilterPlace]] = []
+        for part in parts:
+            place = part.group.key_filter
+            if place is None:
+                yield part
+                continue
+            # All filters lie together: one request brings those of many row groups.
+            if together and place.end - together[0][1].start > MOST_FILTER_BYTES:
                 yield from self._asked(together, wanted)
                 together = []
-            if part is None:
-                return
-            if part.group.key_filter is None:
-                yield part
-            else:
-                together.append(part)
+            together.append((part, place))
+        if together:
+            yield from self._asked(together, wanted)
 
-    def _asked(self, parts: list[_Part], wanted: np.ndarray) -> Iterator[_Part]:
-        start, end = _filter(parts[0]).start, _filter(parts[-1]).end
-        path = f"{self._table_path}/{parts[0].file.path}"
+    def _asked(self, parts: list[tuple[_Part, FilterPlace]], wanted: np.ndarray) -> Iterator[_Part]:
+        (first, place), (_, last) = parts[0], parts[-1]
+        start, path = place.start, f"{self._table_path}/{first.file.path}"
 
         def reading() -> bytes:
             with self._storage.naming(path):
-                return bytes(parts[0].source.read_at(end - start, start))
+                return bytes(first.source.read_at(last.end - start, start))
 
         data = patiently(f"reading {path}", reading)
-        for part in parts:
-            place = _filter(part)
+        for part, place in parts:
             if may_hold(data[place.start - start : place.end - start], place, wanted):
                 yield part
 
@@ -517,11 +513,6 @@ class SegmentReader:
 
 
 # -- small things ------------------------------------------------------------------------------
-
-
-def _filter(part: _Part) -> FilterPlace:
-    assert part.group.key_filter is not None
-    return part.group.key_filter
 
 
 def _windows(offsets: np.ndarray, upto_bytes: np.ndarray) -> Iterator[tuple[int, int]]:
