@@ -34,9 +34,14 @@ class AddedFile(NamedTuple):
     newest_ms: int | None = None
 
 
+#: Its numbers.
+_NUMBERS = (
+    *("partition", "segment", "size_bytes", "modified_ms"),
+    *("records", "first", "last", "oldest_ms", "newest_ms"),
+)
+
 #: The same in the columns that delta-rs gives, flattened. Its times are microseconds.
 _OF_ADDS = (
-    "path",
     "partition.partition",
     "partition.segment",
     "size_bytes",
@@ -64,9 +69,7 @@ def index_of_adds(adds: pa.Table) -> SegmentIndex:
     """
     if not adds.num_rows:
         return no_files()
-    found = dict(
-        zip(AddedFile._fields[1:], (_column(adds, name) for name in _OF_ADDS[1:]), strict=True)
-    )
+    found = dict(zip(_NUMBERS, (_column(adds, name) for name in _OF_ADDS), strict=True))
     for name in ("oldest_ms", "newest_ms"):
         found[name] = np.where(found[name] == _NOT_SAID, _NOT_SAID, found[name] // 1000)
     return _index(adds["path"].to_pylist(), found)
@@ -101,7 +104,7 @@ def index_of(files: Sequence[AddedFile]) -> SegmentIndex:
     try:
         numbers = {
             name: np.array([_NOT_SAID if one is None else one for one in column], np.int64)
-            for name, column in zip(AddedFile._fields[1:], columns, strict=True)
+            for name, column in zip(_NUMBERS, columns, strict=True)
         }
     except (OverflowError, ValueError) as error:
         raise _not_written_so(error) from None

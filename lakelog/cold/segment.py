@@ -425,7 +425,8 @@ def _running_maximum(values: np.ndarray, slices: Iterable[tuple[int, int]]) -> n
 
 
 def _numbers(column: pa.ChunkedArray) -> np.ndarray:
-    return np.asarray(column.fill_null(-1).to_numpy()).astype(np.int64, copy=False)
+    column = column.fill_null(-1) if column.null_count else column
+    return np.asarray(column.to_numpy()).astype(np.int64, copy=False)
 
 
 @cache

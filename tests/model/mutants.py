@@ -298,7 +298,7 @@ def _plan_without_asking(topic: Topic, cold: ColdSnapshot, now_ms: int, *_: obje
 def _seen_then_listed(self: path_table.PathTable) -> tuple[Mapping[str, Any], ColdSnapshot]:
     snapshot = self.snapshot()
     failpoint("cold.after_list")
-    return self._listed(), snapshot
+    return self.storage.files_below(self.path), snapshot
 
 
 #: Those that only a pause brings to light: see the tests that hold somebody up.
