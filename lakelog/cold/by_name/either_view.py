@@ -33,8 +33,7 @@ from ..scan import FileScan, ScanTask, Spacing
 from ..segment import SegmentFile
 from ..store.storage import Storage
 from ..store_errors import one_line
-from ..table import ColdSnapshot
-from ..timestamp_lookup import TimestampLookup
+from ..table import ColdSnapshot, TimestampLookup
 from .delta_actions import LogFile, NotDirectError
 from .log_view import LogView
 from .lookup import Measured

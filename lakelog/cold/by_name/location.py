@@ -33,8 +33,7 @@ from msgspec.structs import replace
 from ...base.local_path import OBJECT_STORES, OTHER_NAMES
 from ...errors import ColdTierError, ColdTierRefusedError, InvalidArgumentError, MissingExtraError
 from ..store.storage import Storage
-from ..store.unity_catalog import URL_VARIABLE, UnityCatalog
-from ..store.vended_credentials import TableKeys
+from ..store.unity_catalog import URL_VARIABLE, TableKeys, UnityCatalog
 from ..store_errors import one_line
 from .delta_actions import NotDirectError
 from .names import TableName
