@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
-from ..cold.by_name.as_archived import NamedAsArchived
 from ..cold.by_name.either_view import EitherView
 from ..cold.by_name.entry import delta_tables
 from ..cold.by_name.location import (
@@ -25,7 +24,7 @@ from ..cold.by_name.location import (
     why_not_directly,
 )
 from ..cold.by_name.log_view import LogView
-from ..cold.by_name.named_table import NamedTable
+from ..cold.by_name.named_table import NamedAsArchived, NamedTable
 from ..cold.by_name.names import TableName, parse_schema, quoted, table_name
 from ..cold.by_name.spark_errors import naming
 from ..cold.by_name.spark_view import SparkView

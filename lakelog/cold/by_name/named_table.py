@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, NoReturn
 
@@ -39,6 +39,7 @@ from ...values.producer_calls import ProducerCall
 from ...values.topic import Topic
 from .. import contradictions
 from ..answers import Discarded, Leftovers, Orphans, Purged, Vacuumed
+from ..as_archived import AsArchived
 from ..change import Change, HotRange, Rewrite, RowsOf
 from ..committing import (
     VACUUM_S,
@@ -69,7 +70,7 @@ from ..properties import (
     next_alteration,
     warnings,
 )
-from ..registers import Register
+from ..registers import ArchivedEnd, Register
 from ..schema import (
     PARTITION_COLUMNS,
     TABLE_SCHEMA,
@@ -864,6 +865,47 @@ class NamedTable(EitherView):
             "the topic and create it again",
             path=self.name,
         )
+
+
+class NamedAsArchived(AsArchived):
+    """See `AsArchived`: a partition of a table by name. The notes of commits say which slices each
+    of them added.
+    """
+
+    def __init__(
+        self,
+        table: NamedTable,
+        topic: Topic,
+        partition: int,
+        *,
+        since: int,
+        start: int,
+        end: int,
+    ) -> None:
+        super().__init__(table, topic.partition(partition), since=since, start=start, end=end)
+        self._table = table
+
+    def read(
+        self,
+        files: Iterable[SegmentFile],
+        start: int,
+        end: int,
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """See `AsArchived.read`."""
+        try:
+            yield from super().read(files, start, end, columns)
+        except ColdTierRefusedError as error:
+            raise self._gone(f"its version is known no more ({error.message})") from error
+
+    def _first(self, newest: ColdSnapshot) -> ColdSnapshot:
+        partition = self._topic_partition.partition
+        found = self._table.archived_at(partition, self.at, self._since)
+        if found is None:
+            raise self._gone("the table's history no longer reaches back that far")
+        version, files = found
+        end = max(file.end_offset for file in files.of_partition(partition))
+        return ColdSnapshot(version, files, {ArchivedEnd(partition): end})
 
 
 def _kept(state: State) -> tuple[Mapping[Register, int], Mapping[int, Sequence[ProducerCall]]]:
