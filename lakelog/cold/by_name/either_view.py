@@ -25,7 +25,7 @@ from ...errors import (
     LakelogError,
     NewerVersionError,
 )
-from ...values.record import MAX_OFFSET, OffsetAndTimestamp
+from ...values.record import OffsetAndTimestamp
 from ...values.topic_partition import OffsetRange
 from ..answers import RowGroupTimes
 from ..record_batches import projection
@@ -38,6 +38,7 @@ from .delta_actions import LogFile, NotDirectError
 from .log_view import LogView
 from .lookup import Measured
 from .notes import FOUND, Commit, Slice
+from .runs import Run
 from .spark_errors import is_unreadable, naming
 from .spark_view import SparkView
 
@@ -248,10 +249,21 @@ class EitherView(TimestampLookup["EitherView"]):
         files: Sequence[SegmentFile],
         explained: Sequence[OffsetRange],
     ) -> Spacing:
-        """See `ColdTable.spacing`."""
-        rows = self.read(files, 0, MAX_OFFSET, ["offset"])
-        offsets = [batch.column("offset").to_numpy() for batch in rows]
-        return Spacing.of(np.concatenate([np.empty(0, np.int64), *offsets]), explained)
+        """See `ColdTable.spacing`. Rows may lie before their segment, too, where a read by runs
+        would not look for them.
+        """
+        run = Run(
+            files[0].partition,
+            min(file.segment for file in files),
+            max(file.segment for file in files),
+            min(file.start_offset for file in files),
+            max(file.end_offset for file in files),
+            sum(file.records for file in files),
+            sum(file.size_bytes for file in files),
+            files[0].path,
+        )
+        found = self._either(lambda view: list(view.offsets(snapshot.version, run)))
+        return Spacing.of(np.concatenate([np.empty(0, np.int64), *found]), explained)
 
     def paths_with(
         self, snapshot: ColdSnapshot, rows: Sequence[tuple[SegmentFile, OffsetRange]]

@@ -282,6 +282,13 @@ class LogView:
                     break  # it was asked again and again: so it would be for all others
         return found
 
+    def offsets(self, version: int, run: Run) -> Iterator[np.ndarray]:
+        """The offsets of a run's rows, as they follow each other."""
+        there, reader = self._files(version)
+        mine = [file for file in there if run.has(file)]
+        for batch in reader.read(mine, run.start, run.end, ["offset"]):
+            yield batch.column("offset").to_numpy()
+
     def first_at_or_after(
         self, files: Iterable[SegmentFile], timestamp_ms: int, from_offset: int
     ) -> OffsetAndTimestamp | None:

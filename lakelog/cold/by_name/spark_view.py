@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 
 from ...engines.spark import Failure, SparkEngine
@@ -26,7 +27,7 @@ from .commit import where_segments
 from .entry import read_properties
 from .lookup import Measured
 from .notes import FIRST_ROWS, Commit, Note, Slice, is_enough
-from .runs import Stretch, by_segment, newest_of, runs, version_with, where_slices
+from .runs import Run, Stretch, by_segment, newest_of, runs, version_with, where_slices
 from .slice_scan import SCANNED, SCANS, ScannedRows, apart
 from .spark_errors import naming
 from .tasks import OUTCOMES, TOMBSTONE, Mapped, SpooledRows, outcomes
@@ -271,6 +272,13 @@ class SparkView:
             return [*found, *map(FileScan, empty)]
 
         return list(apart(scan, tasks))
+
+    def offsets(self, version: int, run: Run) -> Iterator[np.ndarray]:
+        """See `LogView.offsets`."""
+        with naming(run.path):
+            rows = self.frame(version).select("offset")
+            for batch in Stretch(rows, run).batches(projection(["offset"])):
+                yield batch.column("offset").to_numpy()
 
     def unparsed(self, version: int, files: Sequence[SegmentFile]) -> dict[int, int]:
         """How many records of the files have a ``value_error``, by partition."""
