@@ -20,16 +20,14 @@ from .base.lazy_names import lazy_names
 from .version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from .cold_log import ColdLog
     from .errors import LakelogError
     from .groups.share.share_values import AcknowledgeType
     from .ingest.producer import Producer
-    from .lakelog import Lakelog
+    from .lakelog import ColdLog, Lakelog
     from .read.consumer import Consumer
-    from .read.share.share_consumer import ShareConsumer
+    from .read.share_consumer import ShareConsumer
     from .read.subscription import ConsumerRebalanceListener
-    from .read.topic_log import TopicLog
-    from .read.unified_log import UnifiedLog
+    from .read.topic_log import TopicLog, UnifiedLog
     from .values.config import TopicConfig
     from .values.offsets import (
         Ago,
@@ -61,7 +59,7 @@ _HOMES = {
     "Ago": ".values.offsets",
     "AtOffset": ".values.offsets",
     "AtTimestamp": ".values.offsets",
-    "ColdLog": ".cold_log",
+    "ColdLog": ".lakelog",
     "Consumer": ".read.consumer",
     "ConsumerRebalanceListener": ".read.subscription",
     "Earliest": ".values.offsets",
@@ -80,13 +78,13 @@ _HOMES = {
     "RECORDS": ".values.record",
     "Record": ".values.record",
     "RecordMetadata": ".values.record",
-    "ShareConsumer": ".read.share.share_consumer",
+    "ShareConsumer": ".read.share_consumer",
     "TimestampType": ".values.record",
     "Topic": ".values.topic",
     "TopicConfig": ".values.config",
     "TopicLog": ".read.topic_log",
     "TopicPartition": ".values.topic_partition",
-    "UnifiedLog": ".read.unified_log",
+    "UnifiedLog": ".read.topic_log",
 }
 
 __all__ = [

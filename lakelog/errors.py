@@ -10,6 +10,7 @@ takes its name.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -75,8 +76,8 @@ class LakelogError(_WithFields):
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """The values of the sentence by name, without those that it lacks."""
-        named = ((name, getattr(self, name)) for name in self.field_names)
+        """The values of the sentence by name, those that were given."""
+        named = ((name, vars(self).get(name)) for name in self.field_names)
         return {name: value for name, value in named if name != "message" and value is not None}
 
     def changed(self, **changes: Any) -> Self:
@@ -112,6 +113,7 @@ class InvalidArgumentError(LakelogError, ValueError):
     end_offset: int | None = None
     name: str | None = None  # of the parameter or setting
     value: object = None  # what was given for it
+    group_id: str | None = None
 
 
 class InvalidTopicError(InvalidArgumentError):
@@ -129,10 +131,6 @@ class InvalidConfigError(InvalidArgumentError):
 
 class MissingExtraError(LakelogError, ImportError):
     """A package of an optional extra is not installed; the message has the pip command."""
-
-
-class ForkedProcessError(LakelogError):
-    """A fork of a process that has used Delta tables cannot use them."""
 
 
 class NewerVersionError(LakelogError):
@@ -165,49 +163,21 @@ class AmbiguousTopicError(LakelogError):
 
 
 class TopicExistsError(LakelogError):
-    """A topic of that name is there already."""
+    """A topic of that name is there already; or the keyspace, into which a lost one is to come
+    back, has topics of its own.
+    """
 
     topic: str
+    keyspace: str | None = None  # that has topics of its own
 
 
-class CorruptExportError(LakelogError, ValueError):
-    """An export is unfinished, damaged or forged; nothing of the topic was imported."""
-
-    path: str | None = None  # of the export
-
-
-class KeyspaceInUseError(LakelogError):
-    """The keyspace has topics of its own; what is to come back is of an earlier one of its name."""
-
-    topic: str
-    keyspace: str
-
-
-class UnknownTenantError(LakelogError, KeyError):
-    """The log has no tenant of that name."""
+class TenantError(LakelogError):
+    """There is no such tenant, or one of that name already, or it has topics that nobody said may
+    be deleted with it.
+    """
 
     tenant: str
-
-
-class TenantExistsError(LakelogError):
-    """The log has a tenant of that name already."""
-
-    tenant: str
-
-
-class TenantNotEmptyError(LakelogError):
-    """A tenant has topics, and nobody said that they may be deleted with it."""
-
-    tenant: str
-    topics: Sequence[str]
-
-
-class RestoreFailedError(LakelogError):
-    """Some topics could not be restored, the rest was. Fields: that, and the errors by topic."""
-
-    restored: Sequence[Any]  # `RestoredTopic`s
-    errors: Mapping[str, LakelogError]
-    groups: Sequence[Any] = ()  # `RestoredGroup`s: what came back of groups
+    topics: Sequence[str] = ()
 
 
 class UnknownTopicIdError(LakelogError):
@@ -217,49 +187,44 @@ class UnknownTopicIdError(LakelogError):
     topic_id: UUID | None = None
 
 
-class TopicPurgedError(LakelogError):
-    """The topic was deleted and is being removed for good, or was: it cannot come back."""
-
-    topic: str | None = None
-    topic_id: UUID | None = None
-
-
-class ConcurrentConfigChangeError(LakelogError):
-    """Somebody else altered the topic between the look and the change."""
-
-    retriable = True
-
-    topic: str | None = None
-    keyspace: str | None = None  # whose defaults they were
-
-
 class ConcurrentChangeError(LakelogError):
     """Others changed what was to be changed, each time, or one is at it; nothing was done."""
 
     retriable = True
 
+    topic: str | None = None
+    keyspace: str | None = None  # whose defaults they changed
     entry_id: Any = None  # an `EntryId`, or its text
     holder: str | None = None  # of a lock: the process that has it
     until_ms: int | None = None  # when it ends if its holder has died
 
 
 class PolicyViolationError(LakelogError):
-    """The topic's policy forbids what was asked."""
+    """The topic's policy, or its state, forbids what was asked: a deleted topic that is being
+    removed cannot come back, and a partition that has given out its last offset takes no records.
+    """
 
     topic: str | None = None
+    topic_id: UUID | None = None
+    topic_partition: TopicPartition | None = None
+    log_end: int | None = None
     path: str | None = None
     entry_id: Any = None  # an `EntryId`, or its text
 
 
-class ApplyFailedError(LakelogError):
-    """Some topics could not be made what was asked of them, the others were.
-
-    Fields: the changes that were made, and the errors by topic; where a file that declares topics
-    is wrong, by the place in it.
+class PartlyFailedError(LakelogError):
+    """Some of what was asked could not be done, the rest was: both are in the fields, each of which
+    only the calls set that have such a thing to tell.
     """
 
-    changes: Sequence[Any]  # `TopicChange`s
-    errors: Mapping[str, LakelogError]
+    errors: Mapping[str, Any] = MappingProxyType({})  # by topic, or by place in a file: one or some
+    failures: Sequence[Any] = ()  # of a cleanup: `Failure`s
+    reports: Sequence[Any] = ()  # `ArchiveReport`s or `CleanupReport`s, one a topic
+    report: Any = None  # an `Erased`
+    changes: Sequence[Any] = ()  # `TopicChange`s that were made
+    restored: Sequence[Any] = ()  # `RestoredTopic`s
+    groups: Sequence[Any] = ()  # `RestoredGroup`s
+    topic: str | None = None
 
 
 # -- append ------------------------------------------------------------------------------------
@@ -383,7 +348,9 @@ class HotTierUnavailableError(LakelogError, ConnectionError):
 
 
 class LogClosedError(LakelogError, RuntimeError):
-    """The log was closed, and so were its connections."""
+    """The log or the producer was closed, or belongs to a process of which this one is a fork: open
+    another.
+    """
 
 
 class HotTierPausedError(LakelogError):
@@ -413,13 +380,6 @@ class RecoveryNeededError(LakelogError):
     log_start: int | None = None
     log_end: int | None = None
     reserved_end: int | None = None
-
-
-class OffsetsExhaustedError(LakelogError):
-    """The partition has given out its last offset; nothing of the call was written."""
-
-    topic_partition: TopicPartition | None = None
-    log_end: int | None = None
 
 
 class NotEnoughReplicasError(LakelogError):
@@ -471,10 +431,6 @@ class BufferExhaustedError(LakelogError, TimeoutError):
     buffered_bytes: int
 
 
-class ProducerClosedError(LakelogError, RuntimeError):
-    """The producer was closed, or belongs to a parent process of this one."""
-
-
 # -- read --------------------------------------------------------------------------------------
 
 
@@ -496,10 +452,10 @@ class TrimmedError(LakelogError):
 
 
 class CorruptRecordError(LakelogError):
-    """Stored bytes are not what was written (CRC, length, count).
+    """Stored bytes are not what was written (CRC, length, count), or an export is unfinished.
 
     Of the hot tier it names the entry, and the topic-partition once that is known; of the cold one
-    the file.
+    and of an export the file.
     """
 
     topic_partition: TopicPartition | None = None
@@ -550,10 +506,6 @@ class GroupError(LakelogError):
     """Base of what a group of consumers answers. What is raised says more."""
 
     group_id: str | None = None
-
-
-class InvalidGroupIdError(GroupError, ValueError):
-    """Not an id that a group can have: empty, or no text."""
 
 
 class GroupIdNotFoundError(GroupError, KeyError):
@@ -641,17 +593,13 @@ class OffsetMetadataTooLargeError(GroupError, ValueError):
 
 
 class InvalidRecordStateError(GroupError):
-    """Records that were acknowledged are not held by the member (any more); see the message."""
+    """Acknowledgements that cannot be taken: the member does not hold the records (any more), or
+    the share-partition would be cut into too many pieces; see the message.
+    """
 
     topic_partition: TopicPartition
-    offsets: Sequence[OffsetRange]
-
-
-class TooManyRangesError(GroupError):
-    """Acknowledgements would have cut a share-partition into too many pieces; none was taken."""
-
-    topic_partition: TopicPartition
-    max_ranges: int
+    offsets: Sequence[OffsetRange] = ()  # that it does not hold
+    max_ranges: int | None = None
 
 
 class SchemaError(GroupError, ValueError):
@@ -748,45 +696,13 @@ class CommitUnknownError(ColdTierError):
 # -- archiving, cleaning up, and what they run on ----------------------------------------------
 
 
-class ArchiveFailedError(LakelogError):
-    """Some of what was to be archived could not be, the rest was.
-
-    Fields: reports, one a topic of which something was archived or nothing was left to be; and the
-    errors by topic, several where several of its partitions are damaged.
-    """
-
-    reports: Sequence[Any]  # `ArchiveReport`s
-    errors: Mapping[str, Sequence[LakelogError]]
-
-
 class ArchiveUnfinishedError(LakelogError):
-    """A continuous run ended before all was archived; what is left is in Redis.
-
-    Fields: troubles, one a topic; abandoned: some call did not return in time and was left alone.
+    """A continuous run ended before all was archived, or a job's topic made no progress for too
+    long; what is left is in Redis.
     """
 
-    troubles: Sequence[Any]  # `Trouble`s
-    abandoned: bool
-
-
-class ArchiveStalledError(LakelogError):
-    """A topic made no progress for longer than the job allows. Field: troubles, one a topic."""
-
-    troubles: Sequence[Any]  # `Trouble`s
-
-
-class CleanupFailedError(LakelogError):
-    """Some of a cleanup could not be done, the rest was. Field: reports, one a topic."""
-
-    reports: Sequence[Any]  # `CleanupReport`s
-    failures: Sequence[Any]  # `Failure`s
-
-
-class EraseFailedError(LakelogError):
-    """Some of what was to be erased could not be, the rest was. Field: report."""
-
-    topic: str
-    report: Any  # an `Erased`
+    troubles: Sequence[Any]  # `Trouble`s, one a topic
+    abandoned: bool = False  # some call did not return in time and was left alone
 
 
 class EmbeddedRedisError(LakelogError, RuntimeError):
@@ -798,3 +714,18 @@ class EmbeddedRedisError(LakelogError, RuntimeError):
 
 class SparkUnavailableError(LakelogError, RuntimeError):
     """Spark cannot be started here: its Delta jars cannot be fetched, or Java refuses."""
+
+
+# -- earlier names, for whoever catches them ---------------------------------------------------
+
+InvalidGroupIdError = InvalidArgumentError
+KeyspaceInUseError = TopicExistsError
+UnknownTenantError = TenantExistsError = TenantNotEmptyError = TenantError
+TopicPurgedError = OffsetsExhaustedError = PolicyViolationError
+ConcurrentConfigChangeError = ConcurrentChangeError
+ForkedProcessError = ProducerClosedError = LogClosedError
+TooManyRangesError = InvalidRecordStateError
+CorruptExportError = CorruptRecordError
+ArchiveFailedError = CleanupFailedError = EraseFailedError = PartlyFailedError
+ApplyFailedError = RestoreFailedError = PartlyFailedError
+ArchiveStalledError = ArchiveUnfinishedError

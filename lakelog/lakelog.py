@@ -6,37 +6,37 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from datetime import timedelta
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 from msgspec.structs import replace
 
 from .base.back_off import PATIENCE_S
-from .base.clock import Clock
+from .base.clock import Clock, SystemClock
 from .base.text_table import counted
 from .cleanup import STEPS
-from .cold.table import NO_TABLE, ColdTable
-from .cold_log import ColdLog
+from .cold.change import nothing_hot
+from .cold.table import NO_TABLE, ColdSnapshot, ColdTable
 from .engines.engine import TASKS_AT_ONCE, Engine, InlineEngine
 from .errors import (
     ArchivedElsewhereError,
-    CleanupFailedError,
+    DeliveryError,
     HotTierAccessError,
     HotTierUnavailableError,
     InvalidArgumentError,
     LakelogError,
-    RestoreFailedError,
+    PartlyFailedError,
     UnknownTopicOrPartitionError,
     by_topic,
 )
-from .groups.admin import GroupAdmin
+from .groups.admin import GroupAdmin, ShareGroupAdmin
 from .groups.coordinator import GroupCoordinator
 from .groups.group_records import GroupRecords
-from .groups.share.admin import ShareGroupAdmin
 from .hot import HotLog, TopicRegistry
 from .operate.acl.redis_rules import EVERY
 from .operate.check.finding import TIERS
@@ -44,32 +44,38 @@ from .operate.group_recorder import GroupKeeper
 from .place import ColdRoot, LogPlace, PathRoot
 from .place.catalog_names import NamesInCatalog
 from .place.cold_mirror import ColdMirror, may_have_table
+from .read.hot_tier import HotTier, NothingHot
 from .read.subscription import SeenTopics
 from .read.topic_log import TopicLog
-from .read.unified_log import UnifiedLog
 from .spark.auto_engine import AutoEngine, choose_engine
 from .tracing.switch import tracer
-from .values.arguments import checked_duration, optional_duration, optional_event
-from .values.config import QUOTA_COLD_BYTES
-from .values.offsets import HotSegments, Latest
+from .values.arguments import checked_duration, optional_duration, optional_event, some_of
+from .values.config import DATA_KEYS, QUOTA_COLD_BYTES, TopicConfig
+from .values.offsets import HotSegments, Latest, PositionLike
 from .values.reservation import FEW_OFFSETS
 from .values.topic import GROUPS_TABLE, Topic, topic_names
 from .values.topic_partition import OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
     from .archive.archiver import Archiver, Until
     from .archive.continuous import ContinuousArchive
     from .archive.report import ArchiveReport, Trouble
     from .cleanup.cleanup import Cleanup, Removal
+    from .cleanup.plan import CleanupPlan
     from .cleanup.report import CleanupReport
     from .cold.answers import PurgedTopic
     from .cold.catalogue import Catalogue
+    from .explore.explorer.widget import LogExplorer
     from .groups.share.share_partitions import SharePartitions
     from .ingest.producer import Producer
     from .operate.acl.acl import Acl
     from .operate.acl.redis_rules import Role
     from .operate.check.check import Checked
     from .operate.check.finding import CheckReport
+    from .operate.erasure.certificate import Erased
     from .operate.erasure.erase import HotSide
     from .operate.group_lag import GroupLag, GroupOffset
     from .operate.group_offsets import GroupOffsetsAdmin, ShareGroupOffsets
@@ -82,79 +88,71 @@ if TYPE_CHECKING:
     from .operate.transfer.exporting import Progress
     from .operate.transfer.exporting import Source as ExportSource
     from .operate.transfer.importing import ImportedTopic
+    from .operate.transfer.known_exports import ExportTold
+    from .operate.transfer.manifest import Manifest
     from .place.tenants.tenant import QuotaUsage
     from .place.tenants.tenants import Tenants
-    from .read.share.share_consumer import ShareConsumer
-
+    from .read.consumer import Consumer
+    from .read.share_consumer import ShareConsumer
+    from .spark.catalog.registration import Registered
 
 logger = logging.getLogger(__name__)
 
 #: How often a continuous run asks whether retention is due in untiered topics, which may be idle.
 RETENTION_INTERVAL_S = 60
 
+#: How long what the tables tell of their topics is believed when a topic is looked up.
+CATALOGUE_LASTS_S = 10.0
 
-class Lakelog(ColdLog):
+
+class Lakelog:
     """A keyspace of topics: hot in Redis, cold in Delta tables. Made by `connect` or `embedded`.
 
-    Beside what is here it has all that a `ColdLog` has, over both tiers. Thread-safe. Closing it
-    closes the connections, and stops the embedded Redis if this was its last user.
+    Without a Redis it is what is archived by itself: everything ends where the archive ends, and
+    what needs a Redis is refused. Thread-safe. Closing it closes the connections, and stops the
+    embedded Redis if this was its last user.
+
+    Args:
+        place: where the tiers lie, one of them at least.
+        engine: where files at paths are read and written.
+        clock: what retention and "10 minutes ago" are counted from; default: Redis's time.
     """
 
-    hot: HotLog
-    topics: TopicRegistry
-
     def __init__(self, place: LogPlace, engine: Engine, *, clock: Clock | None = None) -> None:
-        super().__init__(place, engine, clock=clock)
+        tracer()  # what the environment says of it and cannot be shows here
+        self._place = place
+        self._engine = engine
         self._given_clock = clock
+        self._lock = threading.Lock()
+        self._tables: dict[UUID, ColdTable] = {}
+        self._newest: dict[str, UUID] = {}  # of each name, the creation that was opened last
+        self._log_look: LogLook | None = None
+        self._archived_topics = ArchivedTopics(place)
         self._archivers: dict[UUID, Archiver] = {}  # that no run has now, with what they know
         self._closing = ExitStack()  # what is let go of with the connections, last first
         self._has_produced = False
         self._names = NamesInCatalog(place.cold, self._cold_table, self.register)
-        self.hot = place.source.connect(clock=clock)
+        #: The hot tier; None: there is no Redis.
+        self.redis: HotLog | None = None if place.hot is None else place.source.connect(clock=clock)
+        self._tier: HotTier
+        self._clock: Clock
+        self._recorder: GroupRecorder | None = None
+        #: Which topics there are. Without a Redis, those that have tables, to `list` and `get`.
+        self.topics: TopicRegistry
+        if self.redis is None:
+            self._clock = clock or SystemClock()
+            self._tier = NothingHot(self._opened_table, self._clock)
+            self.topics = cast("TopicRegistry", self._archived_topics)
+            return
+        self._tier, self._clock = self.redis, clock or self.redis
         keyspace = place.source.keyspace
-        self._mirror = ColdMirror(place.cold, keyspace, self._opened_once, self.hot, place.tenant)
-        self.topics = self.hot.topics(self._mirror)
-        #: The groups of consumers: which there are, who is in them.
-        self.groups = GroupAdmin(self.hot.connections, keyspace, clock=clock)
-        #: The share groups: how far each has come, who holds what.
-        self.share_groups = ShareGroupAdmin(self.hot.connections, keyspace, clock=clock)
-        self._clock = clock or _HotClock(self.hot)
-        records = GroupRecords(self.hot.connections, keyspace, clock)
-        self._recorder = None if place.cold is None else self._recorder_of(records, place.cold)
-        self._group_records = records
-        self._group_keeper = GroupKeeper(self.groups, records, self._recorder)
+        self._mirror = ColdMirror(place.cold, keyspace, self._opened_once, self.redis, place.tenant)
+        self.topics = self.redis.topics(self._mirror)
+        if place.cold is not None:
+            self._recorder = self._recorder_of(self._group_records, place.cold)
+        self._group_keeper = GroupKeeper(self.groups, self._group_records, self._recorder)
 
-    @overload
-    @classmethod
-    def connect(
-        cls,
-        redis_url: str,
-        cold: str | Path | None = None,
-        *,
-        location: str | Path | None = None,
-        keyspace: str | None = None,
-        tenant: str | None = None,
-        engine: Engine | str | None = None,
-        password_ref: str | None = None,
-        storage_options: Mapping[str, str] | None = None,
-        clock: Clock | None = None,
-    ) -> Lakelog: ...
-
-    @overload
-    @classmethod
-    def connect(
-        cls,
-        redis_url: None,
-        cold: str | Path,
-        *,
-        location: str | Path | None = None,
-        keyspace: str | None = None,
-        tenant: str | None = None,
-        engine: Engine | str | None = None,
-        password_ref: str | None = None,
-        storage_options: Mapping[str, str] | None = None,
-        clock: Clock | None = None,
-    ) -> ColdLog: ...
+    # -- where it is -----------------------------------------------------------------------------
 
     @classmethod
     def connect(
@@ -169,13 +167,13 @@ class Lakelog(ColdLog):
         password_ref: str | None = None,
         storage_options: Mapping[str, str] | None = None,
         clock: Clock | None = None,
-    ) -> ColdLog:
+    ) -> Lakelog:
         """Connects to a Redis and a cold root; without a Redis, to what is archived there.
 
         Args:
             redis_url: ``redis://``, ``rediss://`` or ``unix://``; ``?cluster=true`` for a cluster,
                 of which it may name several servers, with commas between them.
-                None: a `ColdLog`, which reads what is archived and cleans it up.
+                None: what is archived is read and cleaned up by itself.
             cold: a folder, an object store's URL, or ``catalog.schema`` for tables by name, which
                 only Spark writes and reads. None: only untiered topics can be used.
             location: where the tables of ``catalog.schema`` lie, if they are not the catalog's
@@ -198,7 +196,7 @@ class Lakelog(ColdLog):
             HotTierUnavailableError, HotTierAccessError: Redis does not answer, or not us.
             ColdTierError: deltalake is too old, or the root cannot be one.
             InvalidArgumentError: neither tier is named.
-            UnknownTenantError: there is no such tenant.
+            TenantError: there is no such tenant.
         """
         place = LogPlace.of(
             redis_url,
@@ -208,11 +206,7 @@ class Lakelog(ColdLog):
             password_ref=password_ref,
             storage_options=storage_options,
         )
-        chosen = choose_engine(engine, place.object_stores)
-        if place.hot is None:
-            place = place if tenant is None else place.of_tenant(tenant)
-            return ColdLog.of(place, chosen, clock=clock)
-        return cls._answering(place, chosen, clock, tenant)
+        return cls.at(place, choose_engine(engine, place.object_stores), clock, tenant)
 
     @classmethod
     def embedded(
@@ -232,30 +226,37 @@ class Lakelog(ColdLog):
             EmbeddedRedisError: it does not start, or a folder is somebody else's, may be written by
                 others, or has no room.
             InvalidArgumentError: there can be no such directory.
-            UnknownTenantError: there is no such tenant; see `connect`.
+            TenantError: there is no such tenant; see `connect`.
         """
         from .place.embedded import EmbeddedPlace
 
         with ExitStack() as opened:
             place = opened.enter_context(closing(EmbeddedPlace(directory))).place
             chosen = choose_engine(engine, place.object_stores)
-            lakelog = cls._answering(place, chosen, tenant=tenant)
+            lakelog = cls.at(place, chosen, tenant=tenant)
             lakelog.topics.first_offsets = FEW_OFFSETS  # its producers have the tables at hand
             lakelog._closing = opened.pop_all()
         return lakelog
 
     @classmethod
-    def _answering(
+    def at(
         cls,
         place: LogPlace,
         engine: Engine,
         clock: Clock | None = None,
         tenant: str | None = None,
     ) -> Lakelog:
-        own = place if tenant is None else place.of_tenant(tenant)
-        lakelog = cls(own, engine, clock=clock)
+        """The log at a place whose Redis answers, if it has one; see `connect`."""
+        if place.hot is None and place.cold is None:
+            raise InvalidArgumentError(
+                "neither a Redis nor a cold root was named, so there is no log to open: give "
+                "redis_url, or cold, or both"
+            )
+        lakelog = cls(place if tenant is None else place.of_tenant(tenant), engine, clock=clock)
+        if lakelog.redis is None:
+            return lakelog
         try:
-            lakelog.hot.now_ms()  # a wrong URL or password shows here, not at the first record
+            lakelog.redis.now_ms()  # a wrong URL or password shows here, not at the first record
             if tenant is not None:
                 lakelog._tenants_of(place).get(tenant)
         except BaseException:
@@ -263,7 +264,103 @@ class Lakelog(ColdLog):
             raise
         return lakelog
 
-    # -- the stages ----------------------------------------------------------------------------
+    @property
+    def hot(self) -> HotLog:
+        """The hot tier.
+
+        Raises:
+            InvalidArgumentError: there is no Redis.
+        """
+        if self.redis is None:
+            raise InvalidArgumentError(
+                f"this log is what is archived ({self._place}), and what was asked for needs its "
+                "Redis: connect with a redis_url"
+            )
+        return self.redis
+
+    @cached_property
+    def groups(self) -> GroupAdmin:
+        """The groups of consumers: which there are, who is in them."""
+        return GroupAdmin(
+            self.hot.connections, self._place.source.keyspace, clock=self._given_clock
+        )
+
+    @cached_property
+    def share_groups(self) -> ShareGroupAdmin:
+        """The share groups: how far each has come, who holds what."""
+        return ShareGroupAdmin(
+            self.hot.connections, self._place.source.keyspace, clock=self._given_clock
+        )
+
+    @property
+    def place(self) -> LogPlace:
+        """Where the tiers lie; its `cold` is None where no cold root was given."""
+        return self._place
+
+    @property
+    def archived(self) -> Lakelog:
+        """What is archived, by itself: it is read whether Redis answers or not.
+
+        Raises:
+            InvalidArgumentError: no cold root was given.
+        """
+        return Lakelog.at(self._place.archived, self._engine, self._given_clock)
+
+    @property
+    def tenants(self) -> Tenants:
+        """The tenants of this log: who there is, what each may use and uses.
+
+        Raises:
+            InvalidArgumentError: this log is a tenant's, who sees no others.
+        """
+        if self._place.tenant is not None:
+            raise InvalidArgumentError(
+                f"this log is that of tenant {self._place.tenant!r}, who sees no others; connect "
+                "without a tenant (--tenant, LAKELOG_TENANT)"
+            )
+        return self._tenants_of(self._place)
+
+    def close(self) -> None:
+        """Closes the connections; the embedded Redis stops with its last user.
+
+        Producers that are open take no more records; what they hold is sent first.
+
+        Raises:
+            DeliveryError: an open producer's records had no answer in time; all is closed.
+        """
+        try:
+            if self._has_produced:
+                from .ingest.open_producers import close_all_of
+
+                close_all_of(self.hot)
+        finally:
+            if self.redis is not None:
+                self.redis.close()
+            self._closing.close()
+
+    def __enter__(self) -> Lakelog:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            self.close()
+        except DeliveryError as lost:
+            if error is None:
+                raise
+            logger.error("%s", lost)  # nothing must hide the error under way
+
+    def __repr__(self) -> str:
+        if self.redis is None:
+            return f"Lakelog({self._place})"
+        source = self._place.source
+        return f"Lakelog({source}, {self._place}, keyspace={source.keyspace!r})"
+
+    # -- appending and reading -------------------------------------------------------------------
 
     def producer(self, **config: Any) -> Producer:
         """A producer; keyword arguments are `ProducerConfig`'s fields.
@@ -288,6 +385,28 @@ class Lakelog(ColdLog):
             clock=self._given_clock,
         )
 
+    def consumer(self, *topics: str, **config: Any) -> Consumer:
+        """A consumer of these topics; without any, `subscribe` or `assign` says what it reads.
+
+        Args:
+            topics: to subscribe to.
+            config: fields of `ConsumerConfig`.
+
+        Raises:
+            InvalidConfigError: no such field, or a value that is not legal.
+            InvalidTopicError: a name that no topic can have.
+        """
+        from .read.consumer import Consumer
+        from .read.consumer_config import ConsumerConfig
+
+        chosen = ConsumerConfig.of(**config)
+        logs = partial(self.log, stored_values=chosen.stored_values)
+        coordinator = None if self.redis is None else self._coordinator()
+        consumer = Consumer(logs, chosen, self._seen_topics(), coordinator)
+        if topics:
+            consumer.subscribe(topics)
+        return consumer
+
     def share_consumer(self, *topics: str, **config: Any) -> ShareConsumer:
         """A consumer of a share group, which takes records of topics from one queue with others.
 
@@ -297,14 +416,14 @@ class Lakelog(ColdLog):
 
         Raises:
             InvalidConfigError: no such field, a value that is not legal, or no group.
-            InvalidGroupIdError: not an id.
+            InvalidArgumentError: not an id.
             UnknownTopicOrPartitionError: there is no such dead-letter topic.
             InvalidTopicError: a name that no topic can have.
         """
         from .groups.share.share_partitions import SharePartitions
-        from .read.share.dead_letters import DeadLetters
-        from .read.share.share_consumer import ShareConsumer
-        from .read.share.share_consumer_config import ShareConsumerConfig
+        from .read.consumer_config import ShareConsumerConfig
+        from .read.dead_letters import DeadLetters
+        from .read.share_consumer import ShareConsumer
 
         chosen = ShareConsumerConfig.of(**config)
         settings = chosen.group_settings
@@ -331,7 +450,7 @@ class Lakelog(ColdLog):
             consumer.subscribe(topics)
         return consumer
 
-    def log(self, topic: str | Topic, *, stored_values: bool = False) -> UnifiedLog:
+    def log(self, topic: str | Topic, *, stored_values: bool = False) -> TopicLog:
         """The topic as one log over both tiers.
 
         Args:
@@ -341,16 +460,124 @@ class Lakelog(ColdLog):
             UnknownTopicOrPartitionError: no such topic.
         """
         found = self._topic(topic)
-        return UnifiedLog(
+        return TopicLog(
             found,
-            self.hot,
-            self._table(found),
+            self._tier,
+            self._cold_table(found) if self.redis is None else self._table(found),
             clock=self._clock,
             frame_of=self._frame,
             explorer_of=self.explore,
             open_table=partial(self._opened_once, found),
             stored_values=stored_values,
         )
+
+    def dataframe(
+        self,
+        topic: str | Topic,
+        start: PositionLike | Mapping[int, PositionLike] = "earliest",
+        end: PositionLike | Mapping[int, PositionLike] = "latest",
+        **options: Any,
+    ) -> DataFrame:
+        """The records of a range as a Spark DataFrame; see `TopicLog.dataframe`.
+
+        Args:
+            options: its other arguments.
+        """
+        return self.log(topic).dataframe(start, end, **options)
+
+    def sql(self, statement: str, *, zone: str = "UTC") -> pa.RecordBatchReader:
+        """The rows of a query over topics as tables, in DuckDB's SQL; see `lakelog.read.sql`.
+
+        Iterate it, or take all by ``read_all()``. What it reads of a topic, it reads as it goes.
+
+        Args:
+            zone: of times that are written without one, and of those that are given.
+
+        Raises:
+            MissingExtraError: duckdb is not installed.
+            InvalidArgumentError: the statement cannot be run.
+        """
+        from .read.sql import query  # its imports cost, and few need them
+
+        topics = {topic.name: topic.config.value_columns for topic in self.topics.list()}
+        return query(statement, topics, lambda name: self.log(name).tiers(), zone=zone)
+
+    def explore(
+        self,
+        topic: str | None = None,
+        partition: int | None = None,
+        at: PositionLike = "earliest",
+        where: str = "",
+        *,
+        write: bool = False,
+        main_thread: bool = False,
+    ) -> LogExplorer:
+        """A widget to look at topics and walk through their records, in a notebook.
+
+        Args:
+            topic: which to begin with; another can be picked. None: the first by name.
+            partition: which to show; None: all of them, merged by time.
+            at: where to begin: an offset, a name, a time, a distance from now.
+            where: which records to show; see `TopicLog.search`.
+            write: whether a record may be sent again from it, edited or not.
+            main_thread: whether the thread of this call alone tells the page what to show, between
+                cells and while it waits for the explorer: for a frontend that takes nothing from
+                other threads. What is found while a long cell runs is then shown after it.
+
+        Raises:
+            MissingExtraError: ipywidgets is not installed.
+            UnknownTopicOrPartitionError: no such topic or partition.
+            InvalidArgumentError: not a position, or not an expression; or `write` without a Redis.
+        """
+        from .explore.explorer import launch
+        from .explore.explorer.view import Source
+
+        if write and self.redis is None:
+            raise InvalidArgumentError(
+                "the archive alone takes no records: write=True needs a Lakelog that is connected "
+                "to Redis"
+            )
+        is_hot = self.redis is not None
+        source = Source(
+            self.log,
+            lambda: [found.name for found in self.topics.list()],
+            self.archived.log if is_hot and self._place.cold is not None else None,
+            self.producer if write else None,
+            self._positions if is_hot else None,
+        )
+        return launch(source, topic, partition, at, where, main_thread=main_thread)
+
+    def register(
+        self, topic: str | Topic, schema: str | None = None, *, spark: SparkSession | None = None
+    ) -> Registered:
+        """Makes a topic's table known in a schema of a catalog, with its two views.
+
+        ``{topic}_view`` shows the archived records decoded, ``{topic}_latest`` the last value of
+        each key. Doing it again changes nothing, or shows columns that the table got meanwhile.
+
+        Args:
+            schema: ``catalog.schema``; it must exist. Spark's own catalog is ``spark_catalog``.
+                Default: the one that this log is connected to, where archiving does it.
+            spark: default the session there is, or a local one.
+
+        Raises:
+            ForeignTableError: something else has one of the names; what has it was not touched.
+            ColdTierError: nothing is archived yet, no such schema, or no right to it.
+            InvalidArgumentError: an untiered topic, or not a schema.
+        """
+        from .spark.catalog.registration import register_topic
+        from .spark.session import session
+
+        found = self._topic(topic)
+        table, root = self._cold_table(found), self._place.cold
+        assert root is not None  # the table lies there
+        schema = root.schema if schema is None else schema
+        if schema is None:
+            raise InvalidArgumentError("name the catalog.schema that the table gets its name in")
+        with self._naming(found):
+            return register_topic(spark or session(), root, schema, found, table)
+
+    # -- archiving and forgetting ----------------------------------------------------------------
 
     def archive(
         self,
@@ -382,7 +609,7 @@ class Lakelog(ColdLog):
                 another one before, which is gone for good (see `ArchivedElsewhereError`).
 
         Raises:
-            ArchiveFailedError: something could not be archived; the rest was, and every report and
+            PartlyFailedError: something could not be archived; the rest was, and every report and
                 every error is in this one.
             InvalidArgumentError: `until` bounds nothing.
             LakelogError: if `topics` is one name, that topic's own error; see `Archiver.run_once`.
@@ -412,7 +639,7 @@ class Lakelog(ColdLog):
             for gone in self._archivers.keys() - {topic.topic_id for topic in found}:
                 self._archivers.pop(gone, None)
             for topic in found:
-                run.do(topic, self._retain_when_due)
+                run.do(topic, partial(self._retain, when_due=True))
         self._group_keeper.attend()
         if isinstance(topics, str | Topic):
             for errors in run.errors.values():
@@ -450,7 +677,13 @@ class Lakelog(ColdLog):
         from .archive.continuous import ContinuousArchive
 
         names = None if topics is None else topic_names(topics)
-        for topic in self._seen_now(names):
+        try:
+            known = self._tiered(names)
+        except LakelogError as error:
+            if not error.retriable:
+                raise
+            known = []  # Redis does not answer now
+        for topic in known:
             if not (topic.config.tiered and self._place.cold):
                 self._cold_table(topic)  # says so: nobody could mend that meanwhile
         retained_s = time.monotonic()
@@ -466,12 +699,12 @@ class Lakelog(ColdLog):
             if names is None and time.monotonic() - retained_s >= RETENTION_INTERVAL_S:
                 retained_s = time.monotonic()
                 for topic in self.topics.list():
-                    self._retain_when_due(topic)
+                    self._retain(topic, when_due=True)
 
         def clean() -> float:
             try:
                 reports: Sequence[CleanupReport] = self.cleanup(names)
-            except CleanupFailedError as error:
+            except PartlyFailedError as error:
                 logger.warning("%s", error)
                 reports = error.reports
             for report in reports:
@@ -520,130 +753,233 @@ class Lakelog(ColdLog):
         does nothing more. Of untiered topics, it forgets at once what their retention says. Deleted
         topics that ``file.delete.delay.ms`` keeps no longer are removed for good.
 
+        Without Redis, the settings are those that the tables carry: archiving puts them there. The
+        newest segment of a partition never expires then, since only Redis knows whether all of it
+        is archived, and Redis forgets what lies below the new log starts in the next archive run.
+
         Args:
             topics: names; None for all that are tiered.
             steps: some of ``retain``, ``compact``, ``optimize``, ``vacuum``.
 
         Raises:
-            CleanupFailedError: something failed (a damaged file, a table that contradicts itself);
+            UnknownTopicOrPartitionError, AmbiguousTopicError: no topic of that name; several.
+            PartlyFailedError: something failed (a damaged file, a table that contradicts itself);
                 the rest was done, and `reports` is in the error.
         """
-        from .cleanup.cleanup import Removal, clean_all
+        from .cleanup.cleanup import clean_all
 
+        broken: Sequence[Any] = ()
         removals: Iterable[Removal]
-        if topics is None:
+        if topics is not None:
+            chosen, emptied = self._named_cleaners(topics)
+            removals = self._emptied(emptied)
+        elif self.redis is None:
+            found = self._archived_topics.catalogue()
+            chosen = [self._cleaner(topic) for topic in found.topics]
+            broken = found.untold(self._place)
+            removals = [
+                *self._expiries(found.deleted),
+                *self._leftovers(found),
+                *self._emptied(found.untiered),
+            ]
+        else:
             chosen, removals = self._cleaners(), self._removals()
             for topic in self.topics.list():
                 self._retain(topic)
-        else:
-            chosen, emptied = self._named_cleaners(topics)
-            removals = [Removal(topic, self._vacuumed, "empty") for topic in emptied]
+        if self.redis is None:
+            return clean_all(chosen, steps, broken=broken, removals=removals)
         self._group_keeper.attend()
         try:
             return clean_all(
                 chosen, steps, self._forget, removals=removals, tell=self._tell_cleaned
             )
         finally:
-            self._tell_cold_bytes()
-            if topics is None:
-                self._forget_counts()
+            try:
+                if QUOTA_COLD_BYTES in self.topics.defaults():
+                    self.quotas()  # archivers that keep to it know then what was freed
+                if topics is None:
+                    self.redis.cleanups().retain(topic.topic_id for topic in self.topics.list())
+            except LakelogError as error:
+                logger.warning("what the tables take was not counted anew: %s", error)
 
-    def status(self, topics: str | Iterable[str] | None = None) -> Status:
-        """Where every partition stands, and how the hot tier is doing.
-
-        A topic that cannot be looked at (no cold root was given, a table that contradicts itself,
-        or does not answer for a minute) is among the `failures`; the others are told all the same.
-        """
-        from .operate.status import status
-
-        asked, looks = self._topics(topics), self.log_look.tables
-        seen = status(self.hot, asked, self._table, redis=self.hot, looks=looks)
-        told = {one.topic for one in seen.troubles}
-        own = [one for one in self.group_troubles() if one.topic not in told]
-        return replace(seen, troubles=(*seen.troubles, *own))
-
-    def group_lags(
+    def clean_continuously(
         self,
         topics: str | Iterable[str] | None = None,
         *,
-        choose: Callable[[Sequence[GroupOffset]], Iterable[GroupOffset]] | None = None,
-    ) -> list[GroupLag]:
-        """How far every group, share groups too, is behind in each partition, and who is in it.
+        steps: Sequence[str] = STEPS,
+        stop: threading.Event | None = None,
+        max_duration: timedelta | None = None,
+    ) -> Iterator[CleanupReport]:
+        """Cleans up at once, and every ``log.retention.check.interval.ms`` until stopped.
 
-        Reads the first unread record of each position that is behind, for 20 s; what there was no
-        time for has no `lag_ms`. Partitions of which a group has committed nothing have no line,
-        nor have those of topics that cannot be looked at.
+        No outage of Redis or of the store ends it. Gives the reports that have something to tell.
 
         Args:
-            topics: names; None for all.
-            choose: which get that closer look, and in which order, where there are more groups than
-                it is worth; default: all, by group, topic and partition.
+            topics, steps: as for `cleanup`.
+            stop: set it to end; a step that takes longer than 2.5 s is left to the next run.
+            max_duration: ends by itself after so long.
+
+        Raises (while iterating):
+            LakelogError: the first round is refused, for what will not be over; see `cleanup`.
+            PartlyFailedError: something could not be done in the last round.
+        """
+        from .cleanup.continuous import clean_continuously
+
+        names = None if topics is None else topic_names(topics)
+        return clean_continuously(
+            lambda: self.cleanup(names, steps=steps),
+            self._cleanup_interval_ms,
+            stop=optional_event("stop", stop),
+            max_duration=optional_duration("max_duration", max_duration),
+        )
+
+    def cleanup_plan(
+        self,
+        topics: str | Iterable[str] | None = None,
+        settings: Mapping[str, object | None] | None = None,
+    ) -> list[CleanupPlan]:
+        """What `cleanup` would do, and why; changes and reads no data.
+
+        Args:
+            topics: names; None for all that are tiered.
+            settings: what if these settings were changed (None: put back to the default).
+        """
+        if topics is not None:
+            from .cleanup.plan import CleanupPlan
+
+            cleaners, emptied = self._named_cleaners(topics)
+            nothing = [CleanupPlan(topic.name, (), (), (), {}) for topic in emptied]
+            return [*(one.plan(settings) for one in cleaners), *nothing]
+        plans = [one.plan(settings) for one in self._cleaners()]
+        return [*plans, *(self._plan_purge(topic) for topic in self._expired(self.deleted()))]
+
+    def erase(
+        self,
+        topic: str | Topic,
+        keys: str | bytes | Iterable[str | bytes] | None = None,
+        *,
+        where: str | None = None,
+        dry_run: bool = False,
+        quarantine: bool = False,
+    ) -> Erased:
+        """Erases the records with a key, or those that match, for good: a right to be forgotten.
+
+        Offsets stay, and gaps appear; a partition's last record keeps its offset and loses the
+        rest. Files that hold a match are written again without it and deleted at once, also those
+        that readers of older versions might still want. What matches below where the log ended at
+        the beginning is gone afterwards. Safe beside archivers, readers and cleanups; doing it
+        again does what is left. Here, without a Redis, what Redis holds stays.
+
+        Args:
+            keys: whole keys, texts as UTF-8.
+            where: an expression instead; see `TopicLog.search`.
+            dry_run: only count; changes nothing.
+            quarantine: give up, for good and as a whole, files that were removed from the table
+                and cannot be read, and damaged entries and files that an older version put in
+                quarantine. Else they are only told of.
+
+        Returns:
+            What went and what could not be reached; `lakelog.operate.erasure.certificate` makes a
+            certificate of it.
 
         Raises:
             UnknownTopicOrPartitionError: no such topic.
-            HotTierUnavailableError, HotTierAccessError: Redis does not answer, or refuses us.
+            InvalidArgumentError: not one of the two, an empty one, an untiered topic, or a
+                condition on encrypted values.
+            PartlyFailedError: something could not be done; the rest was, and is in its `report`.
+            CommitConflictError: others rewrote the same files each time; doing it again goes on.
         """
-        from .operate.group_lag import GroupLags
+        from .operate.erasure.condition import RecordCondition
+        from .operate.erasure.erase import RecordErasure, untiered
+        from .version import __version__
 
-        behind = GroupLags(self._group_records, self.groups, self.share_groups, self.log)
-        names = None if topics is None else {topic.name for topic in self._topics(topics)}
-        seen = behind.offsets(names)
-        return behind.lags(seen if choose is None else choose(seen))
-
-    def check(
-        self,
-        topics: str | Iterable[str] | None = None,
-        *,
-        repair: bool = False,
-        tiers: Collection[str] = TIERS,
-        progress: Callable[[int], None] | None = None,
-    ) -> CheckReport:
-        """See `ColdLog.check`. If Redis does not answer, what is archived is checked all the same,
-        and the report says so.
-        """
-        from .operate.check.check import with_unreachable
-        from .operate.check.finding import CheckReport
-
+        condition = RecordCondition.of(keys, where)
+        found = self._topic(topic)
+        if not found.config.tiered:
+            raise untiered(found)
+        if condition.asks_values and found.config.text(DATA_KEYS):
+            raise InvalidArgumentError(
+                f"values of topic {found.name!r} are encrypted, and erasing decrypts none, so they "
+                "cannot be what is asked for: erase by keys, offsets, times or headers. `lakelog "
+                "consume --where` finds the keys of records by their values",
+                topic=found.name,
+            )
+        table, side = self._cold_table(found), self._hot_side(found)
+        erasure = RecordErasure(
+            *(found, table, condition, side, __version__, self._clock.now_ms, quarantine)
+        )
         try:
-            return super().check(topics, repair=repair, tiers=tiers, progress=progress)
-        except (HotTierUnavailableError, HotTierAccessError) as error:
-            report = CheckReport((), ())
-            if self._place.cold is not None:
-                report = self.archived.check(topics, repair=repair, tiers=tiers, progress=progress)
-            return with_unreachable(report, error)
+            erased = erasure.plan() if dry_run else erasure.run()
+        except PartlyFailedError as error:
+            told = self._exports_told(found, forgets=False)
+            raise error.changed(report=replace(error.report, exports=told)) from error
+        return replace(erased, exports=self._exports_told(found, forgets=not dry_run))
 
-    def acl(
-        self,
-        role: Role | str,
-        topics: str | Iterable[str] = EVERY,
-        *,
-        groups: str | Iterable[str] = EVERY,
-        user: str | None = None,
-        load_scripts: bool = False,
-    ) -> Acl:
-        """The least rights in Redis, and in S3 under the cold root, with which a role can work.
+    # -- deleted and lost topics -----------------------------------------------------------------
 
-        Changes nothing and asks nobody.
+    def deleted(self) -> list[Topic]:
+        """The deleted topics of which something is kept, in the order of their deletions.
 
-        Args:
-            role: ``producer``, ``consumer``, ``reader``, ``archiver`` or ``admin``.
-            topics, groups, user, load_scripts: see `operate.acl.acl.acl`.
+        ``deleted_ms`` says when that was, ``kept_until_ms`` until when `undelete` brings all of
+        it back; after that, cleanup removes it.
 
         Raises:
-            InvalidArgumentError, InvalidTopicError: see there.
+            ColdTierError: the cold root cannot be listed.
         """
-        from .operate.acl.acl import acl
+        if self.redis is None:
+            return list(self._archived_topics.catalogue().deleted)
+        found = self.topics.deleted()
+        if self._lists_cold:  # Redis may have been lost since: the tables tell
+            found += self._cold_beside(found).deleted
+        return sorted(found, key=lambda topic: topic.deleted_ms or 0)
 
-        place = self.place
-        return acl(
-            role,
-            topics,
-            groups=groups,
-            keyspace=place.source.keyspace,
-            cold=place.cold.storage.root if isinstance(place.cold, PathRoot) else None,
-            user=user,
-            load_scripts=load_scripts,
-        )
+    def undelete(
+        self, name: str, topic_id: str | UUID | None = None, *, gone: bool = False
+    ) -> RestoredTopic:
+        """Brings back a deleted topic: id, settings, all records, producers.
+
+        After ``file.delete.delay.ms`` only what is archived comes back, until cleanup removes that
+        too. Doing it again, or after a call that was cut short, does the rest.
+
+        Args:
+            topic_id: which, of several deleted ones of that name; None for the last.
+            gone: its table is gone for good, so that what Redis kept comes back alone.
+
+        Raises:
+            UnknownTopicOrPartitionError: no deleted topic of that name is kept.
+            TopicExistsError: there is another topic of that name.
+            ArchivedElsewhereError: its table is not there; see `gone`. Nothing was changed.
+            PolicyViolationError: nothing of it is left, or it is being removed for good.
+            ColdTierError: its table cannot be read or committed to; nothing was changed.
+        """
+        from .operate.restore import undelete
+
+        topic = self._to_undelete(name, topic_id)
+        root = self._place.cold
+        is_cold = topic.config.tiered or (root is not None and may_have_table(topic, root))
+        table = self._opened(topic) if is_cold else None
+        return undelete(topic, self.hot, self.topics, table, gone=gone)
+
+    def purge(
+        self, name: str, topic_id: str | UUID | None = None, *, gone: bool = False
+    ) -> PurgedTopic:
+        """Removes what is kept of a deleted topic, now and for good, and lists what is left.
+
+        Readers and archivers that still use it end in an error. A call that was cut short is
+        finished by the next one. The catalog's own tables are dropped: how long Unity Catalog lets
+        UNDROP bring them back is its own affair.
+
+        Args:
+            topic_id: which, of several deleted ones of that name; None for the last.
+            gone: its table is gone for good, so that what Redis kept is all there is to remove.
+
+        Raises:
+            UnknownTopicOrPartitionError: no deleted topic of that name is kept.
+            PolicyViolationError: it came back meanwhile; nothing was removed.
+            ArchivedElsewhereError: its table is not there; see `gone`. Nothing was removed.
+            ColdTierError: some of it could not be removed; doing it again goes on.
+        """
+        return self._purge(self._deleted_one(name, topic_id), gone=gone)
 
     def restorable(self) -> list[Topic]:
         """The topics that Redis has lost and `restore` would bring back, as their tables tell them.
@@ -653,10 +989,9 @@ class Lakelog(ColdLog):
         Raises:
             ColdTierError: the root cannot be listed.
         """
-        if self._place.cold is None:
+        if self.redis is None or self._place.cold is None:
             return []
-        catalogue = self._place.cold.catalogue(self._place.source.keyspace)
-        topics = self.topics.list()
+        catalogue, topics = self._catalogue(), self.topics.list()
         lost = catalogue.lost(topics[0].keyspace_id if topics else None, topics)
         deleted = {topic.topic_id for topic in self.topics.deleted()}
         return [topic for topic in lost if topic.topic_id not in deleted]
@@ -695,7 +1030,7 @@ class Lakelog(ColdLog):
         Raises:
             UnknownTopicOrPartitionError: no table of that name lies there.
             AmbiguousTopicError: tables of several Redises' keyspaces of this name do.
-            RestoreFailedError: something could not be restored (the keyspace has got other topics,
+            PartlyFailedError: something could not be restored (the keyspace has got other topics,
                 a table is damaged or of a newer lakelog); the rest was, and is in the error.
             InvalidArgumentError: no cold root was given.
         """
@@ -707,7 +1042,7 @@ class Lakelog(ColdLog):
                 "topics are restored from their tables, and no cold root was given; pass cold=… "
                 "(--cold)"
             )
-        catalogue = root.catalogue(self._place.source.keyspace)
+        hot, catalogue = self.hot, self._catalogue()
         there = {topic.name: topic for topic in self.topics.list()}
         deleted = {topic.topic_id for topic in self.topics.deleted()}  # tables may not know it yet
         if topics is None:
@@ -726,7 +1061,7 @@ class Lakelog(ColdLog):
         restored = RestoredTopics()
         for topic in lost:
             try:
-                restored.append(restore(topic, self.hot, self.topics, self._cold_table(topic)))
+                restored.append(restore(topic, hot, self.topics, self._cold_table(topic)))
             except LakelogError as error:
                 errors[topic.name] = error
         assert self._recorder is not None  # there is a cold root
@@ -735,7 +1070,7 @@ class Lakelog(ColdLog):
         except LakelogError as error:
             errors[GROUPS_TABLE] = error
         if errors:
-            raise RestoreFailedError(
+            raise PartlyFailedError(
                 f"{counted(len(restored), 'topic')} {'was' if len(restored) == 1 else 'were'} "
                 f"restored, but not {by_topic(errors)}",
                 restored=tuple(restored),
@@ -744,45 +1079,56 @@ class Lakelog(ColdLog):
             )
         return restored
 
-    def record_groups(self) -> GroupsRecorded:
-        """Records what groups have committed in the table ``_lakelog_groups`` of the cold root.
+    def export(
+        self,
+        to: str | Path,
+        topics: str | Iterable[str] | None = None,
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> Manifest:
+        """Writes topics out of the log: as a folder, or as one archive file.
 
-        `archive`, `archive_continuously` and `cleanup` do it besides, the second of them every 30
-        seconds; it is for who runs none of them. If nothing has changed, nothing is written.
+        Each topic is there as at one moment, all of its log as one Delta table that any engine
+        reads; with its settings, and of a log with a Redis, with what is not archived yet and how
+        far groups have come. ``manifest.json`` names each file with its checksum, and is written
+        last. Archivers, producers and cleanups may go on. A call that was cut short is finished by
+        the next one; an earlier export in the same folder is brought up to date.
+
+        Args:
+            to: a folder, an object store's URL, or a file whose name ends in ``.tar``.
+            topics: names; None for all.
+            storage_options: open the object store; default: those of the cold root.
+            progress: told of the bytes that are copied.
 
         Raises:
-            ColdTierError: the table cannot be read, or takes no commit.
-            InvalidArgumentError: no cold root was given.
+            UnknownTopicOrPartitionError: no such topic.
+            InvalidArgumentError: `to` is in the cold root, or holds something else; or a topic is
+                archived into a table by name.
+            MissingFileError, CorruptRecordError: a table's file is gone or damaged.
+            ArchivedElsewhereError: a topic's table is away, or another one is the topic's.
+            ColdTierError: a table cannot be read, or the export cannot be written.
         """
-        if self._recorder is None:
-            raise InvalidArgumentError(
-                "groups are recorded in a table under the cold root, and none was given; pass "
-                "cold=… (--cold)"
-            )
-        return self._recorder.record()
+        from .operate.transfer.exporting import export
+        from .operate.transfer.known_exports import KnownExports
+        from .operate.transfer.places import fitting_options, open_writer
+        from .version import __version__
 
-    def group_troubles(self) -> tuple[Trouble, ...]:
-        """See `ColdLog.group_troubles`: as found when this object last tried, or none.
-
-        Its topic is the table, ``_lakelog_groups``. Other archivers' are among the troubles of
-        `status`.
-        """
-        trouble = self._group_keeper.trouble()
-        return () if trouble is None else (trouble,)
-
-    @cached_property
-    def group_offsets(self) -> GroupOffsetsAdmin:
-        """How far groups of consumers have come; moves them."""
-        from .operate.group_offsets import GroupOffsetsAdmin
-
-        return GroupOffsetsAdmin(self.log, self._coordinator(), self.groups, self.hot.now_ms)
-
-    @cached_property
-    def share_group_offsets(self) -> ShareGroupOffsets:
-        """Where share groups begin; moves that."""
-        from .operate.group_offsets import ShareGroupOffsets
-
-        return ShareGroupOffsets(self.log, self.share_groups, self._shares, self.hot.now_ms)
+        found = self._topics(topics)
+        root = self._place.cold
+        path_root = root if isinstance(root, PathRoot) else None
+        if storage_options is None and path_root is not None:
+            storage_options = fitting_options(to, path_root.storage)
+        writer = open_writer(
+            to, storage_options, None if path_root is None else path_root.storage.root
+        )
+        exported_ms = self._clock.now_ms()
+        sources = self._export_sources(found)
+        if path_root is not None:
+            KnownExports(path_root.storage).note(writer.where, found, exported_ms)
+        return export(
+            sources, writer, exported_ms=exported_ms, version=__version__, progress=progress
+        )
 
     def import_topics(
         self,
@@ -811,7 +1157,7 @@ class Lakelog(ColdLog):
             progress: told of the bytes that are copied.
 
         Raises:
-            CorruptExportError: it is unfinished, damaged or forged; nothing of it was imported.
+            CorruptRecordError: it is unfinished, damaged or forged; nothing of it was imported.
             NewerVersionError: a newer lakelog wrote it.
             MissingFileError: there is no export.
             UnknownTopicOrPartitionError: the export has no such topic.
@@ -839,46 +1185,113 @@ class Lakelog(ColdLog):
         reader = open_reader(source, storage_options)
         return importer.run(reader, names, name, config or {}, progress)
 
-    def deleted(self) -> list[Topic]:
-        """The deleted topics of which something is kept, in the order of their deletions.
+    # -- how it is doing -------------------------------------------------------------------------
 
-        ``deleted_ms`` says when that was, ``kept_until_ms`` until when `undelete` brings all of
-        it back; after that, cleanup removes it.
+    def status(self, topics: str | Iterable[str] | None = None) -> Status:
+        """Where every partition stands, and how the hot tier is doing.
 
-        Raises:
-            ColdTierError: the cold root cannot be listed.
+        A topic that cannot be looked at (no cold root was given, a table that contradicts itself,
+        or does not answer for a minute) is among the `failures`; the others are told all the same.
         """
-        found = self.topics.deleted()
-        if self._lists_cold:  # Redis may have been lost since: the tables tell
-            found += self._cold_beside(found).deleted
-        return sorted(found, key=lambda topic: topic.deleted_ms or 0)
+        from .operate.status import TopicFailure, status
 
-    def undelete(
-        self, name: str, topic_id: str | UUID | None = None, *, gone: bool = False
-    ) -> RestoredTopic:
-        """Brings back a deleted topic: id, settings, all records, producers.
+        untold: Sequence[TopicFailure] = ()
+        if self.redis is None and topics is None:
+            found = self._archived_topics.catalogue()
+            asked: Iterable[Topic] = found.topics
+            untold = [TopicFailure(str(e.path), e) for e in found.untold(self._place)]
+        else:
+            asked = self._topics(topics)
+        looks = self.log_look.tables
+        seen = status(self._tier, asked, self._table, redis=self.redis, looks=looks)
+        told = {one.topic for one in seen.troubles}
+        own = [one for one in self.group_troubles() if one.topic not in told]
+        return replace(seen, troubles=(*seen.troubles, *own), failures=(*seen.failures, *untold))
 
-        After ``file.delete.delay.ms`` only what is archived comes back, until cleanup removes that
-        too. Doing it again, or after a call that was cut short, does the rest.
+    def metrics(self, topics: str | Iterable[str] | None = None) -> pa.Table:
+        """What there is to measure of the log now, and what this process has counted of its work.
+
+        Sizes, offsets and lags of every partition in both tiers, servers, groups; then what the
+        producers, consumers and archivers of this process did, in all logs that it has open, and
+        the cleanups of all processes. Without a Redis, only what the tables and this process tell.
+        `lakelog help metrics` lists the metrics with their units, labels and Kafka's names.
 
         Args:
-            topic_id: which, of several deleted ones of that name; None for the last.
-            gone: its table is gone for good, so that what Redis kept comes back alone.
+            topics: names; None for all. Counts of the process are those of all topics.
+
+        Returns:
+            Rows of `METRICS_SCHEMA`: ``metric``, ``kind``, ``unit``, ``labels`` (a map) and
+            ``value``.
 
         Raises:
-            UnknownTopicOrPartitionError: no deleted topic of that name is kept.
-            TopicExistsError: there is another topic of that name.
-            ArchivedElsewhereError: its table is not there; see `gone`. Nothing was changed.
-            TopicPurgedError: nothing of it is left, or it is being removed for good.
-            ColdTierError: its table cannot be read or committed to; nothing was changed.
+            UnknownTopicOrPartitionError: no such topic. A topic that is there and cannot be looked
+                at raises nothing: it has a row ``lakelog_topic_failed``.
         """
-        from .operate.restore import undelete
+        from .base.metrics.of_process import COUNTS
+        from .operate.metrics.table import metrics_table
 
-        topic = self._to_undelete(name, topic_id)
-        root = self._place.cold
-        is_cold = topic.config.tiered or (root is not None and may_have_table(topic, root))
-        table = self._opened(topic) if is_cold else None
-        return undelete(topic, self.hot, self.topics, table, gone=gone)
+        return metrics_table(COUNTS.beside(self.log_look.look(self._topics(topics))))
+
+    @property
+    def log_look(self) -> LogLook:
+        """What `metrics` and `status` look at the log with; the first look opens all tables."""
+        from .operate.metrics.log_look import LogLook
+
+        with self._lock:
+            if self._log_look is None:
+                records = None if self.redis is None else self._group_records
+                self._log_look = LogLook(self.redis, self._table, records, self._tier.now_ms)
+            return self._log_look
+
+    def check(
+        self,
+        topics: str | Iterable[str] | None = None,
+        *,
+        repair: bool = False,
+        tiers: Collection[str] = TIERS,
+        progress: Callable[[int], None] | None = None,
+    ) -> CheckReport:
+        """Whether everything is as it should be; all records are read and compared.
+
+        Of each partition: that every offset is there once and in order, that both tiers hold the
+        same, that entries and files are what was written, and that statistics, indexes and
+        registers are right about them. Of each topic: that its settings are the same wherever a
+        copy is kept, and that no file is missing or left over. Of the whole: tables that no topic
+        has, offsets of groups, and whether the store lists, writes, reads, commits and deletes.
+        Damage is an answer, not an error, and so is a tier that does not answer: without Redis,
+        what is archived is checked all the same. Runs beside everything else, in bounded memory, on
+        the engine that the log was connected with.
+
+        Args:
+            topics: names; None for all, and for what else lies under the cold root.
+            repair: put right what can be derived from what is sound (the time index and sums in
+                Redis, settings that were copied by halves, files that no commit names), and check
+                again. No record is deleted, and no offset or log start changes.
+            tiers: ``hot``, ``cold`` or both.
+            progress: called with the number of records read since the last call.
+
+        Raises:
+            UnknownTopicOrPartitionError: no topic of that name.
+        """
+        from .operate.check.check import check, repairable, with_unreachable
+        from .operate.check.finding import CheckReport
+        from .operate.check.repair import repair as mend
+
+        tiers = some_of("a tier", tiers, TIERS)
+        try:
+            asked = None if topics is None else self._topics(topics)
+            checked = self._checked()
+            report = check(checked, asked, tiers, progress)
+            wrong = list(repairable(report)) if repair else []
+            if not wrong:
+                return report
+            done = mend(checked, wrong, self.topics.list() if asked is None else asked)
+            return replace(check(checked, asked, tiers, progress), repairs=tuple(done))
+        except (HotTierUnavailableError, HotTierAccessError) as error:
+            report = CheckReport((), ())
+            if self._place.cold is not None:
+                report = self.archived.check(topics, repair=repair, tiers=tiers, progress=progress)
+            return with_unreachable(report, error)
 
     def skips(self, topic: str | Topic, partition: int) -> Skips:
         """The entries and files of a partition that were skipped, and the way to do it.
@@ -909,132 +1322,209 @@ class Lakelog(ColdLog):
 
         return quota_usage(self.hot, self.topics, self._table)
 
-    @property
-    def tenants(self) -> Tenants:
-        """The tenants of this log: who there is, what each may use and uses.
+    def acl(
+        self,
+        role: Role | str,
+        topics: str | Iterable[str] = EVERY,
+        *,
+        groups: str | Iterable[str] = EVERY,
+        user: str | None = None,
+        load_scripts: bool = False,
+    ) -> Acl:
+        """The least rights in Redis, and in S3 under the cold root, with which a role can work.
+
+        Changes nothing and asks nobody.
+
+        Args:
+            role: ``producer``, ``consumer``, ``reader``, ``archiver`` or ``admin``.
+            topics, groups, user, load_scripts: see `operate.acl.acl.acl`.
 
         Raises:
-            InvalidArgumentError: this log is a tenant's, who sees no others.
+            InvalidArgumentError, InvalidTopicError: see there.
         """
-        if self._place.tenant is not None:
-            raise InvalidArgumentError(
-                f"this log is that of tenant {self._place.tenant!r}, who sees no others; connect "
-                "without a tenant (--tenant, LAKELOG_TENANT)"
-            )
-        return self._tenants_of(self._place)
+        from .operate.acl.acl import acl
 
-    @property
-    def archived(self) -> ColdLog:
-        """What is archived, by itself: it is read whether Redis answers or not.
-
-        Raises:
-            InvalidArgumentError: no cold root was given.
-        """
-        return ColdLog.of(self._place.archived, self._engine, clock=self._given_clock)
-
-    def close(self) -> None:
-        """Closes the connections; the embedded Redis stops with its last user.
-
-        Producers that are open take no more records; what they hold is sent first.
-
-        Raises:
-            DeliveryError: an open producer's records had no answer in time; all is closed.
-        """
-        try:
-            if self._has_produced:
-                from .ingest.open_producers import close_all_of
-
-                close_all_of(self.hot)
-        finally:
-            self.hot.close()
-            self._closing.close()
-
-    def __repr__(self) -> str:
-        source = self._place.source
-        return f"Lakelog({source}, {self._place}, keyspace={source.keyspace!r})"
-
-    # -- how -----------------------------------------------------------------------------------
-
-    def _tenants_of(self, place: LogPlace) -> Tenants:
-        from .place.tenants.tenants import Tenants
-
-        def opened(name: str) -> Lakelog:
-            return Lakelog(place.of_tenant(name), self._engine, clock=self._given_clock)
-
-        return Tenants(self.hot.connections, place, self.hot.now_ms, opened)
-
-    def _tell_cleaned(self, topic: Topic, report: CleanupReport) -> None:
-        """Have whoever watches the log, from whatever process, know what a cleanup counted."""
-        from .operate.metrics.log_look import tell_cleanup
-
-        try:
-            tell_cleanup(self.hot.cleanups(), topic, report)
-        except LakelogError as error:
-            logger.warning("what the cleanup of %s counted is not told: %s", topic.name, error)
-
-    def _forget_counts(self) -> None:
-        """Of topics that are gone."""
-        try:
-            self.hot.cleanups().retain(topic.topic_id for topic in self.topics.list())
-        except LakelogError as error:
-            logger.debug("what cleanups of deleted topics counted is kept: %s", error)
-
-    def _tell_cold_bytes(self) -> None:
-        """Have archivers that keep to a quota of cold bytes know what a cleanup freed."""
-        try:
-            if QUOTA_COLD_BYTES in self.topics.defaults():
-                self.quotas()
-        except LakelogError as error:
-            logger.warning("what the tables take was not counted anew: %s", error)
-
-    def _hot_side(self, topic: Topic) -> HotSide:
-        from .operate.erasure.erase import HotSide
-
-        kept = len(self.topics.deleted(topic.name))
-        log = self.log(topic, stored_values=True)  # to erase takes no key
-        return HotSide(self.hot, self.archiver(topic), log, self.share_groups, kept)
-
-    def _made_log_look(self) -> LogLook:
-        from .operate.metrics.log_look import LogLook
-
-        return LogLook(self.hot, self._table, self._group_records, self.hot.now_ms)
-
-    def _checked(self) -> Checked:
-        from .cold.catalogue import Catalogue
-        from .operate.check.check import Checked
-
-        root, keyspace = self._place.cold, self._place.source.keyspace
-
-        def log_of(topic: Topic, is_cold: bool) -> UnifiedLog:
-            # Without its table, if the root is away or was not given.
-            return self.log(topic) if is_cold else UnifiedLog(topic, self.hot, None)
-
-        return Checked(
-            root,
-            self.hot,
-            self.topics,
-            self._group_records,
-            log_of,
-            self._opened,
-            lambda: Catalogue() if root is None else root.catalogue(keyspace),
+        place = self.place
+        return acl(
+            role,
+            topics,
+            groups=groups,
+            keyspace=place.source.keyspace,
+            cold=place.cold.storage.root if isinstance(place.cold, PathRoot) else None,
+            user=user,
+            load_scripts=load_scripts,
         )
 
+    # -- groups ----------------------------------------------------------------------------------
+
+    def group_lags(
+        self,
+        topics: str | Iterable[str] | None = None,
+        *,
+        choose: Callable[[Sequence[GroupOffset]], Iterable[GroupOffset]] | None = None,
+    ) -> list[GroupLag]:
+        """How far every group, share groups too, is behind in each partition, and who is in it.
+
+        Reads the first unread record of each position that is behind, for 20 s; what there was no
+        time for has no `lag_ms`. Partitions of which a group has committed nothing have no line,
+        nor have those of topics that cannot be looked at.
+
+        Args:
+            topics: names; None for all.
+            choose: which get that closer look, and in which order, where there are more groups than
+                it is worth; default: all, by group, topic and partition.
+
+        Raises:
+            UnknownTopicOrPartitionError: no such topic.
+            HotTierUnavailableError, HotTierAccessError: Redis does not answer, or refuses us.
+        """
+        from .operate.group_lag import GroupLags
+
+        behind = GroupLags(self._group_records, self.groups, self.share_groups, self.log)
+        names = None if topics is None else {topic.name for topic in self._topics(topics)}
+        seen = behind.offsets(names)
+        return behind.lags(seen if choose is None else choose(seen))
+
+    @cached_property
+    def group_offsets(self) -> GroupOffsetsAdmin:
+        """How far groups of consumers have come; moves them."""
+        from .operate.group_offsets import GroupOffsetsAdmin
+
+        return GroupOffsetsAdmin(self.log, self._coordinator(), self.groups, self.hot.now_ms)
+
+    @cached_property
+    def share_group_offsets(self) -> ShareGroupOffsets:
+        """Where share groups begin; moves that."""
+        from .operate.group_offsets import ShareGroupOffsets
+
+        return ShareGroupOffsets(self.log, self.share_groups, self._shares, self.hot.now_ms)
+
+    def record_groups(self) -> GroupsRecorded:
+        """Records what groups have committed in the table ``_lakelog_groups`` of the cold root.
+
+        `archive`, `archive_continuously` and `cleanup` do it besides, the second of them every 30
+        seconds; it is for who runs none of them. If nothing has changed, nothing is written.
+
+        Raises:
+            ColdTierError: the table cannot be read, or takes no commit.
+            InvalidArgumentError: no cold root was given.
+        """
+        if self._recorder is None:
+            _ = self.hot  # refused, if it is that which there is not
+            raise InvalidArgumentError(
+                "groups are recorded in a table under the cold root, and none was given; pass "
+                "cold=… (--cold)"
+            )
+        return self._recorder.record()
+
+    def group_troubles(self) -> tuple[Trouble, ...]:
+        """Why what groups have committed is not recorded, as found when this object last tried.
+
+        Its topic is the table, ``_lakelog_groups``. Other archivers' are among the troubles of
+        `status`.
+        """
+        trouble = None if self.redis is None else self._group_keeper.trouble()
+        return () if trouble is None else (trouble,)
+
+    # -- how -------------------------------------------------------------------------------------
+
+    def _topic(self, topic: str | Topic) -> Topic:
+        return topic if isinstance(topic, Topic) else self.topics.get(topic)
+
+    def _topics(self, topics: str | Iterable[str] | None) -> list[Topic]:
+        if topics is None:
+            return self.topics.list()
+        return [self.topics.get(name) for name in topic_names(topics)]
+
+    def _tiered(self, topics: str | Iterable[str] | None) -> list[Topic]:
+        found = self._topics(topics)
+        return found if topics is not None else [t for t in found if t.config.tiered]
+
+    def _table(self, topic: Topic) -> ColdTable | None:
+        """The topic's cold tier; None for an untiered one.
+
+        Raises:
+            InvalidArgumentError: it is tiered, but no cold root was given.
+        """
+        return self._opened_once(topic) if topic.config.tiered else None
+
+    def _cold_table(self, topic: Topic) -> ColdTable:
+        table = self._table(topic)
+        if table is None:
+            raise InvalidArgumentError(
+                f"topic {topic.name!r} has no cold tier (remote.storage.enable=false): there is "
+                "nothing to archive it to, and its hot tier forgets by itself",
+                topic=topic.name,
+            )
+        return table
+
+    def _opened_once(self, topic: Topic) -> ColdTable:
+        with self._lock:
+            if topic.topic_id not in self._tables:
+                self._tables[topic.topic_id] = self._opened(topic)
+            self._newest[topic.name] = topic.topic_id
+            return self._tables[topic.topic_id]
+
+    def _opened_table(self, name: str, topic_id: UUID | None) -> ColdTable:
+        """A table that a log was opened with: to look at where it ends lists no place again."""
+        with self._lock:
+            newest = self._newest.get(name) if topic_id is None else topic_id
+            opened = None if newest is None else self._tables.get(newest)
+        return opened or self._cold_table(self.topics.get(name))
+
+    def _opened(self, topic: Topic) -> ColdTable:
+        newest = None if self.redis is None else lambda: self.topics.renewed(topic).config_version
+        return self._place.table(topic, engine=self._engine, newest_config=newest)
+
+    def _catalogue(self, known: Collection[UUID] = ()) -> Catalogue:
+        """What lies under the cold root of this keyspace, but for topics that are known."""
+        assert self._place.cold is not None
+        keyspace = self._place.archived.keyspace
+        return self._place.cold.catalogue(keyspace, known=known)
+
+    def _cold_beside(self, deleted: Iterable[Topic]) -> Catalogue:
+        """What the cold root has of this keyspace and Redis does not know."""
+        return self._catalogue({topic.topic_id for topic in (*deleted, *self.topics.list())})
+
+    @property
+    def _lists_cold(self) -> bool:
+        """Whether the tables under the cold root can be listed without a Spark."""
+        return self._place.cold is not None and self._place.cold.opens_in_tasks
+
+    def _has_tables(self) -> bool:
+        """Whether any table of this keyspace lies under the cold root."""
+        found = self._catalogue()
+        return any((found.topics, found.deleted, found.purged))
+
+    def _naming(self, topic: Topic) -> AbstractContextManager[None]:
+        """See `HotLog.naming`: nobody is kept away without a Redis."""
+        return nullcontext() if self.redis is None else self.redis.naming(topic)
+
     def _seen_topics(self) -> SeenTopics:
-        return SeenTopics(self.topics.list, self.topics.version)
+        return SeenTopics(self.topics.list, None if self.redis is None else self.topics.version)
 
-    def _export_sources(self, topics: Iterable[Topic]) -> list[ExportSource]:
-        from .archive.copy import HotRows
-        from .operate.transfer.exporting import Source as ExportSource
+    @cached_property
+    def _group_records(self) -> GroupRecords:
+        return GroupRecords(self.hot.connections, self._place.source.keyspace, self._given_clock)
 
-        groups = self._group_records.read().offsets  # before any topic is looked at
-        rows_of = HotRows(self._place.source)
-        sources = []
-        for topic in topics:
-            table = self._table(topic)
-            if table is not None:
-                self.hot.check_own(topic, table)
-            sources.append(ExportSource(topic, table, self.hot, rows_of, groups))
-        return sources
+    def _positions(self, topic: Topic) -> Mapping[str, Mapping[int, int]]:
+        """How far groups have come in a topic."""
+        return self._group_records.positions(topic.name, topic.topic_id)
+
+    def _coordinator(self) -> GroupCoordinator:
+        return GroupCoordinator(
+            self.hot.connections, self._place.source.keyspace, clock=self._given_clock
+        )
+
+    def _shares(self, group_id: str) -> SharePartitions:
+        from .groups.share.share_partitions import SharePartitions
+
+        return SharePartitions(
+            self.hot.connections,
+            group_id,
+            self._place.source.keyspace,
+            clock=self._given_clock,
+        )
 
     def _recorder_of(self, records: GroupRecords, root: ColdRoot) -> GroupRecorder:
         from .operate.group_recorder import GroupRecorder
@@ -1052,47 +1542,49 @@ class Lakelog(ColdLog):
             self.hot.now_ms,
         )
 
-    def _coordinator(self) -> GroupCoordinator:
-        return GroupCoordinator(
-            self.hot.connections, self._place.source.keyspace, clock=self._given_clock
-        )
+    def _tenants_of(self, place: LogPlace) -> Tenants:
+        from .place.tenants.tenants import Tenants
 
-    def _shares(self, group_id: str) -> SharePartitions:
-        from .groups.share.share_partitions import SharePartitions
+        def opened(name: str) -> Lakelog:
+            return Lakelog(place.of_tenant(name), self._engine, clock=self._given_clock)
 
-        return SharePartitions(
-            self.hot.connections,
-            group_id,
-            self._place.source.keyspace,
-            clock=self._given_clock,
-        )
+        return Tenants(self.hot.connections, place, self.hot.now_ms, opened)
 
-    def _producer_of(self) -> Callable[[], Producer]:
-        return self.producer
+    def _frame(self, *given: Any, **options: Any) -> DataFrame:
+        from .spark.dataframe import dataframe
 
-    def _positions_of(self) -> Callable[[Topic], Mapping[str, Mapping[int, int]]]:
-        return lambda topic: self._group_records.positions(topic.name, topic.topic_id)
+        return dataframe(self._place, *given, **options)
 
-    def _archived_of(self) -> Callable[[str], TopicLog] | None:
-        return None if self._place.cold is None else self.archived.log
+    def _recover(self, topic_partition: TopicPartition, at_least: int) -> None:
+        # A producer has other partitions to serve, and comes back.
+        self.log(topic_partition.topic).recover(topic_partition.partition, at_least, waits=False)
 
-    def _cleaner(self, topic: Topic) -> Cleanup:
-        from .cleanup.cleanup import Cleanup
+    def _topics_at_once(self) -> int:
+        """One where Spark runs all tasks: they share all cores then, and the job belongs to the
+        caller's thread, so that interrupting it cancels the job.
+        """
+        here = isinstance(self._engine, InlineEngine)
+        if isinstance(self._engine, AutoEngine):  # tables by name are Spark's
+            here = self._place.cold is not None and self._place.cold.opens_in_tasks
+        return TASKS_AT_ONCE if here else 1
 
-        table = self._cold_table(topic)
+    def _cancel(self) -> None:
+        if isinstance(self._engine, AutoEngine):
+            self._engine.cancel()
 
-        def hot() -> dict[int, HotSegments]:
-            seen = self.hot.segments(topic.topic_partitions(), topic_id=topic.topic_id)
-            return {tp.partition: offsets for tp, offsets in seen.items()}
+    def _retain(self, topic: Topic, *, when_due: bool = False) -> None:
+        if not topic.config.tiered:
+            for topic_partition in topic.topic_partitions():
+                self.hot.retain(topic_partition, when_due=when_due)
 
-        return Cleanup(
-            topic,
-            table,
-            self._clock,
-            hot=hot,
-            current_topic=lambda: self.topics.renewed(topic),
-            check_own=lambda: self.hot.check_own(topic, table),
-        )
+    def _reported(self, report: ArchiveReport) -> None:
+        """Have its table shown by the catalog."""
+        try:
+            topic = self.topics.get(report.topic)
+        except LakelogError as error:  # deleted, or Redis is away: the next report tries again
+            logger.warning("%s is archived, but not known by name: %s", report.topic, error)
+        else:
+            self._names.show(topic)
 
     def _forget(self, topic: Topic, report: CleanupReport) -> dict[int, OffsetRange]:
         """What follows in the hot tier when the cold one forgot something."""
@@ -1102,30 +1594,89 @@ class Lakelog(ColdLog):
                 self.hot.roll(plan.topic_partition, plan.log_start, topic.topic_id)
         return trimmed
 
-    @property
-    def _lists_cold(self) -> bool:
-        """Whether the tables under the cold root can be listed without a Spark."""
-        return self._place.cold is not None and self._place.cold.opens_in_tasks
+    def _cleaner(self, topic: Topic) -> Cleanup:
+        from .cleanup.cleanup import Cleanup
 
-    def _cold_beside(self, deleted: Iterable[Topic]) -> Catalogue:
-        """What the cold root has of this keyspace and Redis does not know."""
-        assert self._place.cold is not None
-        known = {topic.topic_id for topic in (*deleted, *self.topics.list())}
-        return self._place.cold.catalogue(self._place.source.keyspace, known=known)
+        table, redis = self._cold_table(topic), self.redis
+        if redis is None:
+            return Cleanup(topic, table, self._clock)
 
-    def _to_undelete(self, name: str, topic_id: str | UUID | None) -> Topic:
-        """The deleted topic that is meant; the one that is there again, if there is no other."""
+        def hot() -> dict[int, HotSegments]:
+            seen = redis.segments(topic.topic_partitions(), topic_id=topic.topic_id)
+            return {tp.partition: offsets for tp, offsets in seen.items()}
+
+        return Cleanup(
+            topic,
+            table,
+            self._clock,
+            hot=hot,
+            current_topic=lambda: self.topics.renewed(topic),
+            check_own=lambda: redis.check_own(topic, table),
+        )
+
+    def _cleaners(self) -> list[Cleanup]:
+        return [self._cleaner(topic) for topic in self._tiered(None)]
+
+    def _named_cleaners(self, topics: str | Iterable[str]) -> tuple[list[Cleanup], list[Topic]]:
+        """The cleanups of topics, and those of them of which no more than files are left.
+
+        Raises:
+            InvalidArgumentError: one was never archived.
+        """
+        names = topic_names(topics)
+        emptied = {topic.name: topic for topic in self._switched_off(names)}
+        cleaners = [self._cleaner(self.topics.get(name)) for name in names if name not in emptied]
+        return cleaners, list(emptied.values())
+
+    def _switched_off(self, names: Collection[str]) -> list[Topic]:
+        """Those that are archived no more, and have a table."""
+        if self.redis is None:
+            return [one for one in self._archived_topics.catalogue().untiered if one.name in names]
+        root = self._place.cold
+        return [
+            topic
+            for topic in map(self.topics.get, names)
+            if root is not None
+            and not topic.config.tiered
+            and may_have_table(topic, root)
+            and self._opened_once(topic).snapshot().version != NO_TABLE
+        ]
+
+    def _vacuumed(self, untiered: Topic) -> CleanupReport | None:
+        """Have the table of a topic that is archived no more hold nothing, if it has one."""
+        from .cleanup.cleanup import vacuumed
+
+        if self.redis is None:
+            return vacuumed(untiered, self._opened_once(untiered))
+        table = self._mirror.untier(untiered)
+        return None if table is None else vacuumed(untiered, table)
+
+    def _emptied(self, untiered: Iterable[Topic]) -> list[Removal]:
+        """What tables still hold of topics that are archived no more."""
+        from .cleanup.cleanup import Removal
+
+        step = "vacuum" if self.redis is None else "empty"
+        return [Removal(topic, self._vacuumed, step) for topic in untiered]
+
+    def _cleanup_interval_ms(self) -> int:
+        """``log.retention.check.interval.ms`` as it is set now, but a second at least."""
+        configs = [topic.config for topic in self._topics(None)] or [TopicConfig()]
+        return max(1000, min(config.retention_check_interval_ms for config in configs))
+
+    def _tell_cleaned(self, topic: Topic, report: CleanupReport) -> None:
+        """Have whoever watches the log, from whatever process, know what a cleanup counted."""
+        from .operate.metrics.log_look import tell_cleanup
+
         try:
-            return self._deleted_one(name, topic_id)
-        except UnknownTopicOrPartitionError:
-            for topic in self.topics.list():
-                if topic.name == name and topic_id in (None, topic.topic_id, str(topic.topic_id)):
-                    return topic
-            raise
+            tell_cleanup(self.hot.cleanups(), topic, report)
+        except LakelogError as error:
+            logger.warning("what the cleanup of %s counted is not told: %s", topic.name, error)
 
     def _purge(self, deleted: Topic, *, gone: bool = False) -> PurgedTopic:
         from .operate.restore import check_not_away, purge
 
+        if self.redis is None:
+            return purge(deleted, None, self._opened(deleted), self._place.cold)
         known = any(one.topic_id == deleted.topic_id for one in self.topics.deleted(deleted.name))
         topics = self.topics if known else None
         root, tiered = self._place.cold, deleted.config.tiered
@@ -1143,106 +1694,188 @@ class Lakelog(ColdLog):
             return purge(deleted, topics, None)
         return purge(deleted, topics, table, root)
 
-    def _has_tables(self) -> bool:
-        """Whether any table of this keyspace lies under the cold root."""
-        assert self._place.cold is not None
-        found = self._place.cold.catalogue(self._place.source.keyspace)
-        return any((found.topics, found.deleted, found.purged))
+    def _deleted_one(self, name: str, topic_id: str | UUID | None) -> Topic:
+        from .operate.restore import chosen
+
+        found = [topic for topic in self.deleted() if topic.name == name]
+        return chosen(name, None if topic_id is None else str(topic_id), found)
+
+    def _to_undelete(self, name: str, topic_id: str | UUID | None) -> Topic:
+        """The deleted topic that is meant; the one that is there again, if there is no other."""
+        try:
+            return self._deleted_one(name, topic_id)
+        except UnknownTopicOrPartitionError:
+            for topic in self.topics.list():
+                if topic.name == name and topic_id in (None, topic.topic_id, str(topic.topic_id)):
+                    return topic
+            raise
 
     def _removals(self) -> Iterator[Removal]:
-        from .cleanup.cleanup import Removal
-
         root = self._place.cold
         kept = [one for one in self.topics.deleted() if root is not None or not one.config.tiered]
         for topic in kept:
             if topic.purged_ms is None:  # else it is told by who removes it
                 self.topics.finish_deletion(topic)
         yield from self._expiries(kept)
-        for topic in self.topics.list():
-            if not topic.config.tiered:
-                yield Removal(topic, self._vacuumed, "empty")
+        yield from self._emptied(topic for topic in self.topics.list() if not topic.config.tiered)
         if self._lists_cold:
             found = self._cold_beside(kept)
             yield from self._expiries(found.deleted)
             yield from self._leftovers(found)
 
-    def _switched_off(self, names: Collection[str]) -> list[Topic]:
+    def _expiries(self, deleted: Iterable[Topic]) -> Iterator[Removal]:
+        """The deleted topics that are kept no longer."""
+        from .cleanup.cleanup import Removal
+
+        return (Removal(topic, _as_report(self._purge)) for topic in self._expired(deleted))
+
+    def _leftovers(self, found: Catalogue) -> Iterator[Removal]:
+        """What is left of removed tables."""
+        from .cleanup.cleanup import Removal
+
+        return (Removal(place, _as_report(self._swept)) for place in found.purged)
+
+    def _expired(self, deleted: Iterable[Topic]) -> list[Topic]:
+        from .operate.restore import is_expired
+
+        now_ms = self._clock.now_ms()
+        return [topic for topic in deleted if is_expired(topic, now_ms)]
+
+    def _plan_purge(self, deleted: Topic) -> CleanupPlan:
+        from .cleanup.plan import plan_purge
+
+        is_cold = deleted.config.tiered and self._place.cold is not None
+        return plan_purge(deleted, self._opened(deleted).unchecked() if is_cold else ColdSnapshot())
+
+    def _swept(self, place: Topic) -> PurgedTopic:
+        """The place of a table that was removed, without what came there since."""
+        from .cold.answers import PurgedTopic
+
+        return PurgedTopic(place, self._opened(place).purge())
+
+    def _hot_side(self, topic: Topic) -> HotSide | None:
+        """What records are erased from beside the table."""
+        from .operate.erasure.erase import HotSide
+
+        if self.redis is None:
+            return None
+        kept = len(self.topics.deleted(topic.name))
+        log = self.log(topic, stored_values=True)  # to erase takes no key
+        return HotSide(self.redis, self.archiver(topic), log, self.share_groups, kept)
+
+    def _exports_told(self, topic: Topic, *, forgets: bool) -> tuple[ExportTold, ...]:
+        from .operate.transfer.known_exports import KnownExports, exports_told
+        from .operate.transfer.manifest import Manifest
+        from .operate.transfer.places import fitting_options, open_reader
+
         root = self._place.cold
-        return [
-            topic
-            for topic in map(self.topics.get, names)
-            if root is not None
-            and not topic.config.tiered
-            and may_have_table(topic, root)
-            and self._opened_once(topic).snapshot().version != NO_TABLE
-        ]
+        if not isinstance(root, PathRoot):
+            return ()
 
-    def _vacuumed(self, untiered: Topic) -> CleanupReport | None:
-        """Have the table of a topic that is archived no more hold nothing, if it has one."""
-        from .cleanup.cleanup import vacuumed
+        def manifest_at(place: str) -> Manifest:
+            reader = open_reader(place, fitting_options(place, root.storage))
+            return Manifest.parse(reader.manifest(), reader.where)
 
-        table = self._mirror.untier(untiered)
-        return None if table is None else vacuumed(untiered, table)
+        return exports_told(topic, KnownExports(root.storage), manifest_at, forgets=forgets)
 
-    def _reported(self, report: ArchiveReport) -> None:
-        """Have its table shown by the catalog."""
-        try:
-            topic = self.topics.get(report.topic)
-        except LakelogError as error:  # deleted, or Redis is away: the next report tries again
-            logger.warning("%s is archived, but not known by name: %s", report.topic, error)
-        else:
-            self._names.show(topic)
+    def _export_sources(self, topics: Iterable[Topic]) -> list[ExportSource]:
+        """What an export reads."""
+        from .archive.copy import HotRows
+        from .operate.transfer.exporting import Source as ExportSource
 
-    def _topics_at_once(self) -> int:
-        """One where Spark runs all tasks: they share all cores then, and the job belongs to the
-        caller's thread, so that interrupting it cancels the job.
-        """
-        here = isinstance(self._engine, InlineEngine)
-        if isinstance(self._engine, AutoEngine):  # tables by name are Spark's
-            here = self._place.cold is not None and self._place.cold.opens_in_tasks
-        return TASKS_AT_ONCE if here else 1
+        if self.redis is None:
+            return [ExportSource(t, self._cold_table(t), None, nothing_hot, ()) for t in topics]
+        groups = self._group_records.read().offsets  # before any topic is looked at
+        rows_of = HotRows(self._place.source)
+        sources = []
+        for topic in topics:
+            table = self._table(topic)
+            if table is not None:
+                self.redis.check_own(topic, table)
+            sources.append(ExportSource(topic, table, self.redis, rows_of, groups))
+        return sources
 
-    def _cancel(self) -> None:
-        if isinstance(self._engine, AutoEngine):
-            self._engine.cancel()
+    def _checked(self) -> Checked:
+        from .cold.catalogue import Catalogue
+        from .operate.check.check import Checked
 
-    def _seen_now(self, names: Sequence[str] | None) -> list[Topic]:
-        """As `_tiered`; none if Redis does not answer now."""
-        try:
-            return self._tiered(names)
-        except LakelogError as error:
-            if not error.retriable:
-                raise
-            return []
+        def log_of(topic: Topic, is_cold: bool) -> TopicLog:
+            # Without its table, if the root is away or was not given.
+            is_whole = is_cold or self.redis is None
+            return self.log(topic) if is_whole else TopicLog(topic, self._tier, None)
 
-    def _retain_when_due(self, topic: Topic) -> None:
-        self._retain(topic, when_due=True)
-
-    def _retain(self, topic: Topic, *, when_due: bool = False) -> None:
-        if not topic.config.tiered:
-            for topic_partition in topic.topic_partitions():
-                self.hot.retain(topic_partition, when_due=when_due)
-
-    def _naming(self, topic: Topic) -> AbstractContextManager[None]:
-        return self.hot.naming(topic)
-
-    def _opened(self, topic: Topic) -> ColdTable:
-        return self._place.table(
-            topic,
-            engine=self._engine,
-            newest_config=lambda: self.topics.renewed(topic).config_version,
+        return Checked(
+            self._place.cold,
+            self.redis,
+            None if self.redis is None else self.topics,
+            None if self.redis is None else self._group_records,
+            log_of,
+            self._opened,
+            Catalogue if self._place.cold is None else self._catalogue,
         )
 
-    def _recover(self, topic_partition: TopicPartition, at_least: int) -> None:
-        # A producer has other partitions to serve, and comes back.
-        self.log(topic_partition.topic).recover(topic_partition.partition, at_least, waits=False)
+
+class ArchivedTopics:
+    """The topics that have tables under a cold root, as these tell them. Thread-safe.
+
+    A topic's settings are those of the last archive run; one of which nothing was archived yet is
+    not there.
+    """
+
+    def __init__(self, place: LogPlace) -> None:
+        self._place = place
+        self._lock = threading.Lock()
+        self._read_s = float("-inf")
+        self._topics: dict[str, Topic] = {}
+
+    def __repr__(self) -> str:
+        return f"ArchivedTopics({self._place})"
+
+    def catalogue(self) -> Catalogue:
+        """All that lies there, also what cannot be read.
+
+        Raises:
+            ColdTierError: the place cannot be listed.
+        """
+        assert self._place.cold is not None  # see `Lakelog.at`
+        found = self._place.cold.catalogue(self._place.keyspace)
+        with self._lock:
+            self._topics = {topic.name: topic for topic in found.topics}
+            self._read_s = time.monotonic()
+        return found
+
+    def list(self) -> list[Topic]:
+        """All topics, by name.
+
+        Raises:
+            ColdTierError: the place cannot be listed.
+        """
+        return list(self.catalogue().topics)
+
+    def get(self, name: str) -> Topic:
+        """The topic of a name.
+
+        Raises:
+            UnknownTopicOrPartitionError: there is no table of it.
+            AmbiguousTopicError: several keyspaces have one.
+            ColdTierError: the place cannot be listed.
+        """
+        from .cold.catalogue import topic_by_name
+
+        with self._lock:
+            is_old = time.monotonic() - self._read_s >= CATALOGUE_LASTS_S
+            found = None if is_old else self._topics.get(name)
+        assert self._place.cold is not None
+        return found or topic_by_name(
+            self._place.cold, self._place.keyspace, name, self.catalogue()
+        )
 
 
-class _HotClock:
-    """Redis's clock, so that "10 minutes ago" means the same to everyone."""
+def _as_report(run: Callable[[Topic], PurgedTopic]) -> Callable[[Topic], CleanupReport]:
+    from .cleanup.report import CleanupReport
 
-    def __init__(self, hot: HotLog) -> None:
-        self._hot = hot
+    return lambda topic: CleanupReport(topic.name, purged=run(topic))
 
-    def now_ms(self) -> int:
-        return self._hot.now_ms()
+
+#: The earlier name of a log without its Redis.
+ColdLog = Lakelog

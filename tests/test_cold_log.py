@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from lakelog import Lakelog, cold_log
+from lakelog import Lakelog
+from lakelog import lakelog as lakelog_module
 from lakelog.cli import main as cli
-from lakelog.cold_log import ColdLog
 from lakelog.errors import (
     InvalidArgumentError,
     OffsetOutOfRangeError,
@@ -47,7 +47,7 @@ def log(server: RedisServer, root: str) -> Iterator[Lakelog]:
 
 
 @pytest.fixture
-def cold(log: Lakelog, server: RedisServer, root: str) -> ColdLog:
+def cold(log: Lakelog, server: RedisServer, root: str) -> Lakelog:
     """Opened when Redis is gone."""
     server.kill()
     return Lakelog.connect(None, root, engine="inline")
@@ -140,7 +140,7 @@ def test_a_topic_that_was_made_anew_is_the_new_one(log, root):
 
 
 def test_the_place_is_listed_once_for_all_topics_and_never_to_read(log, root, monkeypatch):
-    monkeypatch.setattr(cold_log, "CATALOGUE_LASTS_S", 0.0)
+    monkeypatch.setattr(lakelog_module, "CATALOGUE_LASTS_S", 0.0)
     listed: list[str] = []
     real = PathRoot.catalogue
 
@@ -178,7 +178,7 @@ def test_the_explorer_shows_it(cold):
 
 @pytest.fixture
 def run(
-    cold: ColdLog, root: str, capsys: pytest.CaptureFixture[str]
+    cold: Lakelog, root: str, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[str, str]]:
     def run(*arguments: str, code: int = 0) -> tuple[str, str]:
         assert cli.main(["--cold", root, "--engine", "inline", *arguments]) == code

@@ -33,8 +33,8 @@ from lakelog.values.topic_partition import TopicPartition
 ROOT = Path(lakelog.__file__).parent
 CLASSES = [
     error
-    for error in vars(errors).values()
-    if isinstance(error, type) and issubclass(error, LakelogError)
+    for name, error in vars(errors).items()
+    if isinstance(error, type) and issubclass(error, LakelogError) and name == error.__name__
 ]
 
 #: Exceptions that end where they are raised for: no caller of lakelog sees one.

@@ -35,7 +35,7 @@ import lakelog.explore.charts
 import lakelog.jobs
 import lakelog.operate
 import lakelog.operate.check
-from lakelog import ColdLog, Lakelog, TopicLog, TopicPartition, UnifiedLog
+from lakelog import Lakelog, TopicLog, TopicPartition
 from lakelog.archive import continuous
 from lakelog.archive.archiver import Archiver
 from lakelog.archive.continuous import ContinuousArchive
@@ -50,7 +50,6 @@ from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.committing import CommitBackOff
 from lakelog.cold.scan import ScanTask
 from lakelog.cold.store import object_store
-from lakelog.cold_log import ArchivedTopics
 from lakelog.errors import (
     InvalidArgumentError,
     LakelogError,
@@ -63,11 +62,10 @@ from lakelog.explore.charts.ingest_rate import ingest_rates
 from lakelog.explore.charts.partition_map import partition_ranges
 from lakelog.explore.charts.segment_map import segment_rows
 from lakelog.explore.explorer.widget import LogExplorer
-from lakelog.groups.admin import GroupAdmin
-from lakelog.groups.answers import Joined, JoinRequest, Leaving, Pending
+from lakelog.groups.admin import GroupAdmin, ShareGroupAdmin
 from lakelog.groups.coordinator import GroupCoordinator
+from lakelog.groups.group_values import Joined, JoinRequest, Leaving, Pending
 from lakelog.groups.reset import ResetOffset, ToLatest
-from lakelog.groups.share.admin import ShareGroupAdmin
 from lakelog.groups.share.share_partitions import SharePartitions
 from lakelog.groups.share.share_values import Acknowledgement, Outcome
 from lakelog.hot import AppendCall, HotLog, TopicRegistry, hot_log, lock
@@ -95,6 +93,7 @@ from lakelog.jobs import (
 )
 from lakelog.jobs.run_record import TroubleRows, recent_troubles
 from lakelog.jobs.status_table import open_status_table
+from lakelog.lakelog import ArchivedTopics
 from lakelog.operate.check.time_index import index_mends
 from lakelog.operate.check.verification import verify
 from lakelog.operate.diagnosis import diagnose
@@ -115,7 +114,7 @@ from lakelog.place.tenants.tenants import Tenants
 from lakelog.read.consumer import Consumer
 from lakelog.read.range_read import RangeRead
 from lakelog.read.search import Search
-from lakelog.read.share.share_consumer import ShareConsumer
+from lakelog.read.share_consumer import ShareConsumer
 from lakelog.read.where import parse
 from lakelog.values.config import Compression, EntryFormat
 from lakelog.values.record import OffsetAndMetadata, produced_batch
@@ -226,7 +225,7 @@ class World:
     def connect(self) -> Lakelog:
         return Lakelog.connect(self.url, self.cold, engine="inline", storage_options=self.options)
 
-    def connect_cold(self) -> ColdLog:
+    def connect_cold(self) -> Lakelog:
         return Lakelog.connect(None, self.cold, engine="inline", storage_options=self.options)
 
     def settle(self) -> None:
@@ -251,12 +250,12 @@ class World:
         with self.lake.producer(**IMPATIENT) as producer:
             return act(producer)
 
-    def polled(self, log: ColdLog) -> Any:
+    def polled(self, log: Lakelog) -> Any:
         with contextlib.closing(log.consumer()) as consumer:
             consumer.assign([TP])
             return consumer.poll(50)
 
-    def explored(self, act: Callable[[LogExplorer], Any], log: ColdLog | None = None) -> None:
+    def explored(self, act: Callable[[LogExplorer], Any], log: Lakelog | None = None) -> None:
         """Errors of what an explorer does by itself stand on its page."""
         with contextlib.closing((log or self.lake).explore("orders", 0)) as explorer:
             explorer.wait(5)
@@ -318,16 +317,16 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Lakelog.restorable_groups": lambda w: w.lake.restorable_groups(),
     "Lakelog.restore": lambda w: w.lake.restore("orders"),
     "Lakelog.import_topics": lambda w: w.lake.import_topics(w.export, name="copied"),
-    "ColdLog.export": lambda w: w.archived.export(w.folder / "archived", "orders"),
-    "ColdLog.export hot": lambda w: w.lake.export(w.folder / f"{uuid4().hex}.tar"),
+    "Lakelog.export": lambda w: w.archived.export(w.folder / "archived", "orders"),
+    "Lakelog.export hot": lambda w: w.lake.export(w.folder / f"{uuid4().hex}.tar"),
     "Lakelog.deleted": lambda w: w.lake.deleted(),
     "Lakelog.undelete": lambda w: w.lake.undelete("gone"),
-    "ColdLog.deleted": lambda w: w.archived.deleted(),
-    "ColdLog.group_troubles": lambda w: w.archived.group_troubles(),
-    "ColdLog.erase": lambda w: w.archived.erase("orders", "nobody"),
-    "ColdLog.erase hot": lambda w: w.lake.erase("orders", ["nobody"]),
-    "ColdLog.erase dry": lambda w: w.lake.erase("orders", where='value = "no"', dry_run=True),
-    "ColdLog.purge": lambda w: w.lake.purge("dropped"),
+    "Lakelog.deleted cold": lambda w: w.archived.deleted(),
+    "Lakelog.group_troubles": lambda w: w.archived.group_troubles(),
+    "Lakelog.erase": lambda w: w.archived.erase("orders", "nobody"),
+    "Lakelog.erase hot": lambda w: w.lake.erase("orders", ["nobody"]),
+    "Lakelog.erase dry": lambda w: w.lake.erase("orders", where='value = "no"', dry_run=True),
+    "Lakelog.purge": lambda w: w.lake.purge("dropped"),
     "TopicRegistry.deleted": lambda w: w.lake.topics.deleted(),
     "TopicRegistry.deleted_into": lambda w: w.lake.topics.deleted_into(w.gone),
     "TopicRegistry.has_kept": lambda w: w.lake.topics.has_kept(w.gone),
@@ -347,22 +346,22 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Tenants.delete": lambda w: w.lake.tenants.delete("shared"),
     "Lakelog.skips": lambda w: w.lake.skips("orders", 0).list(),
     "Lakelog.status": lambda w: w.lake.status(),
-    "ColdLog.metrics": lambda w: (w.lake.metrics(), w.archived.metrics()),
+    "Lakelog.metrics": lambda w: (w.lake.metrics(), w.archived.metrics()),
     "Lakelog.check": lambda w: w.lake.check(),
-    "ColdLog.cleanup": lambda w: w.archived.cleanup(),
-    "ColdLog.clean_continuously": lambda w: drained(
+    "Lakelog.cleanup cold": lambda w: w.archived.cleanup(),
+    "Lakelog.clean_continuously": lambda w: drained(
         w.archived.clean_continuously(max_duration=timedelta(seconds=0.1))
     ),
-    "ColdLog.cleanup_plan": lambda w: w.archived.cleanup_plan(),
-    "ColdLog.cleanup_plan hot": lambda w: w.lake.cleanup_plan("orders"),
-    "ColdLog.consumer": lambda w: w.polled(w.archived),
-    "ColdLog.consumer hot": lambda w: w.polled(w.lake),
-    "ColdLog.explore": lambda w: w.explored(lambda e: e.forward(), w.archived),
-    "ColdLog.explore hot": lambda w: w.explored(lambda e: e.seek("latest")),
-    "ColdLog.log": lambda w: w.archived.log("orders").offsets(),
-    "ColdLog.of": lambda w: w.connect_cold().status(),
-    "ColdLog.status": lambda w: w.archived.status(),
-    "ColdLog.check": lambda w: w.archived.check(),
+    "Lakelog.cleanup_plan": lambda w: w.archived.cleanup_plan(),
+    "Lakelog.cleanup_plan hot": lambda w: w.lake.cleanup_plan("orders"),
+    "Lakelog.consumer": lambda w: w.polled(w.archived),
+    "Lakelog.consumer hot": lambda w: w.polled(w.lake),
+    "Lakelog.explore": lambda w: w.explored(lambda e: e.forward(), w.archived),
+    "Lakelog.explore hot": lambda w: w.explored(lambda e: e.seek("latest")),
+    "Lakelog.log cold": lambda w: w.archived.log("orders").offsets(),
+    "Lakelog.at": lambda w: w.connect_cold().status(),
+    "Lakelog.status cold": lambda w: w.archived.status(),
+    "Lakelog.check cold": lambda w: w.archived.check(),
     "ArchivedTopics.catalogue": lambda w: w.archived.topics.list(),
     "ArchivedTopics.list": lambda w: w.connect_cold().topics.list(),
     "ArchivedTopics.get": lambda w: w.connect_cold().topics.get("orders"),
@@ -393,11 +392,11 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "RangeRead.to_arrow cold": lambda w: w.archived_log.read(0).to_arrow(),
     "RangeRead.records": lambda w: drained(w.log.read(0).records()),
     "RangeRead.matching": lambda w: drained(w.log.read(0).matching('key = "k1"')),
-    "UnifiedLog.records_below": lambda w: w.log.records_below(0, 30),
-    "UnifiedLog.recover": lambda w: w.log.recover(0, 0),
-    "UnifiedLog.raise_log_start": lambda w: w.log.raise_log_start(0, 3),
-    "ColdLog.sql": lambda w: w.archived.sql("select max(timestamp) from orders").read_all(),
-    "ColdLog.sql hot": lambda w: w.lake.sql("select max(timestamp) from orders").read_all(),
+    "TopicLog.records_below": lambda w: w.log.records_below(0, 30),
+    "TopicLog.recover": lambda w: w.log.recover(0, 0),
+    "TopicLog.raise_log_start": lambda w: w.log.raise_log_start(0, 3),
+    "Lakelog.sql": lambda w: w.archived.sql("select max(timestamp) from orders").read_all(),
+    "Lakelog.sql hot": lambda w: w.lake.sql("select max(timestamp) from orders").read_all(),
     "Consumer.subscribe": lambda w: follow(w),
     "Consumer.topics": lambda w: w.consumer.topics(),
     "Consumer.partitions_for_topic": lambda w: w.consumer.partitions_for_topic("orders"),
@@ -503,7 +502,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "GroupOffsetsAdmin.plan": lambda w: w.lake.group_offsets.plan("idle", ToLatest(), [TP]),
     "GroupOffsetsAdmin.apply": lambda w: w.lake.group_offsets.apply("idle", [ResetOffset(TP, 1)]),
     "Lakelog.record_groups": lambda w: w.lake.record_groups(),
-    "Lakelog.group_troubles": lambda w: w.lake.group_troubles(),
+    "Lakelog.group_troubles hot": lambda w: w.lake.group_troubles(),
     "Lakelog.group_lags": lambda w: w.lake.group_lags(),
     "TopicRegistry.keyspace_id": lambda w: w.lake.topics.keyspace_id(),
     "GroupAdmin.delete": lambda w: w.lake.groups.delete("idle"),
@@ -714,11 +713,12 @@ CALLS: dict[str, Callable[[World], Any]] = {
 
 #: Public names that ask no tier, or only what others above ask, by the same way.
 QUIET = {
-    *("Lakelog.embedded", "ColdLog.close", "ColdLog.place"),  # tests/embedded
+    *("Lakelog.embedded", "Lakelog.close", "Lakelog.place"),  # tests/embedded
+    *("Lakelog.hot", "Lakelog.groups", "Lakelog.share_groups"),
     *("Lakelog.acl", "lakelog acl"),
-    *("ColdLog.dataframe", "ColdLog.register", "TopicLog.dataframe"),  # Spark's: tests/spark
+    *("Lakelog.dataframe", "Lakelog.register", "TopicLog.dataframe"),  # Spark's: tests/spark
     *("Consumer.subscription", "Consumer.unsubscribe", "Consumer.group_metadata"),
-    "ColdLog.log_look",  # what `metrics` looks with
+    "Lakelog.log_look",  # what `metrics` looks with
     "TopicLog.is_below_hot",
     *("ShareConsumer.subscribe", "ShareConsumer.subscription"),
     *("ShareConsumer.acknowledge", "ShareConsumer.acknowledge_offset"),
@@ -749,7 +749,7 @@ QUIET = {
         "HotSkips.skip",
         "ServerLooks.name",
     ),
-    *("TopicLog.table", "TopicLog.tiers", "TopicRegistry.is_hot_alone"),
+    *("TopicLog.table", "TopicLog.tiers", "TopicLog.redis", "TopicRegistry.is_hot_alone"),
     *(
         "ServerLooks.holds",
         "Archiver.seen",
@@ -774,10 +774,8 @@ QUIET = {
 CLASSES = (
     *(
         Lakelog,
-        ColdLog,
         ArchivedTopics,
         TopicLog,
-        UnifiedLog,
         RangeRead,
         Search,
         Consumer,
@@ -815,7 +813,7 @@ def methods() -> Iterator[str]:
 
 def functions() -> Iterator[str]:
     """Those that are given a log, or its place."""
-    given = {"TopicLog", "ColdLog", "Lakelog", "HotLog", "ColdRoot", "ColdRoot | None"}
+    given = {"TopicLog", "Lakelog", "HotLog", "ColdRoot", "ColdRoot | None"}
     for package in (lakelog.operate, lakelog.operate.check, lakelog.jobs, lakelog.explore.charts):
         for found in pkgutil.iter_modules(package.__path__):
             module = import_module(f"{package.__name__}.{found.name}")

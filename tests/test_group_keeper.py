@@ -18,8 +18,8 @@ from lakelog.errors import (
     OffsetMetadataTooLargeError,
 )
 from lakelog.groups import settings as module
-from lakelog.groups.answers import Joined, JoinRequest
 from lakelog.groups.coordinator import GroupCoordinator
+from lakelog.groups.group_values import Joined, JoinRequest
 from lakelog.groups.protocol import Subscription
 from lakelog.groups.settings import GroupSettings
 from lakelog.jobs import JobRun, status_history

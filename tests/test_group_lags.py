@@ -11,7 +11,7 @@ from lakelog import Lakelog, TopicPartition
 from lakelog.base.clock import ManualClock
 from lakelog.errors import UnknownTopicOrPartitionError
 from lakelog.groups.coordinator import GroupCoordinator
-from lakelog.groups.description import GroupState
+from lakelog.groups.group_values import GroupState
 from lakelog.groups.recorded_offset import GroupType
 from lakelog.operate import group_lag as module
 from lakelog.operate.group_lag import GroupLag

@@ -275,9 +275,9 @@ sys.setswitchinterval(1e-6)
 import lakelog, lakelog.read, lakelog.place
 from lakelog.base import compute
 asked = [
-    lambda: lakelog.Lakelog, lambda: lakelog.ColdLog, lambda: lakelog.Producer,
+    lambda: lakelog.Lakelog, lambda: lakelog.Lakelog, lambda: lakelog.Producer,
     lambda: lakelog.read.Consumer, lambda: compute.equal,
-    lambda: lakelog.read.UnifiedLog, lambda: lakelog.spark.read, lambda: lakelog.spark.session,
+    lambda: lakelog.read.TopicLog, lambda: lakelog.spark.read, lambda: lakelog.spark.session,
     lambda: lakelog.spark.SparkEngine, lambda: lakelog.spark.register_topics,
     lambda: lakelog.place.NamedRoot,
 ]

@@ -506,7 +506,10 @@ def test_every_error_is_in_the_table_and_says_whether_it_is_retriable():
     public = {
         name: error.retriable
         for name, error in vars(errors).items()
-        if isinstance(error, type) and issubclass(error, LakelogError) and error is not LakelogError
+        if isinstance(error, type)
+        and issubclass(error, LakelogError)
+        and error is not LakelogError
+        and name == error.__name__  # another is an earlier name
     }
     assert {name: bool(retriable) for name, retriable in told} == public
     assert len(told) == len(public)

@@ -18,9 +18,8 @@ from lakelog.base.clock import ManualClock
 from lakelog.base.failpoints import armed
 from lakelog.cli.main import main
 from lakelog.errors import ForeignTableError, InvalidArgumentError, RestoreFailedError
-from lakelog.groups.answers import JoinRequest, Leaving
 from lakelog.groups.coordinator import GroupCoordinator
-from lakelog.groups.description import GroupState
+from lakelog.groups.group_values import GroupState, JoinRequest, Leaving
 from lakelog.groups.recorded_offset import GroupType
 from lakelog.groups.settings import GroupSettings
 from lakelog.hot.keys import Keys

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lakelog import ColdLog, Lakelog
+from lakelog import Lakelog
 from lakelog.cli.main import main
 from lakelog.errors import AmbiguousTopicError, CleanupFailedError
 from tests.support.servers import RedisServer
@@ -41,12 +41,12 @@ def cold(redis_url: str, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def both(cold: Path) -> Iterator[ColdLog]:
+def both(cold: Path) -> Iterator[Lakelog]:
     with Lakelog.connect(None, cold, engine="inline") as log:
         yield log
 
 
-def test_a_name_that_both_have_is_refused_and_the_others_are_read(both: ColdLog) -> None:
+def test_a_name_that_both_have_is_refused_and_the_others_are_read(both: Lakelog) -> None:
     assert [topic.name for topic in both.topics.list()] == ["lab.own", "sales.own"]
     assert both.log("lab.own").read(0).to_arrow().num_rows == RECORDS["lab"]
     for ask in (both.log, both.cleanup, both.status, lambda name: both.dataframe(name)):
@@ -66,7 +66,7 @@ def test_each_keyspace_reads_its_own(cold: Path, redis_url: str, keyspace: str) 
             assert values == [f"{keyspace} {n}".encode() for n in range(RECORDS[keyspace])]
 
 
-def test_cleanup_touches_no_table_that_it_cannot_tell(both: ColdLog, cold: Path) -> None:
+def test_cleanup_touches_no_table_that_it_cannot_tell(both: Lakelog, cold: Path) -> None:
     there = set((cold / "orders").rglob("*.parquet"))
     with pytest.raises(CleanupFailedError, match=r"2 topics under .* are named 'orders'") as caught:
         both.cleanup()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ..base.back_off import ASK_AGAIN, Tries
 from ..engines.threads import each_at_once
-from ..errors import ArchiveFailedError, LakelogError, by_topic
+from ..errors import LakelogError, PartlyFailedError, by_topic
 from ..values.topic import Topic
 from .report import ArchiveReport
 
@@ -69,11 +69,11 @@ class TopicsRun:
         """The reports.
 
         Raises:
-            ArchiveFailedError: there are errors; it has the reports too.
+            PartlyFailedError: there are errors; it has the reports too.
         """
         reports = list(self.reports.values())
         if self.errors:
-            raise ArchiveFailedError(
+            raise PartlyFailedError(
                 f"not all could be archived, the rest was: {by_topic(self.errors)}. Mend that and "
                 "archive again; what is left is in Redis",
                 reports=reports,

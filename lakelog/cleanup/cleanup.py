@@ -25,7 +25,6 @@ from ..cold.change import Rewrite
 from ..cold.table import Applied, ColdSnapshot, ColdTable
 from ..engines.engine import Choices
 from ..errors import (
-    CleanupFailedError,
     ColdTierError,
     CommitConflictError,
     ContradictionError,
@@ -34,6 +33,7 @@ from ..errors import (
     InvalidArgumentError,
     LakelogError,
     MissingFileError,
+    PartlyFailedError,
 )
 from ..values.arguments import some_of
 from ..values.offsets import HotSegments
@@ -168,7 +168,7 @@ def clean_all(
         tell: called with what came of each cleanup.
 
     Raises:
-        CleanupFailedError: something failed; the rest was done, and its reports are in the error.
+        PartlyFailedError: something failed; the rest was done, and its reports are in the error.
     """
     reports = [
         CleanupReport(str(error.path), failures=(Failure("open", None, error),)) for error in broken
@@ -197,7 +197,7 @@ def clean_all(
     failures = [failure for report in reports for failure in report.failures]
     if failures:
         more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
-        raise CleanupFailedError(
+        raise PartlyFailedError(
             f"cleanup did what it could, but {failures[0]}{more}",
             reports=reports,
             failures=failures,

@@ -12,7 +12,7 @@ from math import inf
 
 from ..base.back_off import BackOff, Tries
 from ..engines.threads import Workers, watch
-from ..errors import CleanupFailedError, LakelogError
+from ..errors import LakelogError, PartlyFailedError
 from .report import CleanupReport
 
 logger = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ def clean_continuously(
 
     Raises (while iterating):
         LakelogError: the first round is refused, and would be each time; or the last one failed.
-        CleanupFailedError: something could not be done in the last round.
+        PartlyFailedError: something could not be done in the last round.
     """
     stop = stop or threading.Event()
     until_s = inf if max_duration is None else time.monotonic() + max_duration.total_seconds()
@@ -60,7 +60,7 @@ def clean_continuously(
         try:
             try:
                 reports = found.result()
-            except CleanupFailedError as error:
+            except PartlyFailedError as error:
                 reports, failed = error.reports, error
             yield from (one for one in reports if one or one.failures or one.trimmed)
             pause_s = interval_ms() / 1000

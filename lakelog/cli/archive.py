@@ -70,7 +70,7 @@ def add_archive(offer: Offer) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> Table | Iterator[Any]:
-    from ..errors import ArchiveFailedError, InvalidArgumentError
+    from ..errors import InvalidArgumentError, PartlyFailedError
 
     if arguments.adopt and (arguments.continuous or not arguments.topics):
         raise InvalidArgumentError("--adopt goes with the names of topics, not with --continuous")
@@ -88,7 +88,7 @@ def _run(arguments: argparse.Namespace) -> Table | Iterator[Any]:
             # the exit code.
             arguments.abandoned = True
             raise
-        except ArchiveFailedError as error:
+        except PartlyFailedError as error:
             step.advance(sum(report.records for report in error.reports))
             said = "\n".join(
                 f"{topic}: {describe(one)}"

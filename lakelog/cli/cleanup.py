@@ -89,7 +89,7 @@ def add_cleanup(offer: Offer) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> Page | Iterator[Any]:
-    from ..errors import CleanupFailedError, InvalidArgumentError
+    from ..errors import InvalidArgumentError, PartlyFailedError
 
     if arguments.continuous:
         return _continuous(arguments)
@@ -98,7 +98,7 @@ def _run(arguments: argparse.Namespace) -> Page | Iterator[Any]:
     with ConsoleProgress().step("cleanup"), open_archived(arguments) as log:
         try:
             reports = log.cleanup(arguments.topics or None, steps=tuple(arguments.step or STEPS))
-        except CleanupFailedError as error:
+        except PartlyFailedError as error:
             said = "\n".join(
                 f"{one.topic_partition or report.topic}: {one.step}: {describe(one.error)}"
                 for report in error.reports

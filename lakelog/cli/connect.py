@@ -7,14 +7,13 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from ..errors import EmbeddedRedisError, InvalidArgumentError
 from . import recorded
 from .entry import starting
 
 if TYPE_CHECKING:
-    from ..cold_log import ColdLog
     from ..lakelog import Lakelog
     from ..place import ColdRoot
 
@@ -49,10 +48,10 @@ def open_log(arguments: argparse.Namespace) -> Lakelog:
             "or --redis URL and --cold ROOT; LAKELOG_DIR, LAKELOG_REDIS and LAKELOG_COLD do the "
             "same"
         )
-    return cast("Lakelog", _opened(arguments))
+    return _opened(arguments)
 
 
-def _opened(arguments: argparse.Namespace) -> ColdLog:
+def _opened(arguments: argparse.Namespace) -> Lakelog:
     with starting():
         from ..lakelog import Lakelog
 
@@ -64,7 +63,7 @@ def _opened(arguments: argparse.Namespace) -> ColdLog:
     if arguments.dir:
         if not getattr(arguments, "makes_log", False):
             _check_log_is_there(arguments.dir)
-        log: ColdLog = Lakelog.embedded(
+        log: Lakelog = Lakelog.embedded(
             arguments.dir, tenant=arguments.tenant, engine=arguments.engine
         )
     else:
@@ -95,7 +94,7 @@ def _check_log_is_there(directory: str) -> None:
         )
 
 
-def open_archived(arguments: argparse.Namespace) -> ColdLog:
+def open_archived(arguments: argparse.Namespace) -> Lakelog:
     """The log; only its archived part if ``--cold`` alone was given, or the disk of ``--dir`` takes
     nothing, so that no Redis can start there.
 
@@ -122,13 +121,12 @@ def open_archived(arguments: argparse.Namespace) -> ColdLog:
         return archived
 
 
-def no_topics(log: ColdLog) -> str:
+def no_topics(log: Lakelog) -> str:
     """What to say of a log without topics."""
     from ..errors import LakelogError
-    from ..lakelog import Lakelog
 
     try:
-        lost = [topic.name for topic in log.restorable()] if isinstance(log, Lakelog) else []
+        lost = [topic.name for topic in log.restorable()] if log.redis is not None else []
         kept = [topic.name for topic in log.deleted() if topic.purged_ms is None]
     except LakelogError:  # the cold root does not answer, which was not asked
         lost, kept = [], []
@@ -144,7 +142,7 @@ def no_topics(log: ColdLog) -> str:
 
 
 @contextmanager
-def open_to_read(arguments: argparse.Namespace) -> Iterator[ColdLog]:
+def open_to_read(arguments: argparse.Namespace) -> Iterator[Lakelog]:
     """As `open_archived`; says on standard error that a log read without its Redis may go on."""
     with open_archived(arguments) as log:
         if log.place.hot is None and not arguments.dir:  # `open_archived` has said why

@@ -18,7 +18,7 @@ from .records import POSITIONS, RecordQuery, add_range_options
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ..cold_log import ColdLog
+    from ..lakelog import Lakelog
     from ..read.topic_log import TopicLog
 
 _CONSUME = f"""\
@@ -82,7 +82,7 @@ def _consume(arguments: argparse.Namespace) -> Iterator[Any]:
 
 
 def _follow(
-    log: ColdLog, topic: TopicLog, query: RecordQuery, arguments: argparse.Namespace
+    log: Lakelog, topic: TopicLog, query: RecordQuery, arguments: argparse.Namespace
 ) -> Iterator[pa.Table]:
     from ..read.found import with_partition
     from ..read.where.expression import matching
@@ -153,7 +153,7 @@ def _shown(
 
 
 def _found(
-    log: ColdLog, query: RecordQuery, arguments: argparse.Namespace, counts: dict[str, int]
+    log: Lakelog, query: RecordQuery, arguments: argparse.Namespace, counts: dict[str, int]
 ) -> Iterator[tuple[str, pa.Table]]:
     """Topic by topic, `FOUND` tables of each; ``counts`` gets how many records are in them."""
     names = dict.fromkeys(arguments.topics) or [topic.name for topic in log.topics.list()]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from ..base.text_table import counted
-from ..errors import EraseFailedError, InvalidArgumentError, LakelogError
+from ..errors import InvalidArgumentError, LakelogError, PartlyFailedError
 from .connect import open_archived, open_log
 from .options import Offer
 from .output import Failed, Message, Page, Table
@@ -23,7 +23,7 @@ from .progress import ConsoleProgress
 if TYPE_CHECKING:
     from ..lakelog import Lakelog
     from ..operate.erasure.certificate import Erased
-    from ..read.unified_log import UnifiedLog
+    from ..read.topic_log import TopicLog
 
 _ERASE = """\
 Offsets stay, and gaps appear: readers go on at the next record. A partition's last record keeps its
@@ -110,7 +110,7 @@ def _erase(arguments: argparse.Namespace) -> Page | Message:
                 dry_run=arguments.dry_run,
                 quarantine=arguments.quarantine,
             )
-        except EraseFailedError as error:
+        except PartlyFailedError as error:
             raise Failed(_page(error.report, arguments), error.message) from error
     return _page(erased, arguments)
 
@@ -315,7 +315,7 @@ def _of_position(
     return [_Asked(topic, number, before if offset is None else offset) for number in numbers]
 
 
-def _offset(log: UnifiedLog, asked: _Asked) -> int:
+def _offset(log: TopicLog, asked: _Asked) -> int:
     from ..values.offsets import Ago, AtTimestamp, position
 
     if isinstance(asked.before, int):

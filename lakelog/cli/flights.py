@@ -26,7 +26,7 @@ from ..base import compute as pc
 from ..engines.engine import Choice
 from ..errors import MissingExtraError, TopicExistsError
 from ..lakelog import Lakelog
-from ..read.unified_log import UnifiedLog
+from ..read.topic_log import TopicLog
 from ..values.offsets import LogOffsets, timestamp_ms
 from ..values.record import Record, to_records
 from .output import utc_text
@@ -323,7 +323,7 @@ def _chained(digest: bytes, rows: Mapping[str, Sequence[Any]]) -> bytes:
     return digest
 
 
-def _check(log: UnifiedLog, expected: pa.Table, result: DemoResult, step: Any) -> list[Check]:
+def _check(log: TopicLog, expected: pa.Table, result: DemoResult, step: Any) -> list[Check]:
     wanted = read = b"\0" * 32
     for batch in expected.to_batches(max_chunksize=CHUNK_ROWS):
         wanted = _chained(wanted, batch.to_pydict())
@@ -386,7 +386,7 @@ def _check_found(expected: pa.Table, look: Found) -> Check:
 
 
 def _look_up(
-    log: UnifiedLog, offsets: Mapping[int, LogOffsets], flights: pa.Table, tail_from: int
+    log: TopicLog, offsets: Mapping[int, LogOffsets], flights: pa.Table, tail_from: int
 ) -> list[Found]:
     """By offset and by timestamp, in the cold part and in the live tail."""
     partition = max(offsets, key=lambda number: offsets[number].log_end)
@@ -406,7 +406,7 @@ def _look_up(
     return [_find(log, partition, where, seen) for where in asked]
 
 
-def _find(log: UnifiedLog, partition: int, where: int | str, offsets: LogOffsets) -> Found:
+def _find(log: TopicLog, partition: int, where: int | str, offsets: LogOffsets) -> Found:
     started_s = time.perf_counter()
     offset = log.seek(partition, where)
     record = None

@@ -17,9 +17,9 @@ from .options import Offer
 from .output import Failed, Lines, Message, Result, Table, describe, row
 
 if TYPE_CHECKING:
-    from ..groups.description import GroupListing
+    from ..groups.admin import ShareGroupDescription
+    from ..groups.group_values import GroupListing
     from ..groups.reset import ResetOffset, Scenario
-    from ..groups.share.admin import ShareGroupDescription
     from ..lakelog import Lakelog
     from ..operate.group_offsets import GroupPartition
     from ..values.topic_partition import TopicPartition
@@ -304,7 +304,7 @@ def _list(arguments: argparse.Namespace) -> Result:
 
 
 def _describe(arguments: argparse.Namespace) -> Result:
-    from ..groups.description import GroupState
+    from ..groups.group_values import GroupState
     from ..groups.protocol import Assignment
 
     rows: list[dict[str, Any]] = []

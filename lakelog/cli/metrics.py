@@ -14,7 +14,7 @@ from .output import Message, Table
 
 if TYPE_CHECKING:
     from ..base.metrics.metric import Measured
-    from ..cold_log import ColdLog
+    from ..lakelog import Lakelog
 
 _EPILOG = """\
 Offsets, sizes and lags of every partition in both tiers, servers and groups, now; `lakelog help
@@ -92,9 +92,9 @@ def _serve(arguments: argparse.Namespace) -> None:
         raise InvalidArgumentError("--listen speaks Prometheus's form, it takes no --output")
     address = Address.parse(arguments.listen)
     with ExitStack() as opened:
-        log: ColdLog | None = None
+        log: Lakelog | None = None
 
-        def open_now() -> ColdLog:
+        def open_now() -> Lakelog:
             nonlocal log
             if log is None:
                 log = opened.enter_context(open_archived(arguments))
@@ -124,7 +124,7 @@ def _serve(arguments: argparse.Namespace) -> None:
 
 
 def _look(
-    log: ColdLog, arguments: argparse.Namespace, cold_within_s: float | None
+    log: Lakelog, arguments: argparse.Namespace, cold_within_s: float | None
 ) -> list[Measured]:
     names = arguments.topics
     topics = [log.topics.get(name) for name in names] if names else log.topics.list()

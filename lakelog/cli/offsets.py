@@ -16,7 +16,7 @@ from .options import Offer
 from .output import Failed, Message, describe
 
 if TYPE_CHECKING:
-    from ..cold_log import ColdLog
+    from ..lakelog import Lakelog
     from ..values.offsets import Position
 
 _EPILOG = """\
@@ -141,7 +141,7 @@ def _filter(arguments: argparse.Namespace) -> PartitionFilter:
 
 
 def _asked(
-    log: ColdLog, allowed: PartitionFilter, arguments: argparse.Namespace
+    log: Lakelog, allowed: PartitionFilter, arguments: argparse.Namespace
 ) -> dict[str, list[int]]:
     """The partitions of each topic that are asked for.
 

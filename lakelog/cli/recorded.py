@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..archive.report import Trouble
-    from ..cold_log import ColdLog
     from ..jobs.run_record import GroupRows, RunRecord
     from ..jobs.status_rows import Report
     from ..jobs.status_table import StatusTable
+    from ..lakelog import Lakelog
     from ..place import LogPlace
 
 logger = logging.getLogger(__name__)
@@ -55,10 +55,10 @@ _END_TIMEOUT_S = 1.0  # of the last rows of a continuous run
 
 _LONGEST = 500  # characters of a command that are kept
 
-L = TypeVar("L", bound="ColdLog")
+L = TypeVar("L", bound="Lakelog")
 
 
-def begin(arguments: argparse.Namespace, log: ColdLog) -> None:
+def begin(arguments: argparse.Namespace, log: Lakelog) -> None:
     """Begins the record of a command that has one, now that its log is open."""
     job = getattr(arguments, "recorded", None)
     if getattr(arguments, "record", None) is not None:  # its log was opened once more
@@ -119,7 +119,7 @@ class ContinuousRun:
         return timedelta(seconds=max(0.0, self._deadline_s - time.monotonic()))
 
     @contextmanager
-    def recorded(self, log: ColdLog) -> Iterator[list[Report]]:
+    def recorded(self, log: Lakelog) -> Iterator[list[Report]]:
         """Records where partitions stand once a minute, and what was done since, which is appended
         to the list that this gives; at the end, too.
         """
@@ -164,7 +164,7 @@ def end(arguments: argparse.Namespace, result: str, error: str | None = None) ->
 
 def partitions(
     arguments: argparse.Namespace,
-    log: ColdLog,
+    log: Lakelog,
     reports: Iterable[Report],
     error: str | None = None,
 ) -> None:
@@ -189,7 +189,7 @@ def partitions(
 
 def _rows(
     record: RunRecord,
-    log: ColdLog,
+    log: Lakelog,
     arguments: argparse.Namespace,
     reports: Sequence[Report],
     result: str,

@@ -13,7 +13,7 @@ from .output import Failed, Message, Page, Table, describe, row
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..cold_log import ColdLog
+    from ..lakelog import Lakelog
     from ..operate.status import Status
 
 _SENTENCES = 3  # about what was skipped
@@ -162,7 +162,7 @@ def _servers(seen: Status) -> Table:
     return Table(rows, empty="")
 
 
-def _disks(log: ColdLog, directory: str | None) -> Iterator[dict[str, Any]]:
+def _disks(log: Lakelog, directory: str | None) -> Iterator[dict[str, Any]]:
     """How much room this machine's disk has, where the log is on one."""
     from ..base.local_path import local_path
     from ..hot.embedded.folders import DiskSpace

@@ -366,7 +366,7 @@ def _purge(arguments: argparse.Namespace) -> Message:
 
 
 def _apply(arguments: argparse.Namespace) -> Table:
-    from ..errors import ApplyFailedError
+    from ..errors import PartlyFailedError
     from ..hot.declared_topics import apply, load_declared
 
     title = "would change:" if arguments.dry_run else "changed:"
@@ -374,7 +374,7 @@ def _apply(arguments: argparse.Namespace) -> Table:
         declared = load_declared(arguments.paths)
         with open_log(arguments) as log:
             changes = apply(log.topics, declared, dry_run=arguments.dry_run)
-    except ApplyFailedError as error:
+    except PartlyFailedError as error:
         table = Table(map(row, error.changes), empty="nothing was changed", title=title)
         raise Failed(table, said_of_each(error.errors)) from error
     count = f"{counted(len(declared), 'topic')} {'is' if len(declared) == 1 else 'are'} as declared"

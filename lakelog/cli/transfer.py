@@ -143,7 +143,7 @@ def add_restore(offer: Offer) -> None:
 
 
 def _restore(arguments: argparse.Namespace) -> Page:
-    from ..errors import RestoreFailedError
+    from ..errors import PartlyFailedError
 
     with open_log(arguments) as log:
         if arguments.dry_run:
@@ -157,7 +157,7 @@ def _restore(arguments: argparse.Namespace) -> Page:
             return Page({"would_be_restored": table, **groups})
         try:
             restored = log.restore(arguments.topics or None)
-        except RestoreFailedError as error:
+        except PartlyFailedError as error:
             page = _restored(error.restored, error.groups)
             raise Failed(page, said_of_each(error.errors)) from error
     return _restored(restored, restored.groups)

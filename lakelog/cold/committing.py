@@ -178,7 +178,7 @@ def tell_purge(table: ColdTable, *, decided: bool) -> bool:
         False if there is no table.
 
     Raises:
-        TopicPurgedError: the table says that its topic is there again.
+        PolicyViolationError: the table says that its topic is there again.
         ColdTierError: it cannot be read or committed to.
     """
     while True:

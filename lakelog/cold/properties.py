@@ -11,7 +11,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from ..base.json_text import parse_json
-from ..errors import ColdTierRefusedError, ContradictionError, TopicPurgedError
+from ..errors import ColdTierRefusedError, ContradictionError, PolicyViolationError
 from ..values.config import (
     DATA_KEYS,
     DAY_MS,
@@ -258,20 +258,20 @@ def next_alteration(
         columns: gives the columns it has.
 
     Raises:
-        TopicPurgedError: the table is being removed; or is to be, but the topic is back.
+        PolicyViolationError: the table is being removed; or is to be, but the topic is back.
         ContradictionError: it has keys of encrypted values that the topic does not have.
     """
     if is_purged(held):
         if topic.purged_ms is not None or topic.deleted_ms is not None:
             return None
-        raise TopicPurgedError(
+        raise PolicyViolationError(
             f"topic {topic.name!r} with id {topic.topic_id} was deleted and is being removed for "
             "good: its table takes no commits any more",
             topic=topic.name,
             topic_id=topic.topic_id,
         )
     if topic.purged_ms is not None and not is_deleted(held):
-        raise TopicPurgedError(
+        raise PolicyViolationError(
             f"topic {topic.name!r} with id {topic.topic_id} is not deleted: somebody brought it "
             "back, so nothing was removed. Delete it first",
             topic=topic.name,

@@ -402,7 +402,7 @@ class ColdTable(ColdRows, Protocol):
                 does not say so, as nobody could tell it or its log is damaged.
 
         Raises:
-            TopicPurgedError: it came back; nothing was removed.
+            PolicyViolationError: it came back; nothing was removed.
             ForeignTableError, ColdTierError: as for `snapshot`; what was removed is gone.
         """
         ...

@@ -32,12 +32,21 @@ from ..values.offsets import check_offset
 from ..values.record import OffsetAndMetadata
 from ..values.topic_partition import TopicPartition
 from .admin import GroupAdmin
-from .answers import CommittedOffset, Joined, JoinRequest, Leaving, Member, Pending, Synced
-from .description import parse_members
-from .group_ids import check_group_id
-from .offset_values import pack_offset, parse_field, unpack_offset
-from .refusals import refusal
-from .scripts import GroupScripts
+from .group_values import (
+    CommittedOffset,
+    Joined,
+    JoinRequest,
+    Leaving,
+    Member,
+    Pending,
+    Synced,
+    check_group_id,
+    pack_offset,
+    parse_field,
+    parse_members,
+    unpack_offset,
+)
+from .scripts import GroupScripts, refusal
 from .settings import GroupSettings, KeyspaceGroupSettings
 
 Answer = TypeVar("Answer")
@@ -98,7 +107,7 @@ class GroupCoordinator:
         """Joins and does not wait; see `await_join`.
 
         Raises:
-            InvalidGroupIdError: not an id.
+            InvalidArgumentError: not an id.
             InvalidSessionTimeoutError: out of the bounds of the settings.
             MemberIdRequiredError: a new member: call again with the id that the error carries.
             UnknownMemberIdError: no member has that id any more.
@@ -275,7 +284,7 @@ class GroupCoordinator:
             topic_ids: topic → its creation, so that a topic made again is not taken for it.
 
         Raises:
-            InvalidGroupIdError: not an id.
+            InvalidArgumentError: not an id.
             OffsetMetadataTooLargeError: a text beside an offset is too long.
             RebalanceInProgressError, IllegalGenerationError, UnknownMemberIdError,
             FencedInstanceIdError: the partitions may be somebody else's by now.

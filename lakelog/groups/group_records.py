@@ -13,8 +13,7 @@ from ..hot.foreign import foreign_if_illegible
 from ..hot.keys import DEFAULT_KEYSPACE, Keys
 from ..values.record import OffsetAndMetadata
 from ..values.topic_partition import TopicPartition
-from .description import GroupState
-from .offset_values import pack_offset, parse_field, unpack_offset
+from .group_values import GroupState, pack_offset, parse_field, unpack_offset
 from .recorded_offset import GroupType, RecordedOffset, RecordingMark, SeenGroup, SeenGroups
 from .scripts import GroupScripts
 from .share.share_partitions import listed_partitions, share_field

@@ -27,13 +27,20 @@ from ..errors import (
 )
 from ..values.record import OffsetAndMetadata
 from ..values.topic_partition import TopicPartition
-from .answers import NO_MEMBER_ID, Joined, JoinRequest, Leaving, Pending, Synced
 from .assignors import Assignor, RebalanceProtocol, Subscriber
 from .coordinator import GroupCoordinator
-from .group_ids import check_group_id
+from .group_values import (
+    NO_MEMBER_ID,
+    Joined,
+    JoinRequest,
+    Leaving,
+    Pending,
+    Synced,
+    check_group_id,
+)
 from .heartbeats import Heartbeats
-from .member_config import MemberConfig
 from .protocol import NO_GENERATION, Assignment, Subscription
+from .settings import MemberConfig
 
 logger = logging.getLogger(__name__)
 

@@ -33,7 +33,7 @@ from ..errors import (
 from ..values.arguments import checked_duration, checked_partition, whole
 from ..values.offsets import AtTimestamp
 from ..values.topic_partition import TopicPartition
-from .description import GroupDescription, GroupState
+from .group_values import GroupDescription, GroupState
 
 _MS = timedelta(milliseconds=1)
 

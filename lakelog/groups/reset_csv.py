@@ -15,11 +15,11 @@ import csv
 import io
 from collections.abc import Iterator, Mapping
 
-from ..errors import InvalidArgumentError, InvalidGroupIdError, InvalidTopicError
+from ..errors import InvalidArgumentError
 from ..values.offsets import check_offset
 from ..values.topic import check_topic_name
 from ..values.topic_partition import TopicPartition
-from .group_ids import check_group_id
+from .group_values import check_group_id
 
 Offsets = Mapping[TopicPartition, int]
 
@@ -57,8 +57,6 @@ def read_csv(text: str) -> dict[str | None, dict[TopicPartition, int]]:
                 check_topic_name(topic), _number(line, "partition", partition)
             )
             offset = check_offset(_number(line, "offset", number))
-        except (InvalidGroupIdError, InvalidTopicError) as error:
-            raise _wrong(line, error.message) from error
         except InvalidArgumentError as error:
             if error.name == "line":
                 raise

@@ -17,8 +17,8 @@ from ..errors import (
     InvalidTimestampError,
     LakelogError,
     NotEnoughReplicasError,
-    OffsetsExhaustedError,
     OutOfOrderSequenceError,
+    PolicyViolationError,
     ProducerFencedError,
     RecordTooLargeError,
     RecoveryNeededError,
@@ -209,7 +209,7 @@ def _refusal(status: str, call: AppendCall, details: list[Any]) -> LakelogError:
                 append_bytes=details[2],
             )
         case "FULL_OF_OFFSETS":
-            return OffsetsExhaustedError(
+            return PolicyViolationError(
                 f"{batch.record_count} records cannot be appended to {tp}: it ends at offset "
                 f"{details[0]}, and offsets end below 2^53. Nothing of the call was written. Write "
                 f"to another topic, or delete this one and create it again",

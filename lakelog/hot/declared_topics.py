@@ -26,7 +26,13 @@ import yaml
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..errors import ApplyFailedError, InvalidConfigError, InvalidTopicError, LakelogError, by_topic
+from ..errors import (
+    InvalidConfigError,
+    InvalidTopicError,
+    LakelogError,
+    PartlyFailedError,
+    by_topic,
+)
 from ..values.config import DATA_KEYS, TopicConfig, parse, setting, text_of
 from ..values.keyspace_defaults import KeyspaceDefaults
 from ..values.topic import Topic, check_topic_name
@@ -68,7 +74,7 @@ def load_declared(paths: Iterable[str | Path]) -> list[DeclaredTopic]:
     """The topics that files declare; of a folder, its ``*.yml`` and ``*.yaml`` in name order.
 
     Raises:
-        ApplyFailedError: a file is not there or says something illegal, or two declare the same
+        PartlyFailedError: a file is not there or says something illegal, or two declare the same
             topic. All are read first, and every error is in it, by where it stands.
     """
     declared: dict[str, DeclaredTopic] = {}
@@ -85,7 +91,7 @@ def load_declared(paths: Iterable[str | Path]) -> list[DeclaredTopic]:
         else:
             declared[found.name] = found
     if errors:
-        raise ApplyFailedError(_nothing_changed(errors), changes=(), errors=errors)
+        raise PartlyFailedError(_nothing_changed(errors), changes=(), errors=errors)
     return list(declared.values())
 
 
@@ -129,7 +135,7 @@ def apply(
     repaired, in case an earlier change was cut short.
 
     Raises:
-        ApplyFailedError: settings contradict each other or the keyspace's defaults, a topic has
+        PartlyFailedError: settings contradict each other or the keyspace's defaults, a topic has
             more partitions than declared, or a change failed; it holds every error, and every
             change that was made.
     """
@@ -148,7 +154,7 @@ def apply(
         except LakelogError as error:
             errors[topic.name] = error
     if errors:
-        raise ApplyFailedError(_nothing_changed(errors), changes=(), errors=errors)
+        raise PartlyFailedError(_nothing_changed(errors), changes=(), errors=errors)
     if dry_run:
         return [change for topic in declared for change in changes[topic.name]]
     made: list[TopicChange] = []
@@ -159,7 +165,7 @@ def apply(
         except LakelogError as error:
             errors[topic.name] = error
     if errors:
-        raise ApplyFailedError(
+        raise PartlyFailedError(
             f"not all topics are as declared, the others are: {by_topic(errors)}. Apply the files "
             "again when that is mended; what is done is not done twice",
             changes=made,

@@ -9,7 +9,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from ..errors import (
-    ConcurrentConfigChangeError,
+    ConcurrentChangeError,
     CorruptRecordError,
     ForeignEntryError,
     UnknownTopicIdError,
@@ -210,7 +210,7 @@ class Rebuilding:
 
         Raises:
             ForeignEntryError, CorruptRecordError: see `bookkeeping`; nothing was changed.
-            ConcurrentConfigChangeError: it changed whenever it was looked at.
+            ConcurrentChangeError: it changed whenever it was looked at.
         """
         for _ in range(_ROUNDS):
             found, arguments = self._seen(topic, topic_partition, archived_end, log_start)
@@ -218,7 +218,7 @@ class Rebuilding:
             (answer,) = call_script(self._servers, "rebuild", keys.all(), arguments)
             if answer == b"OK":
                 return found
-        raise ConcurrentConfigChangeError(
+        raise ConcurrentChangeError(
             f"{topic_partition} changed whenever it was looked at; check again later",
             topic=topic.name,
         )

@@ -25,14 +25,13 @@ from ..base.secret_reference import check_secret_reference
 from ..codec.encryption.keyring import with_new_key, wrapped_under
 from ..codec.encryption.of_topic import key_encryption_key, keyring_of
 from ..errors import (
-    ApplyFailedError,
-    ConcurrentConfigChangeError,
+    ConcurrentChangeError,
     ForeignEntryError,
     HotTierUnavailableError,
     InvalidConfigError,
     InvalidTopicError,
-    KeyspaceInUseError,
     LakelogError,
+    PartlyFailedError,
     QuotaExceededError,
     TopicExistsError,
     UnknownTopicIdError,
@@ -335,7 +334,7 @@ class TopicRegistry:
                 delete what is archived although nothing says that it may go, or have a topic
                 archived where no cold root was given; nothing was changed.
             EncryptionKeyError: its values are to be encrypted, and the key cannot be had here.
-            ConcurrentConfigChangeError: somebody else altered it meanwhile.
+            ConcurrentChangeError: somebody else altered it meanwhile.
         """
         check_not_ours(changes)
         topic = self._whole(name)
@@ -391,7 +390,7 @@ class TopicRegistry:
             EncryptionKeyError: the old or the new key cannot be had here; nothing was changed.
             ColdTierError, MissingExtraError, SparkUnavailableError: the topic's table cannot be
                 looked at here; nothing was changed.
-            ConcurrentConfigChangeError: somebody else altered the topic meanwhile.
+            ConcurrentChangeError: somebody else altered the topic meanwhile.
         """
         if wrap_with is not None:
             check_secret_reference(wrap_with, "wrap_with")
@@ -467,8 +466,8 @@ class TopicRegistry:
             InvalidConfigError: not legal, or a topic would contradict itself; nothing was changed.
             EncryptionKeyError: values of a topic are to be encrypted, and the key cannot be had
                 here; nothing was changed.
-            ConcurrentConfigChangeError: somebody else changed defaults or topics meanwhile.
-            ApplyFailedError: they are set, but did not reach every topic yet.
+            ConcurrentChangeError: somebody else changed defaults or topics meanwhile.
+            PartlyFailedError: they are set, but did not reach every topic yet.
         """
         topics, current, seen, _ = self._everything()
         defaults = current.replace(changes)
@@ -482,7 +481,7 @@ class TopicRegistry:
             arguments = [seen, defaults_to_json(defaults)]
             answer = call_script(self._servers, "defaults", [self._keys.topics], arguments)
             if answer[0] != b"OK":
-                raise ConcurrentConfigChangeError(
+                raise ConcurrentChangeError(
                     f"defaults or topics of keyspace {self._keys.keyspace!r} were changed by "
                     "somebody else meanwhile; look at the defaults again and repeat the change",
                     keyspace=self._keys.keyspace,
@@ -562,7 +561,7 @@ class TopicRegistry:
 
         Raises:
             TopicExistsError: there is another topic of that name.
-            TopicPurgedError: it is being removed for good, or was.
+            PolicyViolationError: it is being removed for good, or was.
             InvalidTopicError: a tenant has the name by now.
             QuotaExceededError: the keyspace may have no more topics.
         """
@@ -614,7 +613,7 @@ class TopicRegistry:
         """Notes that a deleted topic is removed for good, so that it cannot come back any more.
 
         Raises:
-            TopicPurgedError: Redis knows of no such deleted topic: it is gone, or came back.
+            PolicyViolationError: Redis knows of no such deleted topic: it is gone, or came back.
         """
         arguments = [str(topic.topic_id), "begin", self._now_ms()]
         purged_ms = int(call_script(self._servers, "purge", [self._keys.topics], arguments))
@@ -645,7 +644,7 @@ class TopicRegistry:
 
         Raises:
             TopicExistsError: there is another topic of that name.
-            KeyspaceInUseError: the keyspace is another one, which has topics of its own.
+            TopicExistsError: the keyspace is another one, which has topics of its own.
             InvalidTopicError: a tenant has the name.
             QuotaExceededError: it is one topic too many.
         """
@@ -670,7 +669,7 @@ class TopicRegistry:
         self._check_taken(topic.name, answer, _DELETE_TENANT)
         if answer[0] == b"IN_USE":
             names = sorted(text.decode() for text in answer[1:])
-            raise KeyspaceInUseError(
+            raise TopicExistsError(
                 f"keyspace {self._keys.keyspace!r} has topics that were made since "
                 f"({', '.join(names)}), so topic {topic.name!r} of an earlier keyspace of that "
                 "name cannot come back into it. Delete them first, or restore in another Redis",
@@ -931,7 +930,7 @@ class TopicRegistry:
             except LakelogError as error:
                 errors[topic.name] = error
         if errors:
-            raise ApplyFailedError(
+            raise PartlyFailedError(
                 "the defaults hold, but these topics do not all go by them yet: "
                 f"{by_topic(errors)}. Set the defaults again, also without a change",
                 changes=(),
@@ -1015,7 +1014,7 @@ class TopicRegistry:
                 topic_partition=topic_partition,
             )
         if answer[0] == b"STALE":
-            raise ConcurrentConfigChangeError(
+            raise ConcurrentChangeError(
                 f"topic {topic.name!r} was deleted and created again meanwhile; look it up again",
                 topic=topic.name,
             )
@@ -1066,7 +1065,7 @@ class TopicRegistry:
         definition = to_json(changed, topic.generation, fresh)
         answer = self._compare_and_set(changed, own_version(topic), definition)
         if answer[0] != b"OK":
-            raise ConcurrentConfigChangeError(
+            raise ConcurrentChangeError(
                 f"topic {topic.name!r} or the keyspace's defaults were changed by somebody else "
                 "meanwhile, or it was deleted; look at it again and repeat the change",
                 topic=topic.name,

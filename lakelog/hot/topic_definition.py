@@ -13,7 +13,7 @@ from msgspec.structs import asdict, replace
 from ..base.json_text import parse_json
 from ..codec.encryption.keyring import new_data_keys
 from ..codec.encryption.of_topic import key_encryption_key
-from ..errors import InvalidConfigError, InvalidTopicError, TopicExistsError, TopicPurgedError
+from ..errors import InvalidConfigError, InvalidTopicError, PolicyViolationError, TopicExistsError
 from ..values.arguments import whole
 from ..values.config import (
     DATA_KEYS,
@@ -176,9 +176,9 @@ def name_taken(topic: Topic) -> TopicExistsError:
     )
 
 
-def purged(topic: Topic) -> TopicPurgedError:
+def purged(topic: Topic) -> PolicyViolationError:
     """The error of those who come too late for a deleted topic."""
-    return TopicPurgedError(
+    return PolicyViolationError(
         f"topic {topic.name!r} with id {topic.topic_id} cannot be brought back: it is being "
         "removed for good, or was, by a purge or by a cleanup after file.delete.delay.ms",
         topic=topic.name,

@@ -24,7 +24,7 @@ from ..errors import (
     BufferExhaustedError,
     DeliveryError,
     LakelogError,
-    ProducerClosedError,
+    LogClosedError,
 )
 from ..values.topic import Topic
 from .delivery import Delivery
@@ -138,7 +138,7 @@ class Accumulator:
             links: see `Call.links`.
 
         Raises:
-            BufferExhaustedError, ProducerClosedError: as `append`.
+            BufferExhaustedError, LogClosedError: as `append`.
         """
         size_bytes = sum(entry.size_bytes for entry in entries)
         with self.lock:
@@ -156,12 +156,12 @@ class Accumulator:
             return call.delivery
 
     def check_open(self) -> None:
-        """Raises ProducerClosedError if no more records are taken."""
+        """Raises LogClosedError if no more records are taken."""
         if self.refusal is not None:
-            raise ProducerClosedError(self.refusal)
+            raise LogClosedError(self.refusal)
 
     def check_not_forked(self) -> None:
-        """Raises ProducerClosedError in a child process."""
+        """Raises LogClosedError in a child process."""
         if self.is_forked:
             self.check_open()
 

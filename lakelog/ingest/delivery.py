@@ -13,7 +13,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from ..base.text_table import counted
-from ..errors import DeliveryPendingError, ProducerClosedError
+from ..errors import DeliveryPendingError, LogClosedError
 from ..values.arguments import optional_seconds
 from ..values.record import RecordMetadata
 from ..values.topic_partition import TopicPartition
@@ -135,7 +135,7 @@ class SendResult(Struct, eq=False, gc=False):  # one a record, so the collector 
             return delivery.error_of(self._index)
         if not delivery.deliverer.wait(delivery, optional_seconds("timeout", timeout)):
             if delivery.deliverer.is_forked:
-                raise ProducerClosedError(
+                raise LogClosedError(
                     f"the record for {delivery.topic_partition} was sent by the parent process, "
                     "and only there its answer arrives"
                 )

@@ -120,7 +120,7 @@ class Producer:
             HotTierUnavailableError: Redis did not describe the topic within ``max_block_ms``, or
                 ``delivery_timeout_ms`` where that is less.
             EncryptionKeyError: its values are to be encrypted, and the key cannot be had here.
-            ProducerClosedError: it is closed, or belongs to the parent process.
+            LogClosedError: it is closed, or belongs to the parent process.
         """
         # One function, since it runs once a record and each call of another takes a tenth of it.
         if type(topic) is not str:

@@ -13,7 +13,6 @@ from functools import partial
 from ..archive.watchers import wait_for_redis
 from ..base.local_path import OBJECT_STORES, local_path
 from ..cold.store.store_options import workspace_options
-from ..cold_log import ColdLog
 from ..engines.engine import SPARK
 from ..errors import InvalidArgumentError
 from ..hot.keys import DEFAULT_KEYSPACE
@@ -115,7 +114,7 @@ def _start_spark(parameters: Parameters) -> None:
     print(f"Spark is up after {time.monotonic() - began_s:.0f} s", file=sys.stderr, flush=True)
 
 
-def connect_cold(parameters: Parameters) -> ColdLog:
+def connect_cold(parameters: Parameters) -> Lakelog:
     """Opens the tables at ``cold`` (or in ``directory``) alone, without a Redis.
 
     On Databricks, tables at a path are rewritten in this process unless LAKELOG_ENGINE says
@@ -142,7 +141,7 @@ def connect_cold(parameters: Parameters) -> ColdLog:
     chosen = os.environ.get("LAKELOG_ENGINE") or None
     if chosen is None and isinstance(root, PathRoot) and "DATABRICKS_RUNTIME_VERSION" in os.environ:
         chosen = "inline"
-    return ColdLog.of(place, choose_engine(chosen, place.object_stores))
+    return Lakelog.at(place, choose_engine(chosen, place.object_stores))
 
 
 def _tenant(parameters: Parameters) -> str | None:

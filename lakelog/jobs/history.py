@@ -11,7 +11,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from ..base import compute as pc
-from ..cold_log import ColdLog
+from ..lakelog import Lakelog
 from ..values.arguments import checked_duration
 from ..values.topic import topic_names
 from .status_rows import DONE, FAILED, RUNNING, of_groups, of_partitions
@@ -19,7 +19,7 @@ from .status_table import open_status_table
 
 
 def status_history(
-    log: ColdLog,
+    log: Lakelog,
     topics: Iterable[str] | None = None,
     *,
     past: timedelta = timedelta(days=7),
@@ -40,7 +40,7 @@ def status_history(
 
 
 def group_history(
-    log: ColdLog,
+    log: Lakelog,
     topics: Iterable[str] | None = None,
     *,
     past: timedelta = timedelta(days=7),
@@ -52,7 +52,7 @@ def group_history(
     return _of_topics(of_groups(_read(log, past)), topics)
 
 
-def _read(log: ColdLog, past: timedelta) -> pa.Table:
+def _read(log: Lakelog, past: timedelta) -> pa.Table:
     return open_status_table(log.place.cold).read(_now() - checked_duration("past", past))
 
 
@@ -62,7 +62,7 @@ def _of_topics(rows: pa.Table, topics: Iterable[str] | None) -> pa.Table:
     return rows.filter(pc.is_in(rows["topic"], pa.array(topic_names(topics), pa.string())))
 
 
-def run_history(log: ColdLog, *, past: timedelta = timedelta(days=7)) -> list[Run]:
+def run_history(log: Lakelog, *, past: timedelta = timedelta(days=7)) -> list[Run]:
     """The runs of jobs, notebooks and the command line, the oldest first.
 
     Args:

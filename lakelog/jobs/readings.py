@@ -29,7 +29,7 @@ from ..ingest.given_records import as_columns
 from ..ingest.partitioner import partition_of_key
 from ..ingest.producer_config import ProducerConfig
 from ..lakelog import Lakelog
-from ..read.unified_log import UnifiedLog
+from ..read.topic_log import TopicLog
 from ..values.offsets import LogOffsets, appended
 from ..values.topic import Topic
 from .status_rows import Appended
@@ -86,9 +86,10 @@ def add_readings(lakelog: Lakelog, topic: str, records: int) -> list[Appended]:
     return added
 
 
-def _append_missing(log: UnifiedLog, partition: int, numbers: Sequence[int]) -> Appended | None:
+def _append_missing(log: TopicLog, partition: int, numbers: Sequence[int]) -> Appended | None:
     """What this run appended of a partition's readings; None if nothing was missing."""
-    tries = Tries("adding readings", _BACK_OFF)
+    tries, redis = Tries("adding readings", _BACK_OFF), log.redis
+    assert redis is not None  # it was connected to one
     start = end = told_end = count = 0
     while True:
         try:
@@ -101,7 +102,7 @@ def _append_missing(log: UnifiedLog, partition: int, numbers: Sequence[int]) -> 
                 )
             failpoint("jobs.before_readings")
             batch = _batch(log.topic, partition, there.log_end, missing)
-            result = log.hot.append(log.topic.partition(partition), log.topic.topic_id, batch)
+            result = redis.append(log.topic.partition(partition), log.topic.topic_id, batch)
         except OutOfOrderSequenceError:
             continue  # another run appended another piece here
         except RecoveryNeededError:
@@ -120,7 +121,7 @@ def _append_missing(log: UnifiedLog, partition: int, numbers: Sequence[int]) -> 
             count += len(missing)
 
 
-def _appended(log: UnifiedLog, partition: int, there: LogOffsets) -> int:
+def _appended(log: TopicLog, partition: int, there: LogOffsets) -> int:
     """How many readings were ever appended, also those that are deleted since."""
     tp = log.topic.partition(partition)
     gaps = log.hot.offsets([tp], topic_id=log.topic.topic_id)[tp].gaps

@@ -15,13 +15,10 @@ from ..archive.report import NOT_ARCHIVED, ArchiveReport, Trouble
 from ..base.back_off import ASK_AGAIN, patiently
 from ..base.failpoints import failpoint
 from ..cleanup import STEPS
-from ..cold_log import ColdLog
 from ..errors import (
-    ArchiveFailedError,
-    ArchiveStalledError,
     ArchiveUnfinishedError,
-    CleanupFailedError,
     InvalidArgumentError,
+    PartlyFailedError,
 )
 from ..lakelog import Lakelog
 from ..operate.group_lag import GroupLag
@@ -77,7 +74,7 @@ class JobRun:
 
     def __init__(
         self,
-        log: ColdLog,
+        log: Lakelog,
         job: str,
         run_id: str = "",
         *,
@@ -135,11 +132,11 @@ class JobRun:
         Returns: see `once`.
 
         Raises:
-            ArchiveStalledError: a topic made no progress for too long; the others were archived.
+            ArchiveUnfinishedError: a topic made no progress for too long; the others were archived.
             Exception: see `once`.
         """
         log = self._log
-        if not isinstance(log, Lakelog):
+        if log.redis is None:
             raise InvalidArgumentError("archiving needs Redis, and this is a cold root alone")
         if max_hours <= 0:
             raise InvalidArgumentError(
@@ -297,7 +294,7 @@ class JobRun:
     def _tell_failure(self, error: Exception, started_s: float) -> None:
         # What could be done was done, and is reported.
         reports: Sequence[Report] = ()
-        if isinstance(error, (ArchiveFailedError, CleanupFailedError)):
+        if isinstance(error, PartlyFailedError):
             reports = error.reports
         self._tell(reports, started_s, f"{type(error).__name__}: {error}")
 
@@ -322,12 +319,12 @@ class _Stalls:
         return bool(self._found)
 
     def check(self) -> None:
-        """Raises ArchiveStalledError if there were any."""
+        """Raises ArchiveUnfinishedError if there were any."""
         if not self._found:
             return
         shown = "; ".join(f"{one.topic or 'Redis'}: {one}" for one in self._found[:3])
         more = f" (and {len(self._found) - 3} more)" if len(self._found) > 3 else ""
-        raise ArchiveStalledError(
+        raise ArchiveUnfinishedError(
             f"no progress for more than max_stall_hours={self._max_hours:g}: {shown}{more}. The "
             "other topics were archived; mend that, or set a longer time",
             troubles=tuple(self._found),

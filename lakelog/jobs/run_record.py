@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from ..archive.report import NOT_ARCHIVED, NOT_RECORDED, NOT_SHOWN, Trouble
 from ..base import compute as pc
-from ..cold_log import ColdLog
 from ..engines.threads import watch
 from ..errors import ColdTierUnavailableError
 from ..lakelog import Lakelog
@@ -237,9 +236,9 @@ class GroupRows:
         self._chosen: list[GroupOffset] | None = None  # what is not written yet
         self._chosen_s = float("-inf")
 
-    def look(self, log: ColdLog, topics: Sequence[str] | None) -> list[GroupLag]:
+    def look(self, log: Lakelog, topics: Sequence[str] | None) -> list[GroupLag]:
         """What the next rows tell; no run fails because that cannot be told."""
-        if not isinstance(log, Lakelog):
+        if log.redis is None:
             return []
         try:
             return in_time(

@@ -9,11 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from msgspec import Struct
 
 from ..errors import LakelogError
-from ..groups.admin import GroupAdmin
-from ..groups.description import GroupState
+from ..groups.admin import GroupAdmin, ShareGroupAdmin
 from ..groups.group_records import GroupRecords
+from ..groups.group_values import GroupState
 from ..groups.recorded_offset import GroupType, RecordedOffset
-from ..groups.share.admin import ShareGroupAdmin
 from ..read.topic_log import TopicLog
 from ..values.offsets import LogOffsets
 from ..values.topic_partition import OffsetRange, TopicPartition

@@ -8,9 +8,9 @@ from functools import partial
 from msgspec import Struct
 
 from ..errors import GroupIdNotFoundError, NonEmptyGroupError, UnknownTopicOrPartitionError
-from ..groups.admin import GroupAdmin
+from ..groups.admin import GroupAdmin, ShareGroupAdmin, ShareGroupDescription
 from ..groups.coordinator import GroupCoordinator
-from ..groups.description import GroupDescription, GroupState, MemberDescription
+from ..groups.group_values import GroupDescription, GroupState, MemberDescription
 from ..groups.protocol import PROTOCOL_TYPE, Assignment
 from ..groups.reset import (
     FromFile,
@@ -21,7 +21,6 @@ from ..groups.reset import (
     plan_reset,
     target_ms,
 )
-from ..groups.share.admin import ShareGroupAdmin, ShareGroupDescription
 from ..groups.share.share_partitions import SharePartitions
 from ..groups.share.share_values import SharePartitionDescription
 from ..read.topic_log import TopicLog

@@ -16,7 +16,7 @@ from ..cold.table import ColdSnapshot, ColdTable
 from ..errors import (
     ArchivedElsewhereError,
     LakelogError,
-    TopicPurgedError,
+    PolicyViolationError,
     UnknownTopicOrPartitionError,
 )
 from ..hot.archived_into import check_own
@@ -65,7 +65,7 @@ def restore(lost: Topic, hot: HotLog, topics: TopicRegistry, table: ColdTable) -
     Doing it again, also by several at once, or after a call that was cut short, does the rest.
 
     Raises:
-        TopicExistsError, KeyspaceInUseError: see `TopicRegistry.restore`.
+        TopicExistsError: see `TopicRegistry.restore`.
         ColdTierError: the table cannot be read, or not be committed to; nothing is lost by it.
     """
     return brought_back(topics.restore(lost, table_ends(lost, table.snapshot())), hot, table)
@@ -138,7 +138,7 @@ def undelete(
 
     Raises:
         ArchivedElsewhereError: see `check_not_away`; nothing was changed.
-        TopicExistsError, TopicPurgedError: see `TopicRegistry.undelete`; or nothing of it is left.
+        TopicExistsError, PolicyViolationError: see `TopicRegistry.undelete`; or nothing is left.
         ColdTierError: the table cannot be read, or not be committed to; nothing was changed.
     """
     if not topics.may_return(deleted):
@@ -149,7 +149,7 @@ def undelete(
     held = None if table is None else table.mirrored()
     tiered = deleted.config.tiered
     if not kept and (held is None or not tiered):
-        raise TopicPurgedError(
+        raise PolicyViolationError(
             f"nothing is left of topic {deleted.name!r} with id {deleted.topic_id}: Redis kept its "
             "records for file.delete.delay.ms, and no table holds any",
             topic=deleted.name,
@@ -208,7 +208,7 @@ def purge(
         root: where the table lies.
 
     Raises:
-        TopicPurgedError: the topic came back meanwhile; nothing was removed.
+        PolicyViolationError: the topic came back meanwhile; nothing was removed.
         ColdTierError: something of the table could not be removed; doing it again goes on.
     """
     if topics is not None:

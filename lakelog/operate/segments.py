@@ -16,7 +16,6 @@ from ..errors import InvalidArgumentError
 from ..hot.inspection import HotLook, Inspection, StoredEntry
 from ..read.tiers import check_is_there
 from ..read.topic_log import TopicLog
-from ..read.unified_log import UnifiedLog
 from ..values.producer_calls import ProducerCall
 from ..values.record import MAX_OFFSET, Record, RecordRows
 from ..values.topic_partition import OffsetRange, TopicPartition
@@ -47,7 +46,7 @@ class SegmentRow(Struct, frozen=True):
 
 def tiers_of(log: TopicLog) -> tuple[str, ...]:
     """The tiers that can be looked into: only cold, if the log was opened without a Redis."""
-    return TIERS if isinstance(log, UnifiedLog) else (COLD,)
+    return (COLD,) if log.redis is None else TIERS
 
 
 def inspection_of(log: TopicLog) -> Inspection:
@@ -56,13 +55,13 @@ def inspection_of(log: TopicLog) -> Inspection:
     Raises:
         InvalidArgumentError: the log was opened without a Redis.
     """
-    if not isinstance(log, UnifiedLog):
+    if log.redis is None:
         raise InvalidArgumentError(
             f"the hot tier of topic {log.topic.name!r} was asked for, but the log was opened "
             "without a Redis; name one, or ask for the cold tier alone",
             topic=log.topic.name,
         )
-    return log.hot.inspection()
+    return log.redis.inspection()
 
 
 def segments(

@@ -25,7 +25,7 @@ from ..errors import InvalidArgumentError
 from ..hot import HotLog
 from ..hot.server_info import ServerInfo
 from ..ingest.answers import throttle_time_ms
-from ..read.sample import DEFAULT_SAMPLE_RECORDS, sample
+from ..read.range_read import DEFAULT_SAMPLE_RECORDS, sample
 from ..read.seek import first_timestamp_ms
 from ..read.topic_log import TopicLog
 from ..values.offsets import HotSegments

@@ -30,7 +30,7 @@ class NamesInCatalog:
     Args:
         root: where the tables lie; without a schema no catalog shows them.
         table: opens a topic's.
-        register: see `ColdLog.register`.
+        register: see `Lakelog.register`.
     """
 
     def __init__(

@@ -7,10 +7,16 @@ from ..base.lazy_names import lazy_names
 if TYPE_CHECKING:
     from .consumer import Consumer
     from .range_read import RangeRead
-    from .unified_log import UnifiedLog
+    from .topic_log import TopicLog, UnifiedLog
 
-__all__ = ["Consumer", "RangeRead", "UnifiedLog"]
+__all__ = ["Consumer", "RangeRead", "TopicLog", "UnifiedLog"]
 
 __getattr__ = lazy_names(
-    __name__, {"Consumer": ".consumer", "RangeRead": ".range_read", "UnifiedLog": ".unified_log"}
+    __name__,
+    {
+        "Consumer": ".consumer",
+        "RangeRead": ".range_read",
+        "TopicLog": ".topic_log",
+        "UnifiedLog": ".topic_log",
+    },
 )

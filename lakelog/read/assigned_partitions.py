@@ -10,9 +10,9 @@ from ..hot.waits import Waker
 from ..values.arguments import checked_partition, checked_partitions
 from ..values.record import RecordRows
 from ..values.topic_partition import TopicPartition
+from .consumer_config import OffsetReset
 from .cursor import Cursor
-from .outage import is_outage
-from .policy import OffsetReset
+from .polling import is_outage
 from .read_ahead import ReadAhead
 from .topic_log import TopicLog
 

@@ -16,7 +16,6 @@ import pyarrow as pa
 from ..errors import InvalidArgumentError, LakelogError
 from ..groups.coordinator import GroupCoordinator
 from ..groups.membership import ConsumerGroupMetadata, Membership, Owner
-from ..tracing.switch import tracer
 from ..values.arguments import Partitions, check_timeout, checked_partition, checked_partitions
 from ..values.offsets import AtTimestamp, Earliest, Latest, check_offset, timestamp_ms
 from ..values.record import (
@@ -29,23 +28,20 @@ from ..values.record import (
 from ..values.topic import Topic
 from ..values.topic_partition import TopicPartition
 from .assigned_partitions import AssignedPartitions
-from .call_guard import CallGuard
-from .consumer_config import ConsumerConfig, check_count
+from .consumer_config import ConsumerConfig, Deserializers, OffsetReset, check_count
 from .cursor import Cursor
-from .deserializers import Deserializers
-from .following import Following, FollowsAll, FollowsGroup
+from .following import Following
 from .group_offsets import GroupOffsets, OnCommit
 from .lag import Lag
-from .outage import Outage
-from .policy import OffsetReset
-from .subscription import SeenTopics, Subscription
+from .polling import Polling
+from .subscription import FollowedTopics, SeenTopics, Subscription
 from .topic_log import TopicLog
 
 #: A wait without an end wakes up this often, to notice signals.
 _WAIT_MS = 60_000
 
 
-class Consumer:
+class Consumer(Polling[Cursor]):
     """Polls assigned partitions from their positions, across both tiers, as Kafka's does.
 
     A position is the offset of the next record. It moves only when records are handed out, so an
@@ -77,6 +73,7 @@ class Consumer:
         topics: SeenTopics | None = None,
         coordinator: GroupCoordinator | None = None,
     ) -> None:
+        super().__init__()
         self._logs = logs
         self.config = config or ConsumerConfig()
         self._deserializers = Deserializers(
@@ -93,10 +90,6 @@ class Consumer:
         )
         self._following: Following | None = None  # None: partitions are assigned by hand
         self._records: Iterator[Record] | None = None  # of the iteration that goes on
-        self._outage = Outage()
-        self._guard = CallGuard()
-        self._is_closed = False
-        self._tracer = tracer()
 
     # -- which partitions, from where ------------------------------------------------------------
 
@@ -370,7 +363,8 @@ class Consumer:
             return
         self._check_assigned()
         while len(self._reading) or self._following is not None:
-            cursor = self._await(_deadline(self.config.consumer_timeout_ms))
+            timeout_ms = self.config.consumer_timeout_ms
+            cursor = self._await(inf if timeout_ms is None else _deadline_s(timeout_ms))
             if cursor is None and self._outage.error is not None:
                 raise self._outage.error  # there may be more
             if cursor is None:
@@ -556,69 +550,46 @@ class Consumer:
     def _poll(
         self, timeout_ms: int, max_records: int | None
     ) -> dict[TopicPartition, list[RecordRows]]:
-        deadline = _deadline(check_timeout("timeout_ms", timeout_ms))
+        until_s = _deadline_s(check_timeout("timeout_ms", timeout_ms))
         self._check_assigned()
         if self._tracer is None:
-            return self._taken(deadline, max_records)
+            return self._taken(until_s, max_records)
         return self._tracer.poll(
             self.config.group_id,
             self.config.client_id,
-            lambda: self._taken(deadline, max_records),
+            lambda: self._taken(until_s, max_records),
         )
 
     def _taken(
-        self, deadline: float | None, max_records: int | None
+        self, until_s: float, max_records: int | None
     ) -> dict[TopicPartition, list[RecordRows]]:
-        if self._await(deadline) is None:
+        if self._await(until_s) is None:
             return {}
         return self._reading.take(max_records)
 
-    def _await(self, deadline: float | None) -> Cursor | None:
-        """The first cursor in turn that has a record at hand; None when the time is over.
+    def _begin(self) -> None:
+        if self._offsets is not None:
+            self._offsets.tell()
 
-        While a tier does not answer, it is asked again until then.
+    def _look(self, until_s: float) -> Cursor | None:
+        """The first cursor in turn that has a record at hand.
 
         Raises:
             Exception: a cursor failed in an earlier call, or has failed now and no other is ready.
         """
-        until_s = inf if deadline is None else deadline
-        while not self._guard.is_closing:
-            if not self._outage.is_due:
-                cursor = self._reading.ready()
-                if cursor is not None or not self._outage.wait(until_s):
-                    return cursor
-            if self._offsets is not None:
-                self._offsets.tell()  # what callbacks raise is no outage
-            try:
-                cursor = self._look(deadline)
-            except LakelogError as error:
-                if self._following is not None and error in self._following.subscription.raised:
-                    raise
-                self._outage.began(error, f"reading {self._what()}")
-                cursor = self._reading.ready()
-            else:
-                away = self._reading.away()
-                if away is None:
-                    self._outage.ended()
-                else:  # one of several stores: the others' records are given meanwhile
-                    self._outage.began(away, f"reading {self._what()}")
-            if cursor is not None:
-                return cursor
-            if deadline is not None and time.monotonic() >= deadline:
-                return None
-        return None
-
-    def _look(self, deadline: float | None) -> Cursor | None:
-        """As `_await`, but once: None as well when there is something to do before the deadline."""
         if self._outage.error is not None:
             self._reading.ask_again()
         self._reading.raise_failure()
         self._guard.waker.clear()  # what comes from here on is for the wait below
-        self._follow(_left_ms(deadline))
+        if self._offsets is not None:
+            self._offsets.auto_commit_if_due()
+        if self._following is not None:
+            self._following.follow(_left_ms(until_s))
         self._reading.find_starts()
         if self._guard.is_closing:  # the waker may have been cleared
             return None
-        self._reading.wait_for_news(self._wait_ms(deadline), self._guard.waker)
+        wait_ms = min(_left_ms(until_s), _left_ms(self._due_s()))
+        self._reading.wait_for_news(wait_ms, self._guard.waker)
         cursor = self._reading.ready()
         if cursor is None and not (
             self._following is not None and self._following.are_gone(self._reading.active())
@@ -626,34 +597,31 @@ class Consumer:
             self._reading.raise_failure()
         return cursor
 
+    def _ready(self) -> Cursor | None:
+        return self._reading.ready()
+
+    def _away(self) -> LakelogError | None:
+        return self._reading.away()
+
+    def _is_own(self, error: LakelogError) -> bool:
+        return self._following is not None and error in self._following.subscription.raised
+
     def _what(self) -> str:
         if self._following is not None:
-            return str(self._following.subscription)
-        return ", ".join(map(str, sorted(self._reading.partitions())[:5]))
-
-    def _follow(self, timeout_ms: int) -> None:
-        if self._offsets is not None:
-            self._offsets.auto_commit_if_due()
-        if self._following is not None:
-            self._following.follow(timeout_ms)
+            return f"reading {self._following.subscription}"
+        return f"reading {', '.join(map(str, sorted(self._reading.partitions())[:5]))}"
 
     def _due_s(self) -> float:
         """When there is something to do beside reading; monotonic."""
         due_s = inf if self._following is None else self._following.due_s
         return due_s if self._offsets is None else min(due_s, self._offsets.due_s)
 
-    def _wait_ms(self, deadline: float | None) -> int:
-        """How long to wait for a record before there is something else to do."""
-        left_ms, due_s = _left_ms(deadline), self._due_s()
-        if due_s == inf:
-            return left_ms
-        return max(0, min(left_ms, round((due_s - time.monotonic()) * 1000)))
-
     def _followed(self, subscription: Subscription, seen: SeenTopics) -> Following:
-        around = (subscription, seen, self._logs, self._reading, self.config.metadata_max_age_ms)
+        topics = FollowedTopics(seen, self._logs, self.config.metadata_max_age_ms)
+        around = (subscription, topics, self._reading, self._guard.waker)
         offsets, coordinator = self._offsets, self._coordinator
         if offsets is None or coordinator is None:
-            return FollowsAll(*around)
+            return Following(*around)
 
         def join(
             owner: Owner, counts: Callable[[], Mapping[str, int]], on_news: Callable[[], None]
@@ -661,7 +629,7 @@ class Consumer:
             config = self.config.member_config(socket.gethostname())
             return Membership(coordinator, offsets.group_id, owner, counts, config, on_news)
 
-        following = FollowsGroup(*around, join, offsets, self._guard.waker)
+        following = Following(*around, join, offsets)
         offsets.membership = following.membership
         return following
 
@@ -769,11 +737,9 @@ def _records(rows: Sequence[RecordRows]) -> list[Record]:
     return found
 
 
-def _deadline(timeout_ms: int | None) -> float | None:
-    return None if timeout_ms is None else time.monotonic() + timeout_ms / 1000
+def _deadline_s(timeout_ms: int) -> float:
+    return time.monotonic() + timeout_ms / 1000
 
 
-def _left_ms(deadline: float | None) -> int:
-    if deadline is None:
-        return _WAIT_MS
-    return max(0, min(_WAIT_MS, round((deadline - time.monotonic()) * 1000)))
+def _left_ms(until_s: float) -> int:
+    return round(1000 * max(0.0, min(_WAIT_MS / 1000, until_s - time.monotonic())))

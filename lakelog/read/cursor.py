@@ -11,7 +11,7 @@ from ..errors import NoOffsetForPartitionError, OffsetOutOfRangeError, RecoveryN
 from ..values.offsets import Ago, Position
 from ..values.record import RECORDS_AT_ONCE, Record, RecordRows
 from ..values.topic_partition import TopicPartition
-from .policy import OffsetReset
+from .consumer_config import OffsetReset
 from .read_ahead import ReadAhead, Steps
 from .topic_log import TopicLog
 

@@ -104,7 +104,6 @@ class NothingHot:
     def offsets(
         self, topic_partitions: Iterable[TopicPartition], *, topic_id: UUID | None = None
     ) -> dict[TopicPartition, HotOffsets]:
-        """See `HotTier.offsets`."""
         return {**self.segments(topic_partitions, topic_id=topic_id)}
 
     def segments(
@@ -146,13 +145,11 @@ class NothingHot:
     def offset_for_timestamp(
         self, topic_partition: TopicPartition, timestamp_ms: int, *, topic_id: UUID | None = None
     ) -> OffsetAndTimestamp | None:
-        """See `HotTier.offset_for_timestamp`."""
         return None
 
     def max_timestamp(
         self, topic_partition: TopicPartition, *, topic_id: UUID | None = None
     ) -> OffsetAndTimestamp | None:
-        """See `HotTier.max_timestamp`."""
         return None
 
     def wait(

@@ -10,7 +10,6 @@ from itertools import chain, groupby
 
 import numpy as np
 import pyarrow as pa
-from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import MissingFileError
@@ -35,42 +34,6 @@ def nothing() -> pa.Table:
     return FOUND.empty_table()
 
 
-class Narrowed(Struct, frozen=True):
-    """Pieces of a partition down to what may hold a key.
-
-    Args:
-        keys: None: any key is wanted.
-    """
-
-    tiers: Tiers
-    look: SegmentedLook | None
-    partition: int
-    keys: frozenset[bytes] | None
-
-    def __call__(self, piece: Piece) -> list[Piece]:
-        """The parts of a piece to be read, by offset."""
-        rows = self.tiers.rows
-        if self.keys is None or not piece.is_cold or self.look is None or rows is None:
-            return [piece]
-        files = self.look.cold.files.files_between(self.partition, piece.start, piece.end)
-        try:
-            found = rows.with_keys(files, piece.start, piece.end, self.keys)
-        except MissingFileError:
-            if not self.tiers.outdated(self.look):
-                raise
-            return [piece]  # rewritten since; whoever reads it looks again
-        span = piece.end - piece.start
-        return [
-            replace(
-                piece,
-                start=one.start,
-                end=one.end,
-                records=max(1, piece.records * (one.end - one.start) // span),
-            )
-            for one in found
-        ]
-
-
 class Scan:
     """A partition's matches in the order they are met, and how far it has come.
 
@@ -79,7 +42,7 @@ class Scan:
 
     Args:
         bounds: of `where`.
-        narrowed: what of a piece to read; without a look, nothing can match.
+        look: what the ranges lie in; without one, nothing can match.
 
     Attributes:
         at: where it is: all before, or backward all from there on, was searched.
@@ -95,7 +58,7 @@ class Scan:
         topic_partition: TopicPartition,
         where: Where,
         bounds: Bounds,
-        narrowed: Narrowed,
+        look: SegmentedLook | None,
         step_bytes: int,
     ) -> None:
         self._tiers = tiers
@@ -103,7 +66,7 @@ class Scan:
         self._where = where
         self._bounds = bounds
         self._kept: list[Piece] = []  # what may hold matches, by offset
-        self._narrowed = narrowed
+        self._look = look
         self._step_bytes = step_bytes
         self._steps: Iterator[bool] | None = None  # None: not open yet
         self.is_thinned = False
@@ -120,7 +83,7 @@ class Scan:
         self._span = span
         self._carried = rank
         self.at = self._edge()
-        look = self._narrowed.look
+        look = self._look
         start, end = span if look is None else _within(span, self._bounds)
         if look is not None:
             log = look.offsets[self.partition]
@@ -133,7 +96,7 @@ class Scan:
 
     def open(self) -> None:
         """Looks up where its records lie. Its frontier may be farther off afterwards."""
-        look = self._narrowed.look
+        look = self._look
         if self._steps is not None or look is None:
             return
         found = pieces(look, self.partition, *_within(self._span, self._bounds))
@@ -167,7 +130,7 @@ class Scan:
 
     def _first_file(self, offset: int, *, backward: bool) -> Piece | None:
         """The file that is read first, if it surely has a match's least rank."""
-        look = self._narrowed.look
+        look = self._look
         if look is None or self._bounds.keys is not None:
             return None
         piece = piece_at(look, self.partition, offset, backward=backward)
@@ -196,12 +159,32 @@ class Scan:
         """
         found: list[float] = []
         for least, piece in last_first:
-            is_certain = piece.is_full and self._narrowed.keys is None
+            is_certain = piece.is_full and self._bounds.keys is None
             found.append(least if is_certain or not found else min(least, found[-1]))
         return found
 
     def _parts(self, piece: Piece) -> list[Piece]:
-        parts = self._narrowed(piece)
+        """What of a piece may hold a match: where keys are asked for, what may have one of them."""
+        rows, keys, look = self._tiers.rows, self._bounds.keys, self._look
+        if keys is None or not piece.is_cold or look is None or rows is None:
+            return [piece]
+        files = look.cold.files.files_between(self.partition, piece.start, piece.end)
+        try:
+            found = rows.with_keys(files, piece.start, piece.end, keys)
+        except MissingFileError:
+            if not self._tiers.outdated(look):
+                raise
+            return [piece]  # rewritten since; whoever reads it looks again
+        span = piece.end - piece.start
+        parts = [
+            replace(
+                piece,
+                start=one.start,
+                end=one.end,
+                records=max(1, piece.records * (one.end - one.start) // span),
+            )
+            for one in found
+        ]
         self.skipped += piece.records - record_count(parts)
         return parts
 
@@ -212,7 +195,7 @@ class Scan:
             start,
             end,
             max_bytes=self._step_bytes,
-            seen=self._narrowed.look,
+            seen=self._look,
         )
 
     def _finish(self) -> None:
@@ -294,7 +277,7 @@ class Forward(Scan):
         return left
 
     def _read(self) -> Iterator[bool]:
-        if self._narrowed.keys is None:
+        if self._bounds.keys is None:
             yield from self._through(_joined(self._left()))
             return
         # Files are looked into one by one, when they are reached; what is hot is read as a whole.

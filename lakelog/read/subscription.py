@@ -1,17 +1,21 @@
-"""Which topics a consumer wants, whichever there are now."""
+"""Which topics a consumer wants, and which there are now."""
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Container, Iterable, Sequence, Set
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from contextlib import suppress
+from math import inf
 from typing import Any
 
 from msgspec import Struct
 
-from ..errors import InvalidArgumentError
+from ..errors import InvalidArgumentError, UnknownTopicOrPartitionError
 from ..values.topic import Topic, check_topic_name
 from ..values.topic_partition import TopicPartition
+from .topic_log import TopicLog
 
 logger = logging.getLogger(__name__)
 
@@ -159,6 +163,67 @@ class SeenTopics:
         return self._seen[1]
 
 
+class FollowedTopics:
+    """The topics there are, looked at now and then, and their logs.
+
+    Args:
+        seen: which there are.
+        logs: opens one.
+        max_age_ms: how often it looks.
+    """
+
+    def __init__(self, seen: SeenTopics, logs: Callable[[str], TopicLog], max_age_ms: int) -> None:
+        self._seen = seen
+        self._logs = logs
+        self._max_age_s = max_age_ms / 1000
+        self.due_s = -inf  # when to look again; monotonic
+        self.now: Mapping[str, Topic] = {}
+        self._missing: set[str] = set()  # that the log was told of
+
+    def look_again(self) -> None:
+        """The next call looks."""
+        self.due_s = -inf
+
+    def look(self) -> bool:
+        """Whether it was time to look."""
+        if time.monotonic() < self.due_s:
+            return False
+        self.now = {topic.name: topic for topic in self._seen.now()}
+        self.due_s = time.monotonic() + self._max_age_s
+        return True
+
+    def partition_counts(self) -> Mapping[str, int]:
+        return {name: topic.partitions for name, topic in self.now.items()}
+
+    def tell_missing(self, names: Iterable[str]) -> None:
+        """Warns, once each time it goes, of a topic that is subscribed to and not there."""
+        missing = {name for name in names if name not in self.now}
+        for name in sorted(missing - self._missing):
+            logger.warning(
+                "there is no topic %r; this consumer waits until it is created. Look whether its "
+                "name is spelt as meant",
+                name,
+            )
+        self._missing = missing
+
+    def logs(self, names: Iterable[str], known: Mapping[str, TopicLog]) -> dict[str, TopicLog]:
+        """The logs of those that are there; one that is known is not opened again."""
+        found = {}
+        for name in names:
+            topic, log = self.now.get(name), known.get(name)
+            if (
+                topic is not None
+                and log is not None
+                and log.topic.topic_id == topic.topic_id
+                and log.topic.partitions >= topic.partitions
+            ):
+                found[name] = log
+                continue
+            with suppress(UnknownTopicOrPartitionError):  # deleted since
+                found[name] = self._logs(name)
+        return found
+
+
 def _compiled(pattern: object) -> re.Pattern[str] | None:
     if not pattern:
         return None
@@ -170,19 +235,3 @@ def _compiled(pattern: object) -> re.Pattern[str] | None:
         raise InvalidArgumentError(
             f"pattern={pattern!r} is no regular expression: {error}"
         ) from None
-
-
-def tell_missing(names: Iterable[str], there: Container[str], told: Set[str]) -> set[str]:
-    """Warns of topics that are subscribed to and not there, but for those that it told of before.
-
-    Returns:
-        The missing ones.
-    """
-    missing = {name for name in names if name not in there}
-    for name in sorted(missing - told):
-        logger.warning(
-            "there is no topic %r; this consumer waits until it is created. Look whether its "
-            "name is spelt as meant",
-            name,
-        )
-    return missing

@@ -1,16 +1,30 @@
-"""One log out of two tiers, to be read: offsets, seek, fetch and range reads of a topic."""
+"""A topic as one log out of two tiers: offsets, seek, reads, deleting records, recovery."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
 from ..base.clock import Clock, SystemClock
+from ..cold.change import Change
+from ..cold.registers import LogStart
+from ..cold.reserve import reserving
 from ..cold.table import ColdTable
-from ..errors import InvalidArgumentError, MissingFileError
+from ..errors import (
+    ColdTierError,
+    CommitConflictError,
+    ContradictionError,
+    ForeignTableError,
+    HotTierUnavailableError,
+    InvalidArgumentError,
+    MissingFileError,
+    PolicyViolationError,
+    RecoveryNeededError,
+)
 from ..values.arguments import numbers, whole
 from ..values.offsets import (
     Ago,
@@ -29,8 +43,8 @@ from ..values.topic_partition import OffsetRange, TopicPartition
 from . import seek as seeking
 from .fetch import DEFAULT_MAX_BYTES, fetches
 from .found import check_records
-from .hot_tier import HotTier
-from .sample import DEFAULT_SAMPLE_RECORDS
+from .hot_tier import HotTier, NothingHot
+from .range_read import DEFAULT_SAMPLE_RECORDS
 from .tiers import Look, OpenTable, Tiers, out_of_range
 from .where import Where, parse
 from .where.expression import Always
@@ -38,6 +52,7 @@ from .where.expression import Always
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from ..hot.hot_log import HotLog
     from .lag import Lag
     from .range_read import RangeRead
     from .search import Search
@@ -49,16 +64,19 @@ FrameOf = Callable[..., "DataFrame"]
 #: Makes the widget for a topic's name, a partition, a position and an expression; likewise.
 ExplorerOf = Callable[[str, int | None, PositionLike, str], Any]
 
+END_OF_LOG = -1  # how delete-records names the log end (Kafka's HIGH_WATERMARK)
+_ATTEMPTS = 10  # commits of other partitions may come first
+
 
 class TopicLog:
-    """A topic as one log, to be read wherever its records are.
+    """A topic as one log, wherever its records are.
 
     It holds no position: any number of threads may share it. A topic that was dropped, and perhaps
     created again, is refused with UnknownTopicIdError by every method that asks a Redis.
 
     Args:
         topic: as the registry gave it.
-        hot: the hot tier.
+        hot: a `HotLog`, or what stands for it where there is no Redis.
         table: the cold tier; None for an untiered topic.
         open_table: opens it once the topic is archived after all.
         clock: the time from which "10 minutes ago" is counted.
@@ -93,6 +111,11 @@ class TopicLog:
         """The cold tier; None if the topic was untiered when it was last looked at."""
         return self._tiers.table
 
+    @property
+    def redis(self) -> HotLog | None:
+        """The hot tier, if there is a Redis."""
+        return None if isinstance(self.hot, NothingHot) else cast("HotLog", self.hot)
+
     def tiers(self, *, stored_values: bool | None = None) -> Tiers:
         """Both tiers, with nothing remembered of an earlier look.
 
@@ -111,8 +134,7 @@ class TopicLog:
     def __repr__(self) -> str:
         partitions = self.topic.partitions
         return (
-            f"{type(self).__name__}({self.topic.name!r}, "
-            f"{partitions} partition{'s' if partitions > 1 else ''})"
+            f"TopicLog({self.topic.name!r}, {partitions} partition{'s' if partitions > 1 else ''})"
         )
 
     # -- where things lie ------------------------------------------------------------------------
@@ -261,13 +283,7 @@ class TopicLog:
 
         topic_partition = self.topic.partition(partition)
         max_bytes = _checked_max_bytes(max_bytes)
-        first = self._offset(topic_partition, position(start))
-        last = self._offset(topic_partition, position(end))
-        if first is None:
-            first = last = self._log_end(topic_partition) if last is None else last
-        elif last is None:
-            unbounded = isinstance(position(end), (AtTimestamp, Ago))
-            last = self._log_end(topic_partition) if unbounded else first
+        first, last = self._range(topic_partition, start, end)
         if last < first:
             offsets = self.offsets([partition])[topic_partition.partition]
             for offset in (first, last):
@@ -412,7 +428,7 @@ class TopicLog:
             `RECORDS`. All if the log has no more; else `n`, or somewhat fewer where compaction
             thinned the log out.
         """
-        from .sample import sample
+        from .range_read import sample
 
         return sample(self._tiers, n, seed)
 
@@ -450,18 +466,158 @@ class TopicLog:
             start, end: as for `read`.
         """
         topic_partition = self.topic.partition(partition)
-        first = self._offset(topic_partition, position(start))
-        last = self._offset(topic_partition, position(end))
+        first, last = self._range(topic_partition, start, end)
         partition = topic_partition.partition
-        look = self._tiers.look([partition])
-        log_end = look.offsets[partition].log_end
-        if first is None:
-            return 0
-        if last is None:
-            last = log_end if isinstance(position(end), (AtTimestamp, Ago)) else first
-        return self._counted(look, partition, first, last)
+        return self._counted(self._tiers.look([partition]), partition, first, last)
+
+    # -- changing --------------------------------------------------------------------------------
+
+    def raise_log_start(self, partition: int, offset: int) -> int:
+        """Delete the records below an offset, and return the log start offset after that.
+
+        They become unreadable at once; cleanup removes their files later. A log start only grows,
+        so a lower offset changes nothing.
+
+        Args:
+            offset: the first to keep; -1 for the log end (delete all).
+
+        Raises:
+            OffsetOutOfRangeError: past the log end, or negative other than -1.
+            PolicyViolationError: the topic is compacted without ``delete``.
+            ArchivedElsewhereError: another table is the topic's, and may be away; nothing changed.
+            CommitConflictError: others kept committing to the cold tier; repeat the call.
+        """
+        hot, topic_partition = self._changeable(), self.topic.partition(partition)
+        for _ in range(_ATTEMPTS):
+            topic = self._deletable()
+            look, start = self._raised_log_start(topic_partition, offset)
+            # Register first: records that are no longer hot must by then be known as deleted.
+            if self._tiers.table is None:
+                break
+            hot.archived_into().settle(topic, self._tiers.table)
+            if look.cold.log_start(partition) >= start:
+                break
+            change = Change(
+                registers={LogStart(partition): start}, config_version=topic.config_version
+            )
+            if not self._tiers.table.apply(change, look.cold).superseded:
+                break
+        else:
+            raise CommitConflictError(
+                f"the log start of {topic_partition} could not be raised: others changed its "
+                "registers or the topic's settings each time. Nothing was deleted; repeat the call",
+                topic_partition=topic_partition,
+            )
+        hot.raise_log_start(topic_partition, start, topic_id=self.topic.topic_id)
+        return start
+
+    def records_below(self, partition: int, offset: int) -> int:
+        """How many records `raise_log_start` would delete now; it takes and raises the same.
+
+        Counted by the segment index: of the cold files, only the offsets of one that is deleted in
+        part are read.
+        """
+        topic_partition = self.topic.partition(partition)
+        self._deletable()
+        look, end = self._raised_log_start(topic_partition, offset)
+        return self._counted(look, topic_partition.partition, 0, end)
+
+    def recover(self, partition: int, at_least: int, *, waits: bool = True) -> None:
+        """Make a partition writable again after its server may have lost its tail.
+
+        Args:
+            at_least: one past the highest offset the caller was told of. What the cold tier knows
+                is added here, so that no offset is ever used twice.
+            waits: whether to wait, two minutes at most, while somebody else takes its server over.
+
+        Raises:
+            ConcurrentChangeError: somebody else takes it over; retriable.
+            RecoveryNeededError: the cold tier cannot be reached, and only it can tell where the
+                partition goes on; retriable. An archiver settles it too.
+        """
+        hot, topic_partition = self._changeable(), self.topic.partition(partition)
+        at_least = check_offset(at_least)
+        table = self._tiers.current_table([topic_partition])
+        if table is None:
+            hot.recover(topic_partition, at_least, topic_id=self.topic.topic_id, waits=waits)
+            return
+        try:
+            self._settle(self.topic, table)
+            cold = self._tiers.cold()
+            known = max(at_least, cold.archive_start(partition))
+            hot.recover(
+                topic_partition,
+                known,
+                reserving(self.topic, table, self._settle),
+                topic_id=self.topic.topic_id,
+                waits=waits,
+            )
+        except (ContradictionError, ForeignTableError):
+            raise
+        except ColdTierError as error:
+            raise RecoveryNeededError(
+                f"the server of {topic_partition} may have lost its tail, or all its offsets are "
+                "given out, and only the cold tier says where it can go on, which cannot be "
+                f"used now: {error.message}",
+                topic_partition=topic_partition,
+            ) from error
 
     # -- how -------------------------------------------------------------------------------------
+
+    def _changeable(self) -> HotLog:
+        """What is changed.
+
+        Raises:
+            InvalidArgumentError: there is no Redis.
+        """
+        if self.redis is None:
+            raise InvalidArgumentError(
+                f"this log of topic {self.topic.name!r} is what is archived, without a Redis: "
+                "nothing is deleted or recovered there; connect with a redis_url"
+            )
+        return self.redis
+
+    def _settle(self, topic: Topic, table: ColdTable) -> None:
+        """Offsets that another table reserved could be given out again by the topic's own.
+
+        Raises:
+            ArchivedElsewhereError: another one is the topic's.
+        """
+        # Another server may know, and not answer now. None is made then (see `making`), and
+        # archivers ask, too.
+        with suppress(HotTierUnavailableError):
+            self._changeable().archived_into().settle(topic, table)
+
+    def _deletable(self) -> Topic:
+        """The topic as it is now, not as it was when this log was opened.
+
+        Raises:
+            PolicyViolationError: it is compacted without ``delete``.
+            UnknownTopicIdError: it was dropped.
+        """
+        # An untiered topic has no such policy. A commit to the cold tier can meet one that was set
+        # since, and it is then refused.
+        topic = self._changeable().topics().renewed(self.topic)
+        if topic.config["cleanup.policy"] == {"compact"}:
+            raise PolicyViolationError(
+                f"records of topic {topic.name!r} cannot be deleted by offset: its "
+                "cleanup.policy is compact, which keeps the latest record of each key. Write "
+                "tombstones, or set cleanup.policy=compact,delete",
+                topic=topic.name,
+            )
+        return topic
+
+    def _raised_log_start(self, topic_partition: TopicPartition, offset: int) -> tuple[Look, int]:
+        """The log start after deleting the records below an offset, and the look that shows it."""
+        number = whole(offset)
+        offset = check_offset(offset) if number is None or number >= 0 else number
+        look = self._tiers.look([topic_partition.partition])
+        offsets = look.offsets[topic_partition.partition]
+        start = offsets.log_end if offset == END_OF_LOG else offset
+        if not 0 <= start <= offsets.log_end:
+            do = f"Delete before an offset up to {offsets.log_end}, or before -1, which is that end"
+            out_of_range(topic_partition, start, offsets, do)
+        return look, max(start, offsets.log_start)
 
     def _numbers(self, partitions: Iterable[int] | None) -> list[int]:
         """Those partitions, or all.
@@ -512,7 +668,7 @@ class TopicLog:
         return clamped
 
     def _counted(self, look: Look, partition: int, start: int, end: int) -> int:
-        from .record_count import count_records
+        from .lag import count_records
 
         while True:
             try:
@@ -522,16 +678,24 @@ class TopicLog:
                     raise
                 look = self._tiers.look([partition])
 
-    def _offset(self, topic_partition: TopicPartition, where: Position) -> int | None:
-        """The offset of a position; one that is an offset is checked when it is read."""
-        if isinstance(where, AtOffset):
-            return where.offset
-        return seeking.seek(self._tiers, topic_partition, where, self._clock)
+    def _range(
+        self, topic_partition: TopicPartition, start: PositionLike, end: PositionLike
+    ) -> tuple[int, int]:
+        """[start, end) in offsets; those that were given as such are checked when they are read."""
 
-    def _log_end(self, topic_partition: TopicPartition) -> int:
-        found = seeking.seek(self._tiers, topic_partition, Latest(), self._clock)
-        assert found is not None  # a log always has an end
-        return found
+        def offset(where: Position) -> int | None:
+            if isinstance(where, AtOffset):
+                return where.offset
+            return seeking.seek(self._tiers, topic_partition, where, self._clock)
+
+        wanted = position(end)
+        first, last = offset(position(start)), offset(wanted)
+        if first is not None and last is None and not isinstance(wanted, (AtTimestamp, Ago)):
+            last = first  # nothing is tiered
+        if last is None:
+            last = offset(Latest())
+        assert last is not None  # a log always has an end
+        return last if first is None else first, last
 
 
 def _checked_max_bytes(max_bytes: int) -> int:
@@ -539,3 +703,7 @@ def _checked_max_bytes(max_bytes: int) -> int:
     if number is None or number < 1:
         raise InvalidArgumentError(f"max_bytes={max_bytes!r} is not a number of bytes ≥ 1")
     return number
+
+
+#: The earlier name of a log with its Redis.
+UnifiedLog = TopicLog

@@ -29,8 +29,7 @@ from ..cold.table import ColdSnapshot, ColdTable
 from ..errors import InvalidArgumentError
 from ..place import LogPlace
 from ..read.hot_tier import NothingHot
-from ..read.tiers import Look, Tiers
-from ..read.values import Values
+from ..read.tiers import Look, Tiers, Values
 from ..values.config import DATA_KEYS, MIB
 from ..values.offset_ranges import merged
 from ..values.topic import Topic

@@ -42,7 +42,7 @@ from ..errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from ..read.record_count import count_records
+from ..read.lag import count_records
 from ..read.stretches import Stretch
 from ..read.tiers import Look, Tiers, out_of_range
 from ..values.offsets import AtOffset, AtTimestamp, Latest, LogOffsets, Position

@@ -21,7 +21,7 @@ from ..base.json_text import parse_json
 from ..base.secret_reference import check_executors_can_resolve, check_secret_reference
 from ..cold.by_name.names import SCHEMA
 from ..errors import InvalidArgumentError, UnknownTopicOrPartitionError
-from ..groups.group_ids import check_group_id
+from ..groups.group_values import check_group_id
 from ..hot import Acks
 from ..hot.keys import DEFAULT_KEYSPACE
 from ..hot.registry import TopicRegistry
@@ -327,7 +327,7 @@ def parse(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
 
     Raises:
         InvalidArgumentError: an option is unknown, not legal, missing, or contradicts another.
-        InvalidGroupIdError: ``groupId`` is not one.
+        InvalidArgumentError: ``groupId`` is not one.
     """
     use = Use.STREAM if streaming else Use.BATCH
     options = _known(given, Use.READ)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ..base.clock import Clock
 from ..errors import InvalidArgumentError
-from ..read.record_count import count_records
+from ..read.lag import count_records
 from ..read.seek import SOUGHT, offset_of, seek
 from ..read.stretches import Stretch, stretches_between, tiers_between
 from ..read.tiers import Look, Tiers, out_of_range

@@ -45,7 +45,7 @@ from ..base.back_off import BackOff, patiently
 from ..codec.encryption.of_topic import check_tasks_have_key
 from ..engines.spark import spare_imports
 from ..errors import InvalidArgumentError, LakelogError, RecoveryNeededError
-from ..read.unified_log import UnifiedLog
+from ..read.topic_log import TopicLog
 from ..values.topic import Topic
 from ..values.topic_partition import TopicPartition
 from .kafka_columns import source_schema
@@ -160,7 +160,7 @@ class _Writer:
                 topic_partition=topic_partition,
             )
         place.take(self._credentials)
-        log = UnifiedLog(topic, place.open_hot(), place.task_table(topic))
+        log = TopicLog(topic, place.open_hot(), place.task_table(topic))
         log.recover(topic_partition.partition, at_least, waits=False)  # the task comes back
 
     def _repair(self, topic: Topic) -> None:

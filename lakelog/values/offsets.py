@@ -22,7 +22,7 @@ from .typed_time import TypedTime, read_time, rounded_up_ms, time_or_none
 
 
 class Position(Struct, frozen=True):
-    """A place in a partition, resolved to an offset by ``UnifiedLog.seek``."""
+    """A place in a partition, resolved to an offset by ``TopicLog.seek``."""
 
 
 class Earliest(Position, frozen=True):

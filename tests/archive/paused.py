@@ -20,7 +20,7 @@ from lakelog.cold.store.storage import Storage
 from lakelog.cold.table import ColdTable
 from lakelog.engines.engine import InlineEngine
 from lakelog.hot.hot_log import HotLog, HotSource
-from lakelog.read.unified_log import UnifiedLog
+from lakelog.read.topic_log import TopicLog
 from lakelog.values.config import HOUR_MS, Compression, EntryFormat
 from lakelog.values.offsets import HotOffsets
 from lakelog.values.record import produced_batch
@@ -54,7 +54,7 @@ class Party:
         self.hot = HotLog.connect(self.url)
         self.topic: Topic = self.hot.topics().get(self.name)
         self.table: Any = self.opened_table()
-        self.log = UnifiedLog(self.topic, self.hot, self.table)
+        self.log = TopicLog(self.topic, self.hot, self.table)
         self.archiver = Archiver(self.topic, self.hot, self.table, current_topic=self.renewed)
 
     def opened_table(self) -> ColdTable:

@@ -9,7 +9,7 @@ from cuts import Cuts, values_of
 
 from lakelog.codec import encode
 from lakelog.hot.keys import Keys
-from lakelog.read.unified_log import UnifiedLog
+from lakelog.read.topic_log import TopicLog
 from lakelog.values.config import Compression, EntryFormat
 from lakelog.values.record import produced_batch
 
@@ -66,7 +66,7 @@ def test_a_file_cut_anywhere_loses_nothing_that_lies_before_and_reads_go_on(
 
     for place in cuts.some(places, most):
         cuts.start(place)
-        log = UnifiedLog(tiers.topic, tiers.hot, tiers.table())
+        log = TopicLog(tiers.topic, tiers.hot, tiers.table())
         survived = {partition: values_of(log, partition) for partition in (0, 1)}
         for partition, kept in survived.items():
             assert kept == appended[partition][: len(kept)], place
@@ -123,7 +123,7 @@ def test_what_is_appended_after_half_of_an_older_append_outlives_the_next_starts
     for place in cuts.some(places, most):
         cuts.start(place)
         tiers.clock.time_ms = written_ms
-        log = UnifiedLog(tiers.topic, tiers.hot, tiers.table())
+        log = TopicLog(tiers.topic, tiers.hot, tiers.table())
         kept = values_of(log)
         assert kept == appended[: len(kept)], place
         for _ in range(3):
@@ -161,7 +161,7 @@ def test_what_is_appended_after_a_planned_stop_outlives_half_of_an_older_refused
     for place in places:
         cuts.start(place)
         tiers.hot.resume([partition])
-        log = UnifiedLog(tiers.topic, tiers.hot, tiers.table())
+        log = TopicLog(tiers.topic, tiers.hot, tiers.table())
         kept = tiers.expected(0)
         tiers.producer_id, tiers.sequences = tiers.producer_id + 1, {}
         tiers._append(0, [b"after"])
@@ -182,5 +182,5 @@ def test_a_stream_that_an_older_lakelog_left_closed_takes_entries(redis_client, 
     end = tiers.hot.recover(tiers.topic.partition(0), 0).log_end
     tiers.producer_id, tiers.sequences = tiers.producer_id + 1, {}
     tiers._append(0, [b"after"])
-    log = UnifiedLog(tiers.topic, tiers.hot, tiers.table())
+    log = TopicLog(tiers.topic, tiers.hot, tiers.table())
     assert [offset for offset, _ in values_of(log)] == [0, 1, 2, 3, end]

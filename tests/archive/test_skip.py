@@ -23,7 +23,7 @@ from lakelog.errors import (
 from lakelog.hot.keys import Keys
 from lakelog.operate.check.verification import verify
 from lakelog.operate.skip import Skips
-from lakelog.read.unified_log import UnifiedLog
+from lakelog.read.topic_log import TopicLog
 from lakelog.values.topic_partition import OffsetRange
 
 
@@ -57,7 +57,7 @@ def skips(tiers):
 
 
 def log(tiers):
-    return UnifiedLog(tiers.topic, tiers.hot, tiers.table())
+    return TopicLog(tiers.topic, tiers.hot, tiers.table())
 
 
 def offsets(tiers, start=0):

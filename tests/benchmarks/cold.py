@@ -7,7 +7,7 @@ two row groups each, and in a third table larger ones, with row groups as archiv
 Values are random text of 100 bytes, distinct within a file.
 
 At random targets: the record at an offset, and the first record at or after a timestamp (found,
-then fetched), both through `UnifiedLog`, which looks at Redis and at the table's log each time;
+then fetched), both through `TopicLog`, which looks at Redis and at the table's log each time;
 pyarrow reading the one row group of the same file, whose path it is told; and in processes of their
 own, from the moment lakelog is imported, the first such record (connecting and opening the table
 included) and the second. The files were just written, so the page cache holds them if the machine
@@ -31,7 +31,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import redis
 
-from lakelog import Lakelog, UnifiedLog
+from lakelog import Lakelog, TopicLog
 from lakelog.cold import schema
 from lakelog.cold.by_path.delta_log import DeltaLog
 from lakelog.cold.by_path.segment_writer import WrittenFile
@@ -204,7 +204,7 @@ class Table:
 # -- making a table ----------------------------------------------------------------------------
 
 
-def make(lakelog: Lakelog, client: redis.Redis, root: str, case: Case) -> UnifiedLog:
+def make(lakelog: Lakelog, client: redis.Redis, root: str, case: Case) -> TopicLog:
     topic = lakelog.topics.create(case.topic, PARTITIONS, {"retention.ms": -1})
     log = DeltaLog(Storage(root), topic)
     log.create(schema.table_properties(topic))

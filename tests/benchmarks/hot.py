@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from lakelog.codec import ProducedBatch, encode
 from lakelog.hot import HotLog
-from lakelog.read.unified_log import UnifiedLog
+from lakelog.read.topic_log import TopicLog
 from lakelog.values.config import (
     KIB,
     MIB,
@@ -46,7 +46,7 @@ def rows(bench: Bench) -> Iterator[Row]:
                 append()
                 client.xadd("bare", {b"__ts": b"1", b"__key": b"key", b"value": value})
             (tp,) = topic.topic_partitions()
-            log = UnifiedLog(topic, hot, None)
+            log = TopicLog(topic, hot, None)
             end = hot.offsets([tp])[tp].log_end
             ids = [entry_id for entry_id, _ in client.xrange("bare")]
             chance = random.Random(2)

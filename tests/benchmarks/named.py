@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
-from lakelog import Lakelog, UnifiedLog
+from lakelog import Lakelog, TopicLog
 from lakelog.values.config import MIB
 from lakelog.values.offsets import AtTimestamp
 from tests.support.unity_catalog import SPARKS_OWN
@@ -123,7 +123,7 @@ def fill(lakelog: Lakelog, commits: int, records: int) -> None:
         archiver.run_once()
 
 
-def ways(log: UnifiedLog, chance: random.Random, records: int) -> dict[str, Callable[[], None]]:
+def ways(log: TopicLog, chance: random.Random, records: int) -> dict[str, Callable[[], None]]:
     """What is asked, each time of another record."""
 
     def target() -> tuple[int, int]:

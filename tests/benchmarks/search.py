@@ -16,7 +16,7 @@ from itertools import islice
 import numpy as np
 import pyarrow as pa
 
-from lakelog import Lakelog, UnifiedLog
+from lakelog import Lakelog, TopicLog
 
 from .bench import Bench, rates
 from .made_records import PARTITIONS, counted
@@ -97,12 +97,12 @@ def made_values(chance: np.random.Generator, count: int) -> list[bytes]:
     return [random[50 * n : 50 * n + 50].hex().encode() for n in range(count)]
 
 
-def search(log: UnifiedLog, where: str) -> None:
+def search(log: TopicLog, where: str) -> None:
     if log.search(where).to_arrow().num_rows:
         raise RuntimeError(f"a record is found by {where}")
 
 
-def read(log: UnifiedLog, records: int) -> None:
+def read(log: TopicLog, records: int) -> None:
     every = (record for number in range(PARTITIONS) for record in log.read(number).records())
     if sum(1 for _ in islice(every, records)) != records:
         raise RuntimeError(f"fewer than {records} records were read")

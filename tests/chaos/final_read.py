@@ -18,7 +18,7 @@ from redis.cluster import RedisCluster
 from lakelog.cold.by_name.names import SCHEMA, table_name
 from lakelog.errors import LakelogError
 from lakelog.lakelog import Lakelog
-from lakelog.read.unified_log import UnifiedLog
+from lakelog.read.topic_log import TopicLog
 
 from .catalogs import shared_spark
 from .history import FinalLog, History, Partition, Seen, Span
@@ -83,7 +83,7 @@ def read_final_logs(
 
 
 def _final(
-    unified: UnifiedLog,
+    unified: TopicLog,
     number: int,
     raw: redis.Redis | RedisCluster,
     cold: str,

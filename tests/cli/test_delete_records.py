@@ -11,7 +11,7 @@ import pytest
 
 from lakelog.cli import main as cli
 from lakelog.lakelog import Lakelog
-from lakelog.read.unified_log import UnifiedLog
+from lakelog.read.topic_log import TopicLog
 
 Run = Callable[..., str]
 
@@ -265,14 +265,14 @@ def test_help_has_examples(capsys):
 def test_what_lies_after_the_time_meanwhile_is_kept(run, log, make_topic, monkeypatch):
     """Everything was older when it was looked at; the record that comes then is not."""
     make_topic()
-    seek = UnifiedLog.seek
+    seek = TopicLog.seek
 
-    def slow_seek(unified: UnifiedLog, partition: int, to: Any) -> int | None:
+    def slow_seek(unified: TopicLog, partition: int, to: Any) -> int | None:
         found = seek(unified, partition, to)
         with log.producer() as producer:
             producer.send("t", "young", partition=0, timestamp_ms=NOON_MS + 3_600_000).result()
         return found
 
-    monkeypatch.setattr(UnifiedLog, "seek", slow_seek)
+    monkeypatch.setattr(TopicLog, "seek", slow_seek)
     assert "low_watermark: 10" in run("delete-records", "t", "--before=2013-12-31T12:30:00Z")
     assert left(log) == [10]

@@ -10,7 +10,7 @@ import pytest
 
 from lakelog.groups.recorded_offset import GroupType
 from lakelog.lakelog import Lakelog
-from lakelog.read.share.share_consumer import ShareConsumer
+from lakelog.read.share_consumer import ShareConsumer
 from lakelog.values.topic_partition import TopicPartition
 
 Run = Callable[..., str]

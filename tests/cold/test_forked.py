@@ -51,7 +51,7 @@ def run(redis_url: str, tmp_path: Path):
 
 def test_a_fork_of_a_process_that_used_tables_ends_in_a_sentence(run) -> None:
     said = run("fork", "used")
-    assert said.startswith("ForkedProcessError: process ")
+    assert said.startswith("LogClosedError: process ")
     assert "multiprocessing.get_context('spawn')" in said
 
 

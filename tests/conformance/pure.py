@@ -15,7 +15,7 @@ from lakelog.cold.segment import COLUMNS, SegmentIndex, file_name
 from lakelog.cold.table import ColdSnapshot
 from lakelog.errors import InvalidConfigError
 from lakelog.ingest.partitioner import murmur2
-from lakelog.read.policy import OffsetReset
+from lakelog.read.consumer_config import OffsetReset
 from lakelog.values.config import TopicConfig
 from lakelog.values.keyspace_defaults import KeyspaceDefaults
 from lakelog.values.offsets import HotSegment, HotSegments

@@ -19,8 +19,8 @@ from msgspec.structs import replace
 from lakelog.base.clock import ManualClock
 from lakelog.errors import GroupError, MemberIdRequiredError
 from lakelog.groups.admin import GroupAdmin
-from lakelog.groups.answers import Joined, JoinRequest, Leaving, Pending, Synced
 from lakelog.groups.coordinator import GroupCoordinator
+from lakelog.groups.group_values import Joined, JoinRequest, Leaving, Pending, Synced
 from lakelog.groups.protocol import Assignment, Subscription
 from lakelog.groups.settings import GroupSettings
 from lakelog.hot.connection import Servers

@@ -10,8 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from lakelog.groups.answers import JoinRequest, Leaving
-from lakelog.groups.description import GroupState
+from lakelog.groups.group_values import GroupState, JoinRequest, Leaving
 from lakelog.groups.settings import GroupSettings
 from lakelog.values.record import OffsetAndMetadata
 from lakelog.values.topic_partition import TopicPartition

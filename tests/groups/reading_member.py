@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lakelog.groups.coordinator import GroupCoordinator
-from lakelog.groups.member_config import MemberConfig
 from lakelog.groups.membership import Membership
+from lakelog.groups.settings import MemberConfig
 from lakelog.values.topic_partition import TopicPartition
 
 #: How long one call of `attend` waits for the others.

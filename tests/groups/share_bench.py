@@ -8,7 +8,7 @@ from uuid import UUID
 
 from lakelog.base.clock import ManualClock
 from lakelog.codec import ProducedBatch, encode
-from lakelog.groups.share.settings import ShareGroupSettings
+from lakelog.groups.settings import ShareGroupSettings
 from lakelog.groups.share.share_partitions import SharePartitions
 from lakelog.groups.share.share_values import Acknowledgement, Acquisition, Outcome
 from lakelog.hot import HotLog

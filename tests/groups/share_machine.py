@@ -18,7 +18,7 @@ from share_model import ShareModel
 from lakelog.base.clock import ManualClock
 from lakelog.codec import ProducedBatch, encode
 from lakelog.errors import UnknownTopicIdError
-from lakelog.groups.share.settings import ShareGroupSettings
+from lakelog.groups.settings import ShareGroupSettings
 from lakelog.groups.share.share_partitions import SharePartitions
 from lakelog.groups.share.share_values import Acknowledgement, AcquiredRange, Outcome, RangeState
 from lakelog.hot import HotLog

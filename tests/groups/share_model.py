@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lakelog.groups.share.settings import ShareGroupSettings
+from lakelog.groups.settings import ShareGroupSettings
 from lakelog.groups.share.share_values import Acknowledgement, Outcome, RangeState
 
 

@@ -24,10 +24,9 @@ from lakelog.errors import (
     OffsetMetadataTooLargeError,
     UnknownMemberIdError,
 )
-from lakelog.groups.answers import Joined, JoinRequest, Leaving, Pending
 from lakelog.groups.assignors import Subscriber, assignor_named
 from lakelog.groups.coordinator import GroupCoordinator
-from lakelog.groups.description import GroupState
+from lakelog.groups.group_values import GroupState, Joined, JoinRequest, Leaving, Pending
 from lakelog.groups.protocol import Assignment, Subscription
 from lakelog.groups.scripts import GroupScripts
 from lakelog.groups.settings import GroupSettings

@@ -12,7 +12,7 @@ from group_bench import GroupBench
 from msgspec.structs import replace
 
 from lakelog.errors import GroupError, MemberIdRequiredError
-from lakelog.groups.answers import Joined, JoinRequest, Leaving, Pending, Synced
+from lakelog.groups.group_values import Joined, JoinRequest, Leaving, Pending, Synced
 from lakelog.groups.protocol import Subscription
 from lakelog.values.record import OffsetAndMetadata
 from lakelog.values.topic_partition import TopicPartition

@@ -13,13 +13,8 @@ from typing import Any
 import pytest
 
 from lakelog import Lakelog, TopicPartition
-from lakelog.errors import (
-    InvalidArgumentError,
-    InvalidConfigError,
-    UnknownTopicOrPartitionError,
-)
-from lakelog.groups.answers import Leaving
 from lakelog.groups.coordinator import GroupCoordinator
+from lakelog.groups.group_values import Leaving
 from lakelog.read.consumer import Consumer
 from lakelog.read.subscription import ConsumerRebalanceListener
 from lakelog.testing.eventually import eventually
@@ -105,57 +100,6 @@ def test_a_subscription_is_a_copy(consumer_of: Callable[..., Consumer]) -> None:
     assert consumer.subscription() == {"orders"}
 
 
-def test_an_assignment_is_a_copy(consumer_of: Callable[..., Consumer]) -> None:
-    consumer = consumer_of()
-    consumer.assign([FIRST])
-    consumer.assignment().clear()
-    assert consumer.assignment() == {FIRST}
-
-
-def test_whoever_is_subscribed_cannot_assign_and_the_other_way_round(
-    consumer_of: Callable[..., Consumer],
-) -> None:
-    subscribed, assigned = consumer_of("orders"), consumer_of()
-    assert subscribed.assignment() == assigned.assignment() == set()
-    with pytest.raises(InvalidArgumentError):  # IllegalStateError there
-        subscribed.assign([FIRST])
-    assigned.assign([FIRST])
-    with pytest.raises(InvalidArgumentError):
-        assigned.subscribe(["orders"])
-    assert assigned.assignment() == {FIRST}
-    assigned.assign([])
-    assert assigned.assignment() == set()
-    assigned.unsubscribe()
-    assigned.subscribe(["orders"])
-    assert assigned.subscription() == {"orders"}
-
-
-def test_topics_are_a_list_of_names_and_no_text(consumer_of: Callable[..., Consumer]) -> None:
-    with pytest.raises((TypeError, InvalidArgumentError)):
-        consumer_of().subscribe(topics="orders")
-
-
-def test_a_listener_is_one(consumer_of: Callable[..., Consumer]) -> None:
-    with pytest.raises((TypeError, InvalidArgumentError)):
-        consumer_of().subscribe(["orders"], listener=object())
-
-
-def test_settings_that_are_none_are_refused(consumer_of: Callable[..., Consumer]) -> None:
-    with pytest.raises(InvalidConfigError):
-        consumer_of(isolation_level="read_something")
-    with pytest.raises(InvalidConfigError):
-        consumer_of(no_such_setting=1)
-
-
-def test_a_with_closes_it_also_by_an_exception(lake: Lakelog) -> None:
-    with lake.consumer("orders") as consumer:
-        pass
-    assert consumer.assignment() == set()
-    with pytest.raises(RuntimeError, match="boom"), lake.consumer("orders") as consumer:
-        raise RuntimeError("boom")
-    assert consumer.assignment() == set()
-
-
 def test_who_it_is_in_its_group(consumer_of: Callable[..., Consumer]) -> None:
     alone = consumer_of().group_metadata()
     assert (alone.group_id, alone.generation_id, alone.member_id) == (None, -1, "")
@@ -166,40 +110,6 @@ def test_who_it_is_in_its_group(consumer_of: Callable[..., Consumer]) -> None:
     now = consumer.group_metadata()
     assert now.generation_id > 0
     assert now.member_id
-
-
-def test_the_topics_there_are(consumer_of: Callable[..., Consumer]) -> None:
-    consumer = consumer_of()
-    assert "orders" in consumer.topics()
-    assert consumer.partitions_for_topic("orders") == {0, 1, 2, 3}
-    assert consumer.partitions_for_topic("none") is None
-
-
-def test_pausing(consumer_of: Callable[..., Consumer]) -> None:
-    consumer = consumer_of()
-    consumer.assign([SECOND])
-    assert consumer.paused() == set()
-    consumer.pause(SECOND)
-    assert consumer.paused() == {SECOND}
-    consumer.resume(SECOND)
-    assert consumer.paused() == set()
-    consumer.pause(SECOND)
-    consumer.unsubscribe()
-    assert consumer.paused() == set()
-
-
-def test_iterating_gives_all_partitions_each_in_order(
-    lake: Lakelog, consumer_of: Callable[..., Consumer]
-) -> None:
-    send(lake, range(100), 0)
-    send(lake, range(100), 1)
-    consumer = consumer_of("orders", auto_offset_reset="earliest", consumer_timeout_ms=30_000)
-    found: dict[int, list[int]] = {0: [], 1: []}
-    for record in consumer:
-        found[record.partition].append(int(record.value or b""))
-        if sum(map(len, found.values())) == 200:
-            break
-    assert found == {0: list(range(100)), 1: list(range(100))}
 
 
 def test_next_gives_up_after_its_time_and_goes_on_afterwards(
@@ -237,64 +147,7 @@ def test_a_small_fetch_max_bytes_starves_no_partition_and_holds_back_no_record(
     assert len([next(one) for _ in range(10)]) == 10
 
 
-def test_offsets_for_times(lake: Lakelog, consumer_of: Callable[..., Consumer]) -> None:
-    early_ms, middle_ms, late_ms = 1_700_000_000_000, 1_700_000_001_000, 1_700_000_002_000
-    with lake.producer() as producer:
-        early, late = (
-            producer.send("orders", "", partition=0, timestamp_ms=at_ms)
-            for at_ms in (early_ms, late_ms)
-        )
-    early_at, late_at = early.result().offset, late.result().offset
-    consumer = consumer_of()
-
-    def at(time_ms: int) -> tuple[int, int] | None:
-        (found,) = consumer.offsets_for_times({FIRST: time_ms}).values()
-        return None if found is None else (found.offset, found.timestamp_ms)
-
-    assert at(early_ms) == at(0) == (early_at, early_ms)
-    assert at(middle_ms) == at(late_ms) == (late_at, late_ms)
-    assert at(9_999_999_999_999) is None
-    assert consumer.offsets_for_times({}) == {}
-    assert consumer.offsets_for_times({FIRST: late_ms, SECOND: late_ms})[SECOND] is None
-    assert consumer.beginning_offsets([FIRST, SECOND]) == {FIRST: early_at, SECOND: 0}
-    assert consumer.end_offsets([FIRST, SECOND]) == {FIRST: late_at + 1, SECOND: 0}
-    with pytest.raises(ValueError):
-        consumer.offsets_for_times({FIRST: -1})
-    with pytest.raises(UnknownTopicOrPartitionError):  # KafkaTimeoutError there, after a while
-        consumer.offsets_for_times({TopicPartition("orders", 100): 0})
-
-
-def test_the_position_after_seek_to_end(
-    lake: Lakelog, consumer_of: Callable[..., Consumer]
-) -> None:
-    send(lake, range(10))
-    consumer = consumer_of(group_id=None, enable_auto_commit=False)
-    consumer.assign([FIRST])
-    consumer.seek_to_end(FIRST)
-    assert consumer.position(FIRST) == 10
-
-
 # -- members -------------------------------------------------------------------------------------
-
-
-def test_four_members_have_one_of_four_partitions_each(
-    consumer_of: Callable[..., Consumer],
-) -> None:
-    members = [consumer_of("orders", **MEMBER) for _ in range(4)]
-    joined(*members)
-    assert [len(one.assignment()) for one in members] == [1, 1, 1, 1]
-
-
-def test_the_next_member_goes_on_where_the_last_one_was(
-    lake: Lakelog, consumer_of: Callable[..., Consumer]
-) -> None:
-    send(lake, range(100), 0)
-    send(lake, range(100, 200), 1)
-    found = []
-    for count in (180, 20):
-        with lake.consumer("orders", **MEMBER, auto_commit_interval_ms=100) as consumer:
-            found += [next(consumer).value for _ in range(count)]
-    assert sorted(int(value or b"") for value in found) == list(range(200))
 
 
 @BOTH

@@ -17,7 +17,7 @@ from lakelog import Lakelog, TopicPartition
 from lakelog.groups.membership import Membership
 from lakelog.read.consumer import Consumer
 from lakelog.read.cursor import Cursor
-from lakelog.read.following import FollowsGroup
+from lakelog.read.following import Following
 from lakelog.values.record import OffsetAndMetadata
 from tests.support.servers import RedisServer
 
@@ -56,7 +56,7 @@ def commits_what_is_ahead(self: Consumer) -> dict[TopicPartition, OffsetAndMetad
     }
 
 
-def keeps_what_goes(self: FollowsGroup, partitions: set[TopicPartition]) -> None:
+def keeps_what_goes(self: Following, partitions: set[TopicPartition]) -> None:
     self._offsets.auto_commit()
 
 
@@ -92,7 +92,7 @@ MEMBER_MUTANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     ),
     "two owners": lambda: instead(Membership, "_assign", gives_all_to_itself),
     "a member gets nothing": lambda: instead(Membership, "_assign", forgets_what_it_assigned_by),
-    "what was revoked is read on": lambda: instead(FollowsGroup, "revoked", keeps_what_goes),
+    "what was revoked is read on": lambda: instead(Following, "revoked", keeps_what_goes),
     "a record is skipped at the start": lambda: instead(
         Cursor, "start_at", begins_where_it_was_told_last
     ),

@@ -22,7 +22,6 @@ from lakelog.errors import (
     MemberIdRequiredError,
     RebalanceInProgressError,
 )
-from lakelog.groups.answers import Joined, JoinRequest, Leaving
 from lakelog.groups.assignors import (
     Assignor,
     CooperativeStickyAssignor,
@@ -30,9 +29,10 @@ from lakelog.groups.assignors import (
     RebalanceProtocol,
     assignor_named,
 )
-from lakelog.groups.member_config import MemberConfig, chosen_assignors
+from lakelog.groups.group_values import Joined, JoinRequest, Leaving
 from lakelog.groups.membership import Membership, MemberState
 from lakelog.groups.protocol import Assignment, Subscription
+from lakelog.groups.settings import MemberConfig, chosen_assignors
 from lakelog.testing.eventually import eventually
 from lakelog.values.record import OffsetAndMetadata
 from tests.support.servers import RedisClusterServers

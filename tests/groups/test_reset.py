@@ -16,7 +16,7 @@ from lakelog.errors import (
     NoOffsetForPartitionError,
     UnknownTopicOrPartitionError,
 )
-from lakelog.groups.description import GroupDescription, GroupState, MemberDescription
+from lakelog.groups.group_values import GroupDescription, GroupState, MemberDescription
 from lakelog.groups.reset import (
     ByDuration,
     FromFile,

@@ -11,7 +11,7 @@ import redis
 from lakelog import Lakelog, TopicPartition
 from lakelog.base.clock import ManualClock
 from lakelog.errors import ForeignEntryError, GroupIdNotFoundError, NonEmptyGroupError
-from lakelog.groups.description import GroupState
+from lakelog.groups.group_values import GroupState
 from lakelog.hot.keys import Keys
 
 UNTIERED = {"remote.storage.enable": False}

@@ -15,7 +15,7 @@ from lakelog.errors import (
     InvalidGroupIdError,
     TooManyRangesError,
 )
-from lakelog.groups.share.settings import ShareGroupSettings
+from lakelog.groups.settings import ShareGroupSettings
 from lakelog.groups.share.share_partitions import SharePartitions
 from lakelog.groups.share.share_values import Acknowledgement, Outcome, RangeState
 from lakelog.hot.embedded.redis_program import RedisProgram

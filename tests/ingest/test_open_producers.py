@@ -216,6 +216,6 @@ def test_whoever_sends_after_a_producer_was_ended_with_the_process_is_told(tmp_p
         producer = sent(log, "kept")
     """
     done = _run(script, tmp_path)
-    assert "ProducerClosedError: this producer is closed: the process ends" in done.stderr
+    assert "LogClosedError: this producer is closed: the process ends" in done.stderr
     with Lakelog.embedded(tmp_path, engine="inline") as log:
         assert [record.value for record in log.log("t").read(0).records()] == [b"kept"]

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from lakelog.cold.by_path.root_table import PathRootTable
 from lakelog.cold.store.storage import Storage
-from lakelog.groups.description import GroupState
+from lakelog.groups.group_values import GroupState
 from lakelog.groups.recorded_offset import GroupType
 from lakelog.jobs.status_rows import STATUS, Effect, RunKey, status_rows
 from lakelog.jobs.status_table import DEFINITION, StatusTable

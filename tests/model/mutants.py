@@ -42,7 +42,7 @@ from lakelog.cold.table import Applied, ColdSnapshot, ColdTable
 from lakelog.errors import ContradictionError, DecryptionError, TopicPurgedError
 from lakelog.hot import scripts
 from lakelog.read import seek
-from lakelog.read.values import Values
+from lakelog.read.tiers import Values
 from lakelog.spark import dataframe
 from lakelog.testing.model import Difference
 from lakelog.values import topic as topic_module

@@ -29,7 +29,7 @@ from lakelog.hot.hot_log import HotLog, HotSource
 from lakelog.hot.keys import PartitionKeys
 from lakelog.operate.check.finding import Finding
 from lakelog.operate.check.verification import verify
-from lakelog.read.unified_log import UnifiedLog
+from lakelog.read.topic_log import TopicLog
 from lakelog.values.config import Compression, EntryFormat
 from lakelog.values.record import produced_batch
 from lakelog.values.topic_partition import TopicPartition
@@ -57,7 +57,7 @@ class Bench:
         if self.topic.config.tiered:
             rows_of = HotRows(HotSource(url))
             self.table = PathTable(self.topic, Storage(str(root)), InlineEngine(), rows_of)
-        self.log = UnifiedLog(self.topic, self.hot, self.table)
+        self.log = TopicLog(self.topic, self.hot, self.table)
         self._producers = itertools.count(1)
 
     @property

@@ -26,7 +26,7 @@ from lakelog.hot.keys import Keys
 from lakelog.read.consumer import Consumer
 from lakelog.read.consumer_config import ConsumerConfig
 from lakelog.read.subscription import SeenTopics
-from lakelog.read.unified_log import UnifiedLog
+from lakelog.read.topic_log import TopicLog
 from lakelog.values.config import Compression, EntryFormat
 from lakelog.values.record import Record, produced_batch, to_records
 
@@ -63,19 +63,19 @@ class Bench:
         """The topic's table, for those who archive what that gives."""
         return PathTable(self.topic, Storage(str(self.root)), InlineEngine(), rows_of)
 
-    def open(self, hot: Any = None) -> UnifiedLog:
+    def open(self, hot: Any = None) -> TopicLog:
         """A log that has seen nothing yet, on this or a disguised hot tier."""
-        return UnifiedLog(self.topic, hot or self.hot, self.table, self.clock)
+        return TopicLog(self.topic, hot or self.hot, self.table, self.clock)
 
     def consumer(self, **config: Any) -> Consumer:
         seen = SeenTopics(self.hot.topics().list, self.hot.topics().version)
         return Consumer(self._log_of, ConsumerConfig.of(**config), seen)
 
-    def _log_of(self, topic: str) -> UnifiedLog:
+    def _log_of(self, topic: str) -> TopicLog:
         """The log of any topic; only that of the bench's own is archived."""
         if topic == self.topic.name:
             return self.log
-        return UnifiedLog(self.hot.topics().get(topic), self.hot, None, self.clock)
+        return TopicLog(self.hot.topics().get(topic), self.hot, None, self.clock)
 
     def append(
         self,

@@ -16,7 +16,7 @@ import redis
 
 from lakelog import AcknowledgeType, ConsumerRebalanceListener, Lakelog, TopicPartition
 from lakelog.errors import InvalidArgumentError, RecordDeserializationError
-from lakelog.groups.description import GroupState
+from lakelog.groups.group_values import GroupState
 from lakelog.read.consumer import Consumer
 from lakelog.testing.eventually import eventually
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import redis
 
-from lakelog.read.record_count import count_records
+from lakelog.read.lag import count_records
 from lakelog.read.tiers import Tiers
 
 HOUR = 3_600_000 * 16_384  # offsets that an hour's outage skips

@@ -25,7 +25,7 @@ from lakelog.cold.registers import ArchivedEnd, CleanedEnd, app_id
 from lakelog.cold.segment import SegmentFile, file_name
 from lakelog.cold.store.storage import Storage
 from lakelog.errors import MissingFileError, OffsetOutOfRangeError
-from lakelog.read.record_count import RecordCount, count_records
+from lakelog.read.lag import RecordCount, count_records
 from lakelog.read.stretches import stretches_between
 from lakelog.read.tiers import Tiers
 from lakelog.values.config import EntryFormat

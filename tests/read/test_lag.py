@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from lakelog import Lakelog, TopicLog
-from lakelog.read.lag import Lag, lag_of
-from lakelog.read.record_count import RecordCount
+from lakelog.read.lag import Lag, RecordCount, lag_of
 from tests.support.servers import RedisServer
 
 FIRST_MS = 1_700_000_000_000

@@ -19,7 +19,7 @@ from lakelog.hot.hot_log import HotLog, HotSource
 from lakelog.hot.keys import Keys
 from lakelog.hot.recovery import Recovery
 from lakelog.ingest.producer import Producer
-from lakelog.read.unified_log import UnifiedLog
+from lakelog.read.topic_log import TopicLog
 from lakelog.values import reservation
 from lakelog.values.reservation import FIRST_OFFSETS, LEAST_OFFSETS, Reserved, Wanted
 from lakelog.values.topic_partition import OffsetRange, TopicPartition
@@ -44,10 +44,10 @@ class Lossy:
         self.server.start()
         self.clock.advance(step_ms)
 
-    def log(self) -> UnifiedLog:
+    def log(self) -> TopicLog:
         """As a new process opens it."""
         hot = HotLog.connect(self.server.url, clock=self.clock)
-        return UnifiedLog(self.bench.topic, hot, self.bench.table)
+        return TopicLog(self.bench.topic, hot, self.bench.table)
 
     def produce(self) -> int:
         """The offset that a new producer is told of, which knows of none before."""
@@ -60,7 +60,7 @@ class Lossy:
         records = self.log().read(0).to_arrow()
         return list(zip(*(records[name].to_pylist() for name in ("offset", "value")), strict=True))
 
-    def producer(self, log: UnifiedLog) -> Producer:
+    def producer(self, log: TopicLog) -> Producer:
         def recover(tp: TopicPartition, at_least: int) -> None:
             log.recover(tp.partition, at_least)
 

@@ -3,7 +3,7 @@ from datetime import timedelta
 import pytest
 
 from lakelog.errors import InvalidArgumentError, InvalidConfigError
-from lakelog.read.policy import OffsetReset
+from lakelog.read.consumer_config import OffsetReset
 from lakelog.values.offsets import Ago, Earliest, Latest
 from lakelog.values.typed_time import parse_duration
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelog.errors import InvalidArgumentError
-from lakelog.read.sample import SAMPLED, _parts
+from lakelog.read.range_read import SAMPLED, _parts
 from lakelog.read.stretches import Stretch
 from lakelog.values.config import EntryFormat
 from lakelog.values.record import to_records

@@ -22,7 +22,7 @@ from lakelog.read import search_scan
 from lakelog.read import seek as seeking
 from lakelog.read.found import EDGE, FULL, STOPPED, TOO_MANY_RECORDS, SearchLimit, records_of
 from lakelog.read.tiers import Tiers
-from lakelog.read.unified_log import UnifiedLog
+from lakelog.read.topic_log import TopicLog
 from lakelog.values.config import EntryFormat
 from lakelog.values.record import Record
 
@@ -86,7 +86,7 @@ def test_it_finds_what_a_list_says_it_should(make_bench, beginning, steps, seed)
         _check_searches(log, held, chance)
 
 
-def _check_searches(log: UnifiedLog, held: list[list[Record]], chance: random.Random) -> None:
+def _check_searches(log: TopicLog, held: list[list[Record]], chance: random.Random) -> None:
     for time_ms in (0, 5, 20, 41):
         assert log.seek_each(f"@{time_ms}") == {n: log.seek(n, f"@{time_ms}") for n in range(2)}
 

@@ -16,13 +16,10 @@ from lakelog import Lakelog
 from lakelog.codec import ProducedBatch, encode
 from lakelog.errors import (
     InvalidArgumentError,
-    InvalidConfigError,
     InvalidTopicError,
     RecordDeserializationError,
-    UnknownTopicIdError,
 )
 from lakelog.hot.append import AppendCall
-from lakelog.read.consumer_config import ConsumerConfig
 from lakelog.read.subscription import ConsumerRebalanceListener, SeenTopics, Subscription
 from lakelog.values.config import Compression, EntryFormat
 from lakelog.values.record import produced_batch
@@ -137,15 +134,6 @@ def test_a_deleted_topic_is_noticed_before_the_next_look_at_all_topics(bench, ma
     consumer.seek_to_beginning()  # what was read ahead is read again
     assert consumer.poll() == {}
     assert consumer.assignment() == set()
-
-
-def test_what_is_assigned_by_hand_and_deleted_is_an_error(bench, make_topic):
-    topic = make_topic("gone")
-    consumer = bench.consumer(auto_offset_reset="earliest")
-    consumer.assign([topic.partition(0)])
-    bench.hot.topics().delete("gone")
-    with pytest.raises(UnknownTopicIdError):
-        consumer.poll()
 
 
 def test_a_topic_that_is_made_again_begins_anew(bench, make_topic):
@@ -297,21 +285,6 @@ def test_the_topics_there_are(bench, make_topic):
 
 
 # -- settings ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"isolation_level": "read_committed"},
-        {"metadata_max_age_ms": 0},
-        {"value_deserializer": "json"},
-        {"bootstrap_servers": "localhost"},
-    ],
-)
-def test_a_setting_that_is_not_legal_is_named(settings):
-    (name,) = settings
-    with pytest.raises(InvalidConfigError, match=name):
-        ConsumerConfig.of(**settings)
 
 
 class ByTopic:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lakelog.cold.table import ColdSnapshot
 from lakelog.errors import InvalidArgumentError
-from lakelog.read.record_count import RecordCount, count_records
+from lakelog.read.lag import RecordCount, count_records
 from lakelog.read.stretches import Stretch
 from lakelog.read.tiers import Look
 from lakelog.spark.datasource import LakelogReader

@@ -44,8 +44,8 @@ from lakelog.hot import TopicRegistry
 from lakelog.hot.append import AppendCall, AppendResult
 from lakelog.hot.hot_log import HotLog, HotSource
 from lakelog.place import LogPlace
-from lakelog.read.unified_log import UnifiedLog
-from lakelog.read.values import Values
+from lakelog.read.tiers import Values
+from lakelog.read.topic_log import TopicLog
 from lakelog.testing import strategies
 from lakelog.testing.model import Answer, ModelLog, Row, require, require_same
 from lakelog.testing.strategies import BASE_TIME_MS, Batch
@@ -282,7 +282,7 @@ class LogHarness(RuleBasedStateMachine):
         self.hot = HotLog.connect(self.server.url, clock=self.clock)
         self.table = self._new_table()
         self.archiver = self._new_archiver()
-        self.log = UnifiedLog(self.topic, self.hot, self.table, self.clock)
+        self.log = TopicLog(self.topic, self.hot, self.table, self.clock)
 
     def _close(self) -> None:
         for writer in self._writers.values():

@@ -27,7 +27,7 @@ from lakelog.errors import (
 )
 from lakelog.hot.keys import Keys
 from lakelog.operate.restore import purge, restore, undelete
-from lakelog.read.unified_log import UnifiedLog
+from lakelog.read.topic_log import TopicLog
 from lakelog.testing import strategies
 from lakelog.testing.model import REMEMBERED_CALLS, ModelLog, require, require_same
 from lakelog.testing.strategies import BASE_TIME_MS, Batch
@@ -517,7 +517,7 @@ class LogRules(LogHarness):
         if told:
             self._empty_table()
         self._produce(data.draw(partitions, "partition"), 2, [batches[0]])
-        alone = UnifiedLog(self.topic, self.hot, None, self.clock, open_table=self._new_table)
+        alone = TopicLog(self.topic, self.hot, None, self.clock, open_table=self._new_table)
         self._compare_untiered(alone)
         self.topic = topics.alter(TOPIC, unset)
         for tp, seen in self._observe().items():  # retention may have dropped segments meanwhile
@@ -544,7 +544,7 @@ class LogRules(LogHarness):
         rows = self._check_delta_rows()
         require(not any(rows.values()), f"an emptied table holds {rows}")
 
-    def _compare_untiered(self, log: UnifiedLog) -> None:
+    def _compare_untiered(self, log: TopicLog) -> None:
         for tp, seen in self._observe().items():
             model = self.models[tp.partition]
             model.raise_log_start(seen.log_start)  # retention works at appends

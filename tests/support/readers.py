@@ -29,9 +29,8 @@ from lakelog.place import LogPlace
 from lakelog.read.consumer import Consumer
 from lakelog.read.consumer_config import ConsumerConfig
 from lakelog.read.hot_tier import NothingHot
-from lakelog.read.tiers import Tiers
+from lakelog.read.tiers import Tiers, Values
 from lakelog.read.topic_log import TopicLog
-from lakelog.read.values import Values
 from lakelog.spark.dataframe import condition, divide, hot_version
 from lakelog.spark.range_rows import range_rows
 from lakelog.testing.model import Difference, require_same

@@ -19,7 +19,7 @@ from lakelog.cold.record_batches import shaped
 from lakelog.hot.hot_log import HotSource
 from lakelog.place import LogPlace
 from lakelog.place.by_name import NamedRoot
-from lakelog.read.unified_log import UnifiedLog
+from lakelog.read.topic_log import TopicLog
 from lakelog.spark.dataframe import dataframe, read
 from lakelog.spark.datasource import NAME
 from lakelog.spark.session import register
@@ -47,7 +47,7 @@ class SparkReaders(Readers):
 
     def __init__(
         self,
-        log: UnifiedLog,
+        log: TopicLog,
         place: LogPlace,
         spark: SparkSession,
         delta_files: dict[str, DeltaFile] | None = None,
@@ -202,7 +202,7 @@ class NamedReaders(SparkReaders):
 
     def __init__(
         self,
-        log: UnifiedLog,
+        log: TopicLog,
         source: HotSource,
         schema: str,
         tables_at: str,

@@ -24,7 +24,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from ...base.back_off import patiently
-from ...errors import ColdTierRefusedError, ForkedProcessError, LakelogError, MissingFileError
+from ...errors import ColdTierRefusedError, LakelogError, LogClosedError, MissingFileError
 from ...values.config import MIB
 from ...values.topic import Topic
 from ..store_errors import DAMAGE, file_error
@@ -157,7 +157,7 @@ class Storage:
         Raises:
             InvalidArgumentError, MissingExtraError: a reference cannot be resolved here.
             ColdTierError: Unity Catalog gives no credentials.
-            ForkedProcessError: delta-rs was used before this process was forked.
+            LogClosedError: delta-rs was used before this process was forked.
         """
         check_not_forked()
         return {} if self._store is None else self._store.delta(self.store_options.resolved())
@@ -580,14 +580,14 @@ def check_not_forked() -> None:
     There it would end in a panic, which is no `Exception`.
 
     Raises:
-        ForkedProcessError: it is.
+        LogClosedError: it is.
     """
     global _pid
     pid = os.getpid()
     if _pid is None:
         _pid = pid
     elif _pid != pid:
-        raise ForkedProcessError(
+        raise LogClosedError(
             f"process {pid} was forked from {_pid}, which has used Delta tables, and cannot use "
             "them itself. Start processes with multiprocessing.get_context('spawn') (or "
             "'forkserver'), or fork before the first table is used"

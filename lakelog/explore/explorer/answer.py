@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from ...base import compute as pc
 from ...read.tiers import Look, SegmentedLook
-from ...read.unified_log import UnifiedLog
 from ...read.where import Always
 from ...values.offsets import Ago, AtOffset, AtTimestamp, LogOffsets, MaxTimestamp, Position
 from ...values.topic_partition import OffsetRange
@@ -114,7 +113,7 @@ def _shown(
             "the server restarted since the partition was last written: the last appended records "
             "may be lost; the next append or archive run will tell"
         )
-    if not isinstance(opened.log, UnifiedLog):
+    if opened.log.redis is None:
         ends = [log.log_end for log in look.offsets.values()]
         known = f"up to {ends[0]:,}, where its archive ends"
         if len(ends) > 1:

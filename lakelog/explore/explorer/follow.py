@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ...errors import LakelogError
 from ...read.found import FOUND, Place, SearchLimit
-from ...read.outage import Outage
+from ...read.polling import Outage
 from ...read.where import is_all
 from ...values.config import MIB
 from ...values.offsets import Latest, appended

@@ -50,7 +50,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         at: where to begin; see `values.offsets.position`.
         where: which records; see `TopicLog.search`.
         page_records: rows of a page.
-        main_thread: see `ColdLog.explore`.
+        main_thread: see `Lakelog.explore`.
 
     Raises:
         UnknownTopicOrPartitionError: no such topic or partition.

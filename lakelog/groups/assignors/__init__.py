@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from ...errors import InvalidArgumentError
 from .assignor import Assignor, RebalanceProtocol, Subscriber
-from .cooperative_sticky import CooperativeStickyAssignor
-from .range import RangeAssignor
-from .round_robin import RoundRobinAssignor
-from .sticky import StickyAssignor
+from .range import RangeAssignor, RoundRobinAssignor
+from .sticky import CooperativeStickyAssignor, StickyAssignor
 
 __all__ = [
     "ASSIGNORS",

@@ -12,9 +12,10 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
+from msgspec import Struct
+
 from ...values.topic_partition import TopicPartition
 from .assignor import Subscriber, partitions_of, subscribers_by_topic
-from .claims import Claim
 
 Given = dict[str, list[TopicPartition]]
 #: Who had them → who has them now → the partitions, of one topic.
@@ -191,3 +192,28 @@ def _circle(moves: Moves) -> list[tuple[str, str]]:
                 path.append(member_id)
                 branches.append(iter(list(moves.get(member_id, ()))))
     return []
+
+
+class Claim(Struct, frozen=True):
+    """What a member says that it owned last."""
+
+    partitions: Sequence[TopicPartition]
+    generation_id: int  # in which it got them
+
+
+def owners(claims: Mapping[str, Claim]) -> dict[TopicPartition, str | None]:
+    """The owner of each claimed partition: who got it in the latest generation.
+
+    None where two say so of the same generation. That cannot both be true, so neither keeps it.
+    """
+    found: dict[TopicPartition, str | None] = {}
+    generations: dict[TopicPartition, int] = {}
+    for member_id, claim in claims.items():
+        for partition in dict.fromkeys(claim.partitions):
+            known = generations.get(partition)
+            if known is None or claim.generation_id > known:
+                found[partition] = member_id
+                generations[partition] = claim.generation_id
+            elif claim.generation_id == known:
+                found[partition] = None
+    return found

@@ -8,13 +8,13 @@ from typing import Any
 from uuid import UUID
 
 from ...base.clock import Clock
-from ...errors import TooManyRangesError, UnknownTopicIdError
+from ...errors import InvalidRecordStateError, UnknownTopicIdError
 from ...hot.connection import Servers, call_script
 from ...hot.foreign import foreign_if_illegible
 from ...hot.keys import DEFAULT_KEYSPACE, Keys
 from ...values.topic_partition import TopicPartition
-from ..group_ids import check_group_id
-from .settings import DEFAULT_SETTINGS, MOST_RANGES_FACTOR, ShareGroupSettings
+from ..group_values import check_group_id
+from ..settings import DEFAULT_SETTINGS, MOST_RANGES_FACTOR, ShareGroupSettings
 from .share_values import (
     Acknowledgement,
     AcquiredRange,
@@ -37,7 +37,7 @@ class SharePartitions:
         clock: only for tests; without one the scripts ask Redis for the time.
 
     Raises:
-        InvalidGroupIdError: not an id.
+        InvalidArgumentError: not an id.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class SharePartitions:
             (any more), and nothing of it was done.
 
         Raises:
-            TooManyRangesError: nothing was done.
+            InvalidRecordStateError: nothing was done.
             UnknownTopicIdError: the topic was deleted, or made again.
         """
         if not acknowledgements:
@@ -144,7 +144,7 @@ class SharePartitions:
             ],
         )
         if code == b"TOO_MANY_RANGES":
-            raise TooManyRangesError(
+            raise InvalidRecordStateError(
                 f"these acknowledgements would leave share group {self.group_id!r} with more than "
                 f"{most} ranges of unlike records in {topic_partition}; none was taken. "
                 "Acknowledge neighbouring offsets together, in their order, or poll fewer records",

@@ -29,7 +29,6 @@ from ...hot.hot_log import HotLog
 from ...hot.inspection import HotLook
 from ...read.tiers import check_is_there
 from ...read.topic_log import TopicLog
-from ...read.unified_log import UnifiedLog
 from ...values.offset_ranges import Ranges, merged, unexplained
 from ...values.record import MAX_OFFSET, RECORDS
 from ...values.topic_partition import OffsetRange, TopicPartition
@@ -131,7 +130,7 @@ class _Once(Struct):
 
     def run(self) -> Verified:
         log, is_joined = self.log, set(TIERS) <= set(self.tiers)
-        redis = log.hot if isinstance(log, UnifiedLog) else None
+        redis = log.redis
         # Hot first, so that the snapshot has what is trimmed between the two looks.
         look = None if redis is None else self._look(redis)
         table = log.table if COLD in self.tiers else None
@@ -187,7 +186,7 @@ class _Once(Struct):
             check_is_there(self.log.topic, self.log.hot, table, cold)
             return cold
         except UnknownTopicIdError:
-            if not isinstance(self.log, UnifiedLog) or not self._is_known(self.log.hot):
+            if self.log.redis is None or not self._is_known(self.log.redis):
                 raise
             return cold  # the first partition's state is gone, which knew of the table
         except (HotTierAccessError, HotTierUnavailableError):

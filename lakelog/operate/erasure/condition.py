@@ -42,7 +42,7 @@ class RecordCondition:
     def of(
         cls, keys: str | bytes | Iterable[str | bytes] | None = None, where: str | None = None
     ) -> RecordCondition:
-        """From the arguments of `ColdLog.erase`.
+        """From the arguments of `Lakelog.erase`.
 
         Raises:
             InvalidArgumentError: not just one of the two, no key, or an expression that cannot be

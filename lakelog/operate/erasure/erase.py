@@ -24,15 +24,15 @@ from ...cleanup.erasure import ColdErased, Erasure
 from ...cold.table import ColdSnapshot, ColdTable
 from ...errors import (
     CorruptRecordError,
-    EraseFailedError,
     HotTierUnavailableError,
     InvalidArgumentError,
     LakelogError,
+    PartlyFailedError,
 )
-from ...groups.share.admin import ShareGroupAdmin
+from ...groups.admin import ShareGroupAdmin
 from ...hot.hot_log import HotLog
 from ...hot.server_info import NONE, REWRITTEN
-from ...read.share.dead_letters import HEADER_PREFIX
+from ...read.dead_letters import HEADER_PREFIX
 from ...read.topic_log import TopicLog
 from ...read.where import Where
 from ...values.offsets import HotOffsets
@@ -116,7 +116,7 @@ class RecordErasure(Struct, frozen=True):
         """Erases. Doing it again after a crash, or after an error, does what is left.
 
         Raises:
-            EraseFailedError: something could not be done; the rest was, and the report is in the
+            PartlyFailedError: something could not be done; the rest was, and the report is in the
                 error.
             LakelogError: a tier cannot be used at all.
         """
@@ -140,7 +140,7 @@ class RecordErasure(Struct, frozen=True):
         erased = self._erased(began, cold, hot, failures, {})
         if failures:
             more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
-            raise EraseFailedError(
+            raise PartlyFailedError(
                 f"records of topic {self.topic.name!r} were erased as far as possible, but "
                 f"{failures[0].message.rstrip('.')}{more}. Mend that, and erase again: it does the "
                 "rest",

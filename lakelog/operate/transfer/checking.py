@@ -32,7 +32,7 @@ def check_sizes(where: str, topic: ExportedTopic, sizes: Mapping[str, int]) -> N
         sizes: by path below the export.
 
     Raises:
-        CorruptExportError: the first that is not.
+        CorruptRecordError: the first that is not.
     """
     for file in topic.all_files():
         path = f"{topic.folder}/{file.path}"
@@ -46,7 +46,7 @@ def checked_index(where: str, topic: ExportedTopic) -> SegmentIndex:
     """The topic's files, if they agree with where its partitions begin and end.
 
     Raises:
-        CorruptExportError: they contradict each other.
+        CorruptRecordError: they contradict each other.
     """
     registers: dict[Register, int] = {}
     for number, one in enumerate(topic.partitions):
@@ -68,7 +68,7 @@ def check_footers(where: str, storage: Storage, folder: str, files: Iterable[Seg
         folder: where the files lie now.
 
     Raises:
-        CorruptExportError: the first that does not.
+        CorruptRecordError: the first that does not.
     """
     for file in files:
         path = f"{folder}/{file.path}"

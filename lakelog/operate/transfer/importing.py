@@ -35,9 +35,8 @@ from ...cold.reserve import reserving
 from ...cold.store.storage import side_by_side
 from ...cold.table import ColdTable
 from ...errors import (
-    CorruptExportError,
+    CorruptRecordError,
     InvalidArgumentError,
-    KeyspaceInUseError,
     QuotaExceededError,
     TopicExistsError,
     UnknownTopicOrPartitionError,
@@ -235,14 +234,14 @@ class Importer(Struct, frozen=True):
         Raises:
             TopicExistsError: another topic got the name while this one was copied.
             QuotaExceededError: others got what was left of the quota meanwhile.
-            KeyspaceInUseError: an empty keyspace got topics from somebody else meanwhile.
+            TopicExistsError: an empty keyspace got topics from somebody else meanwhile.
         """
         try:
             return self.topics.restore(begun.topic, ends, is_one_more=not begun.is_known)
-        except (TopicExistsError, QuotaExceededError, KeyspaceInUseError) as error:
+        except (TopicExistsError, QuotaExceededError) as error:
             if is_fresh:
                 begun.table.purge(decided=True)
-            if isinstance(error, TopicExistsError):
+            if isinstance(error, TopicExistsError) and error.keyspace is None:
                 raise _taken(begun.topic.name) from None
             raise
 
@@ -275,7 +274,7 @@ class Importer(Struct, frozen=True):
                 lambda file: self._copy(file, exported, table, reader, telling), wanted, AT_ONCE
             )
             check_footers(reader.where, table.storage, table.path, index)
-        except CorruptExportError:
+        except CorruptRecordError:
             _remove(table)
             raise
         table.storage.make_folder(table.path)  # a topic without records has no files

@@ -25,7 +25,7 @@ from msgspec.structs import astuple
 from ...base.json_text import parse_json
 from ...cold.properties import mirrored_properties, mirrored_topic, table_properties
 from ...cold.registers import ArchivedEnd, CleanedEnd, ErasedEnd, LogStart, Register
-from ...errors import CorruptExportError, LakelogError, NewerVersionError
+from ...errors import CorruptRecordError, LakelogError, NewerVersionError
 from ...groups.recorded_offset import GroupType, RecordedOffset
 from ...values.format_version import newer
 from ...values.producer_calls import ProducerCall, calls_of_rows, rows_of_calls
@@ -171,7 +171,7 @@ class Manifest(Struct, frozen=True):
 
         Raises:
             NewerVersionError: a newer lakelog wrote it.
-            CorruptExportError: it is not what was written.
+            CorruptRecordError: it is not what was written.
         """
         try:
             said = parse_json(content)
@@ -188,7 +188,7 @@ class Manifest(Struct, frozen=True):
         except NewerVersionError as error:
             raise error.changed(path=where) from None
         except (ValueError, KeyError, TypeError, LakelogError) as error:  # msgspec's are the first
-            raise CorruptExportError(
+            raise CorruptRecordError(
                 f"{where}/{MANIFEST} is not the manifest that was written: {error}. Nothing was "
                 "changed; export again, or take another copy of the export",
                 path=where,
@@ -201,7 +201,7 @@ def refuse(where: str, what: str) -> NoReturn:
     Args:
         what: a sentence without its full stop.
     """
-    raise CorruptExportError(
+    raise CorruptRecordError(
         f"the export {where} is not what was written: {what}. Nothing was changed; take another "
         "copy of it, or export again",
         path=where,

@@ -80,7 +80,7 @@ def open_reader(
     Raises:
         InvalidArgumentError: not a place.
         MissingFileError: nothing is there.
-        CorruptExportError: see `ArchiveReader`.
+        CorruptRecordError: see `ArchiveReader`.
     """
     archive = _archive(source)
     if archive is not None:
@@ -278,7 +278,7 @@ class FolderReader:
 
         Raises:
             MissingFileError: there is no such folder.
-            CorruptExportError: it has none.
+            CorruptRecordError: it has none.
             ColdTierError: it cannot be read.
         """
         path = f"{self.where}/{MANIFEST}"
@@ -298,7 +298,7 @@ class FolderReader:
         """How large files are, of those that are there.
 
         Raises:
-            CorruptExportError: one is a link, or lies behind one.
+            CorruptRecordError: one is a link, or lies behind one.
         """
         wanted = set(paths)
         found = self._storage.files_below(self.where)
@@ -324,7 +324,7 @@ class ArchiveReader:
 
     Raises:
         MissingFileError: there is no such file.
-        CorruptExportError: it is unfinished, no archive, or holds what no export holds: links,
+        CorruptRecordError: it is unfinished, no archive, or holds what no export holds: links,
             devices, names that lead elsewhere or come twice, members that end beyond it.
     """
 
@@ -348,7 +348,7 @@ class ArchiveReader:
         """The text of its manifest.
 
         Raises:
-            CorruptExportError: it has none.
+            CorruptRecordError: it has none.
         """
         if MANIFEST not in self._members:
             refuse(self.where, f"it has no {MANIFEST}")
@@ -363,7 +363,7 @@ class ArchiveReader:
         """How large files are, of those that are there.
 
         Raises:
-            CorruptExportError: there are others.
+            CorruptRecordError: there are others.
         """
         others = sorted(self._members.keys() - {*paths, MANIFEST})
         if others:

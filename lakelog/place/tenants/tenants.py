@@ -9,9 +9,7 @@ from typing import Any
 from ...base.text_table import counted
 from ...errors import (
     InvalidConfigError,
-    TenantExistsError,
-    TenantNotEmptyError,
-    UnknownTenantError,
+    TenantError,
 )
 from ...hot.connection import Servers
 from ...hot.keys import Keys
@@ -67,7 +65,7 @@ class Tenants:
             defaults: what its topics go by, by broker name: see `TopicRegistry.set_defaults`.
 
         Raises:
-            TenantExistsError: there is one of that name.
+            TenantError: there is one of that name.
             TopicExistsError: a topic of the log has the name.
             InvalidArgumentError: not a name that a tenant can have.
             InvalidConfigError: not a quota or a default, or not legal; nothing was created.
@@ -78,7 +76,7 @@ class Tenants:
         check_settings(defaults or {})
         settings = {**_quotas(quotas or {}), **(defaults or {})}
         if self._found(name) is not None:
-            raise TenantExistsError(
+            raise TenantError(
                 f"there is a tenant {name!r} already; use it, change its quotas, or delete it",
                 tenant=name,
             )
@@ -92,7 +90,7 @@ class Tenants:
         there when it is asked for.
 
         Raises:
-            UnknownTenantError: there is none.
+            TenantError: there is none.
             InvalidArgumentError: not a name that a tenant can have.
         """
         check_tenant_name(name)
@@ -104,7 +102,7 @@ class Tenants:
         if name == SHARED:
             return self._created(name, {})
         names = ", ".join(self._register.list()) or "none"
-        raise UnknownTenantError(
+        raise TenantError(
             f"there is no tenant {name!r} in keyspace {self._keyspace!r} (there are: {names}); "
             f"create it with tenants.create({name!r}) or `lakelog tenants create {name}`",
             tenant=name,
@@ -118,7 +116,7 @@ class Tenants:
         """A tenant with its quotas, and what it uses of each.
 
         Raises:
-            UnknownTenantError: there is none.
+            TenantError: there is none.
             HotTierUnavailableError: Redis does not answer. What a cold root does not tell now is
                 not known, and no error.
         """
@@ -138,10 +136,10 @@ class Tenants:
                 ``cold.bytes``, ``topics``, ``producer.byte.rate``.
 
         Raises:
-            UnknownTenantError: there is none.
+            TenantError: there is none.
             InvalidConfigError: not a quota, or not legal; nothing was changed.
-            ConcurrentConfigChangeError: somebody else changed its quotas, defaults or topics.
-            ApplyFailedError: they are set, but did not reach every topic yet.
+            ConcurrentChangeError: somebody else changed its quotas, defaults or topics.
+            PartlyFailedError: they are set, but did not reach every topic yet.
         """
         settings = _quotas(changes)
         self.get(name)
@@ -160,8 +158,7 @@ class Tenants:
             purge: remove deleted topics for good, now.
 
         Raises:
-            UnknownTenantError: there is none.
-            TenantNotEmptyError: it has topics, and `topics` was not said; nothing was deleted.
+            TenantError: there is none; or it has topics, and `topics` was not said.
             ColdTierError: some of it could not be removed; doing it again goes on.
         """
         tenant = self.get(name)
@@ -169,7 +166,7 @@ class Tenants:
             there = [topic.name for topic in lake.topics.list()]
             if there and not topics:
                 some = ", ".join(there[:5]) + (", …" if len(there) > 5 else "")
-                raise TenantNotEmptyError(
+                raise TenantError(
                     f"tenant {name!r} has {counted(len(there), 'topic')} ({some}), and nothing was "
                     "deleted. Delete them first, or with it: topics=True (--topics)",
                     tenant=name,

@@ -11,7 +11,7 @@
 Each is told from what was done to the log, not from the answers' being different: anything else is
 a difference that nobody can explain.
 
-Source: apache/kafka ``UnifiedLog.fetchOffsetByTimestamp``, ``LogSegment.findOffsetByTimestamp``.
+Source: apache/kafka ``TopicLog.fetchOffsetByTimestamp``, ``LogSegment.findOffsetByTimestamp``.
 """
 
 from __future__ import annotations

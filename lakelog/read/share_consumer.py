@@ -10,9 +10,9 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ...base.metrics import of_process as m
-from ...base.metrics.of_process import COUNTS
-from ...errors import (
+from ..base.metrics import of_process as m
+from ..base.metrics.of_process import COUNTS
+from ..errors import (
     InvalidArgumentError,
     InvalidRecordStateError,
     LakelogError,
@@ -20,32 +20,28 @@ from ...errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from ...groups.share.share_partitions import SharePartitions
-from ...groups.share.share_values import (
+from ..groups.share.share_partitions import SharePartitions
+from ..groups.share.share_values import (
     Acknowledgement,
     AcknowledgeType,
     AcquiredRange,
     Acquisition,
     Outcome,
 )
-from ...tracing.switch import tracer
-from ...values.arguments import check_callback, check_timeout, checked_partition
-from ...values.offsets import check_offset
-from ...values.record import Record, to_records
-from ...values.topic import check_topic_name
-from ...values.topic_partition import OffsetRange, TopicPartition
-from ..call_guard import CallGuard
-from ..consumer_config import check_count
-from ..deserializers import Deserializers
-from ..outage import Outage
-from ..subscription import SeenTopics, tell_missing, topic_names
-from ..topic_log import TopicLog
+from ..values.arguments import check_callback, check_timeout, checked_partition
+from ..values.offsets import check_offset
+from ..values.record import Record, to_records
+from ..values.topic import check_topic_name
+from ..values.topic_partition import OffsetRange, TopicPartition
+from .consumer_config import Deserializers, ShareConsumerConfig, check_count
 from .dead_letters import DeadLetters
-from .share_consumer_config import ShareConsumerConfig
+from .polling import Polling
+from .subscription import FollowedTopics, SeenTopics, topic_names
 from .taken_partition import Coming, Left, TakenPartition, acknowledgement
+from .topic_log import TopicLog
 
 if TYPE_CHECKING:
-    from ...hot import HotLog
+    from ..hot import HotLog
 
 #: Called with the offsets of a partition that were acknowledged, and why they could not be; None:
 #: they were.
@@ -60,7 +56,7 @@ _POLL_BYTES = 50 << 20
 logger = logging.getLogger(__name__)
 
 
-class ShareConsumer:
+class ShareConsumer(Polling[dict[TopicPartition, list[Record]]]):
     """Takes records of its topics from one queue, together with the others of its group.
 
     Any number of consumers takes from any number of partitions. A record is held by the one that
@@ -88,26 +84,21 @@ class ShareConsumer:
         hot: HotLog,
         dead_letters: DeadLetters | None = None,
     ) -> None:
+        super().__init__()
         self.config = config
         #: Tells it from the others of the group; made up anew for each consumer.
         self.member_id = str(uuid.uuid4())
-        self._logs = logs
         self._shares = shares
-        self._seen_topics = topics
+        self._topics = FollowedTopics(topics, logs, config.metadata_max_age_ms)
         self._hot = hot
         self._dead_letters = dead_letters
         self._deserializers = Deserializers(config.key_deserializer, config.value_deserializer)
         self._names: frozenset[str] = frozenset()
         self._partitions: dict[TopicPartition, TakenPartition] = {}  # in the order of their turns
-        self._missing: set[str] = set()  # of these topics
-        self._look_s = 0.0  # when to look again for topics; monotonic
+        self._limit = 0  # of the poll under way
         self._failure: LakelogError | None = None  # to be raised by the next poll
         self._callback: OnAcknowledged | None = None
         self._untold: list[tuple[dict[TopicPartition, set[int]], LakelogError | None]] = []
-        self._is_closed = False
-        self._outage = Outage()
-        self._guard = CallGuard()
-        self._tracer = tracer()
 
     # -- which topics ----------------------------------------------------------------------------
 
@@ -129,7 +120,7 @@ class ShareConsumer:
         for name in names:
             check_topic_name(name)
         self._names = names
-        self._look_s = 0.0
+        self._topics.look_again()
         self._let_go([tp for tp in self._partitions if tp.topic not in names])
 
     def subscription(self) -> set[str]:
@@ -189,42 +180,32 @@ class ShareConsumer:
             if error is not None and self._callback is None:
                 self._log(topic_partition, error)
         self._tell()
+        self._limit = limit
         if self._tracer is None:
-            return self._polled(limit, deadline)
+            return self._await(deadline) or {}
         return self._tracer.poll_records(
-            self.config.group_id, self.member_id, lambda: self._polled(limit, deadline)
+            self.config.group_id, self.member_id, lambda: self._await(deadline) or {}
         )
 
-    def _polled(self, limit: int, deadline: float) -> dict[TopicPartition, list[Record]]:
-        while self._outage.wait(deadline) and not self._guard.is_closing:
-            try:
-                found = self._looked(limit, deadline)
-            except LakelogError as error:
-                names = ", ".join(sorted(self._names))
-                self._outage.began(error, f"taking from topics {names}")
-                continue
-            self._outage.ended()
-            if found is not None:
-                return found
-        return {}
+    def _what(self) -> str:
+        return f"taking from topics {', '.join(sorted(self._names))}"
 
-    def _looked(self, limit: int, deadline: float) -> dict[TopicPartition, list[Record]] | None:
-        """What there is, or nothing when the time is over; None: look again."""
-        self._raise_failure()
-        self._follow()
-        due_in_ms, waiting = self._take(limit)
-        found = {tp: one.hand_out() for tp, one in self._partitions.items() if one.coming}
-        if found:
-            for topic_partition, records in found.items():
-                COUNTS.add(m.CONSUMED_RECORDS, len(records), topic_partition.topic)
-            return found
-        self._raise_failure()
-        if waiting is None:
-            return None
-        left_ms = round((deadline - time.monotonic()) * 1000)
-        if left_ms <= 0:
-            return {}
-        self._wait(waiting, min(left_ms, due_in_ms, _LOOK_MS))
+    def _look(self, until_s: float) -> dict[TopicPartition, list[Record]] | None:
+        while not self._guard.is_closing:
+            self._raise_failure()
+            self._follow()
+            due_in_ms, waiting = self._take(self._limit)
+            found = {tp: one.hand_out() for tp, one in self._partitions.items() if one.coming}
+            if found:
+                for topic_partition, records in found.items():
+                    COUNTS.add(m.CONSUMED_RECORDS, len(records), topic_partition.topic)
+                return found
+            self._raise_failure()
+            left_ms = round((until_s - time.monotonic()) * 1000)
+            if waiting is not None:
+                if left_ms > 0:
+                    self._wait(waiting, min(left_ms, due_in_ms, _LOOK_MS))
+                return None
         return None
 
     def _raise_failure(self) -> None:
@@ -357,7 +338,7 @@ class ShareConsumer:
                 self._read(partition, acquired.delivered, room)
             except (UnknownTopicIdError, UnknownTopicOrPartitionError) as error:
                 self._partitions.pop(topic_partition, None)  # deleted, or made again
-                self._look_s = 0.0
+                self._topics.look_again()
                 logger.info("%s", error)
                 has_moved = True
             except LakelogError as error:
@@ -558,29 +539,24 @@ class ShareConsumer:
 
     def _follow(self) -> None:
         """Give and take partitions as the topics come and go."""
-        if time.monotonic() < self._look_s:
+        if not self._topics.look():
             return
-        topics = {topic.name: topic for topic in self._seen_topics.now()}
-        self._missing = tell_missing(self._names, topics, self._missing)
+        self._topics.tell_missing(self._names)
+        known = {tp.topic: one.log for tp, one in self._partitions.items()}
+        names = sorted(self._names & self._topics.now.keys())
         wanted: dict[TopicPartition, TakenPartition] = {}
-        for name in sorted(self._names & topics.keys()):
-            log: TopicLog | None = None
-            for number in range(topics[name].partitions):
+        for name, log in self._topics.logs(names, known).items():
+            for number in range(log.topic.partitions):
                 topic_partition = TopicPartition(name, number)
-                known = self._partitions.get(topic_partition)
-                if known is None or known.log.topic.topic_id != topics[name].topic_id:
-                    try:
-                        log = log or self._logs(name)
-                    except UnknownTopicOrPartitionError:
-                        break  # deleted since
-                    known = TakenPartition(topic_partition, log)
-                wanted[topic_partition] = known
+                one = self._partitions.get(topic_partition)
+                if one is None or one.log.topic.topic_id != log.topic.topic_id:
+                    one = TakenPartition(topic_partition, log)
+                wanted[topic_partition] = one
         turns = [tp for tp in wanted if tp not in self._partitions]
         # Consumers begin at different partitions, so that they do not all ask the same one.
         random.shuffle(turns)
         stay = [tp for tp in self._partitions if tp in wanted]
         self._partitions = {tp: wanted[tp] for tp in [*stay, *turns]}
-        self._look_s = time.monotonic() + self.config.metadata_max_age_ms / 1000
 
     def _last(self, partition: TakenPartition) -> None:
         """Let the others have their turn first."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from ...values.record import Record
-from ..topic_log import TopicLog
+from ..values.record import Record
+from .topic_log import TopicLog
 
 #: Kafka's names of the headers (KIP-1191).
 HEADER_PREFIX = "__dlq.errors."
