@@ -31,7 +31,7 @@ from lakelog.groups.protocol import Assignment, Subscription
 from lakelog.groups.recorded_offset import GroupType, RecordedOffset
 from lakelog.groups.reset_csv import read_csv
 from lakelog.hot.declared_topics import load_declared
-from lakelog.hot.registry import _defaults_from_json, _from_json
+from lakelog.hot.topic_definition import defaults_from_json, from_json
 from lakelog.jobs.parameters import _converted, step_names, topic_names
 from lakelog.operate.erasure.certificate import check_certificate
 from lakelog.operate.transfer.manifest import (
@@ -196,8 +196,8 @@ def read_deletions(text: str) -> None:
 READERS: dict[str, Callable[[str], Any]] = {
     "note": lambda text: Note.parse(text, TOPIC_ID),
     "copy of registers": parse_copy,
-    "definition of a topic": lambda text: _from_json(text.encode(), KeyspaceDefaults()),
-    "defaults of a keyspace": lambda text: _defaults_from_json(text.encode()),
+    "definition of a topic": lambda text: from_json(text.encode(), KeyspaceDefaults()),
+    "defaults of a keyspace": lambda text: defaults_from_json(text.encode()),
     "config": TopicConfig.from_json,
     "offsets": lambda text: parse_offsets(text, "startingOffsets"),
     "offsets of older versions": lambda text: parse_offsets(text, "startingOffsets"),
