@@ -621,18 +621,18 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "JobRun.rows": lambda w: w.job().rows(),
     "history.run_history": lambda w: run_history(w.lake),
     "history.status_history": lambda w: status_history(w.lake),
-    "groups.group_lags": lambda w: group_lags(w.lake),
+    "looks.group_lags": lambda w: group_lags(w.lake),
     "history.group_history": lambda w: group_history(w.lake),
     "readings.add_readings": lambda w: add_readings(w.lake, "local", 2),
-    "result.standing": lambda w: standing(w.lake),
-    "state.failures": lambda w: failures(w.lake),
-    "state.servers": lambda w: servers(w.lake),
-    "state.warnings": lambda w: warnings(w.lake),
+    "looks.standing": lambda w: standing(w.lake),
+    "looks.failures": lambda w: failures(w.lake),
+    "looks.servers": lambda w: servers(w.lake),
+    "looks.warnings": lambda w: warnings(w.lake),
     "groups_table.open_groups_table": lambda w: open_groups_table(w.lake.place.cold).read(
         w.topic.keyspace_id
     ),
     "status_table.open_status_table": lambda w: open_status_table(w.lake.place.cold).read(),
-    "trouble_rows.recent_troubles": lambda w: recent_troubles(w.lake.place.cold),  # type: ignore[arg-type]
+    "run_record.recent_troubles": lambda w: recent_troubles(w.lake.place.cold),  # type: ignore[arg-type]
     "TroubleRows.__call__": lambda w: TroubleRows(w.lake.place.cold)([]),  # type: ignore[arg-type]
     "lakelog archive": lambda w: w.cli("archive", "local"),
     "lakelog cleanup plan": lambda w: w.cli("cleanup", "plan"),
