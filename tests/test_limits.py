@@ -18,7 +18,7 @@ from lakelog.errors import (
     InvalidArgumentError,
     InvalidConfigError,
     LakelogError,
-    OffsetsExhaustedError,
+    PolicyViolationError,
     RecordTooLargeError,
 )
 from lakelog.hot import AppendCall
@@ -57,7 +57,7 @@ def limits() -> tuple[Limit, ...]:
             "offset of a record",
             MAX_OFFSET - 2,
             "",
-            "`OffsetsExhaustedError`; write to another topic",
+            "`PolicyViolationError`; write to another topic",
         ),
         Limit("partitions of a topic", MAX_PARTITIONS, "", "refused"),
         Limit("name of a topic", MAX_NAME_LENGTH, "characters", "refused, as by Kafka"),
@@ -141,7 +141,7 @@ def test_the_last_offset(lake: Lakelog, redis_client: redis.Redis) -> None:
     redis_client.hset(state, mapping={"log_end": last, "segment": f"{last} {' '.join(rest)}"})
     with lake.producer() as producer:
         assert producer.send("t", b"the last").result().offset == last
-        with pytest.raises(OffsetsExhaustedError):
+        with pytest.raises(PolicyViolationError):
             producer.send("t", b"one more").result()
 
 

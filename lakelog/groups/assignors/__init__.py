@@ -38,6 +38,7 @@ def assignor_named(name: str) -> Assignor:
     """
     if name not in ASSIGNORS:
         raise InvalidArgumentError(
+            "partition_assignment_strategy: "
             f"there is no assignor {name!r}: give one of {', '.join(ASSIGNORS)}, or an Assignor",
             name="partition_assignment_strategy",
             value=name,

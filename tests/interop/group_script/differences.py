@@ -43,7 +43,7 @@ DIFFERENCES: Mapping[tuple[str, str], Difference] = {
         1000, "the commit of -1 was refused; a broker takes it, and then nothing is committed"
     ),
     ("illegal", "an empty group id"): Difference(
-        "error: InvalidGroupIdError", "brokers take commits of it for clients of old alone"
+        "error: InvalidArgumentError", "brokers take commits of it for clients of old alone"
     ),
     ("illegal", "reset to anywhere"): Difference(
         "error: InvalidConfigError", "settings are checked when they are given"
