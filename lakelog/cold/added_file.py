@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,6 +56,8 @@ _OF_ADDS = (
 _NOT_SAID = -(2**63)
 
 _name = re.compile(OURS).match
+
+_MANY = 1_000
 
 
 def index_of_adds(adds: pa.Table) -> SegmentIndex:
@@ -158,15 +160,17 @@ def _index(paths: Sequence[str], said: Mapping[str, np.ndarray]) -> SegmentIndex
     return SegmentIndex(FileColumns(numbers, paths, ours))
 
 
-def _named(paths: Sequence[str]) -> Iterator[np.ndarray]:
+def _named(paths: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """What names of files say: whether they are lakelog's, and an archive's; start; end."""
     try:
+        if len(paths) > _MANY:
+            return _named_by_arrow(pa.array(paths, pa.string()))
         "".join(paths).encode()  # as Arrow will want it
         said = np.array([_said(path.rpartition("/")[2]) for path in paths], np.int64)
     except (OverflowError, ValueError) as error:  # somebody made up a name
         raise _not_written_so(error) from None
     ours, is_archive, start, end = said.reshape(-1, 4).T
-    yield from (ours == 1, is_archive == 1, start, end)
+    return ours == 1, is_archive == 1, start, end
 
 
 def _said(name: str) -> tuple[int, int, int, int]:
@@ -175,6 +179,18 @@ def _said(name: str) -> tuple[int, int, int, int]:
         return 0, 0, 0, 0
     kind, start, end = found.group("kind", "start", "end")
     return 1, kind == "archive", int(start), int(end)
+
+
+def _named_by_arrow(
+    paths: pa.Array,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The same in a quarter of the time, where it is worth importing Arrow's functions."""
+    found = pc.extract_regex(paths, OURS)
+    ours = pc.is_valid(found)
+    kind, *ends = (pc.struct_field(found, name) for name in ("kind", "start", "end"))
+    start, end = (pc.if_else(ours, one, "0").cast(pa.int64()).to_numpy() for one in ends)
+    is_archive = pc.and_kleene(ours, pc.equal(kind, "archive"))
+    return *(one.to_numpy(zero_copy_only=False) for one in (ours, is_archive)), start, end
 
 
 def statistics_of(adds: pa.Table) -> dict[str, str]:

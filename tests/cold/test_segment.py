@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from made_up import MadeUpRows, archive, batch_of
 
 from lakelog.cold import schema
-from lakelog.cold.added_file import AddedFile
+from lakelog.cold.added_file import AddedFile, _named
 from lakelog.cold.added_file import index_of as index_of_files
 from lakelog.cold.by_path.segment_writer import write_segment_file
 from lakelog.cold.change import HotRange
@@ -115,6 +115,34 @@ def test_rows_that_no_column_holds_are_refused(wrong):
     file = AddedFile("part-0.parquet", 0, 0, 1, 7, records=1, first=0, last=0)
     with pytest.raises(ContradictionError, match="not what was written"):
         index_of_files([file._replace(**wrong)])
+
+
+NAMES = st.builds(
+    file_name,
+    st.sampled_from(["archive", "clean", "quarantine", "part"]),
+    st.integers(0, 2**53),
+    st.integers(0, 2**53),
+    st.sampled_from([UNIQUE, UNIQUE.upper(), "x"]),
+) | st.text(max_size=9)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["", "partition=0/segment=0/", "a\nb/"]), NAMES)))
+def test_names_of_many_files_say_what_those_of_few_say(names):
+    paths = ["".join(name) for name in names]
+    with pytest.MonkeyPatch.context() as patch:
+        found = []
+        for many in (-1, len(paths)):
+            patch.setattr("lakelog.cold.added_file._MANY", many)
+            found.append([column.tolist() for column in _named(paths)])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("many", [-1, 9])
+def test_a_name_with_an_offset_that_is_none_is_refused(many, monkeypatch):
+    monkeypatch.setattr("lakelog.cold.added_file._MANY", many)
+    made_up = file_name("archive", 10**19, 10**19 + 1, UNIQUE)
+    with pytest.raises(ContradictionError, match="not what was written"):
+        index_of_files([AddedFile(made_up, 0, 0, 1, 7, records=1, first=0, last=0)])
 
 
 def test_files_with_rows_of_any_size_have_small_row_groups(tmp_path, topic):
