@@ -154,6 +154,8 @@ class Waits:
                 # Its answer is waited for, so it is none that blocks for longer than was asked.
                 # Those that are kept may as well block for as long as they can.
                 kept = None if is_one else self._take_kept(streams)
+                if kept is not None and _answered([kept], 0):
+                    group.position = None  # what it brings may be seconds old
                 read = kept or self._begun(group, block_ms if is_one else MAX_BLOCK_MS)
                 open_reads.append((read, group))
             if is_one:
@@ -180,11 +182,12 @@ class Waits:
         if isinstance(reply, Exception):
             raise translate(reply, read.where, group.streams[0][0]) from reply
         streams = reply if isinstance(reply, dict) else dict(reply or ())
-        if streams and group.position is not None and _is_ahead(state[0], group.position):
+        position = group.position if state else None  # begun for several, it brings no state
+        if streams and position is not None and _is_ahead(state[0], position):
             (entries,) = streams.values()
             until_s = time.monotonic() + FRESH_S
             (tp,) = group.partitions.values()
-            self._came[tp] = _Came(group.position, until_s, run_id, (entries, state[0]))
+            self._came[tp] = _Came(position, until_s, run_id, (entries, state[0]))
         return {group.partitions[stream.decode()] for stream in streams}
 
     # -- reads under way -----------------------------------------------------------------------
@@ -260,7 +263,7 @@ class _Group:
     ) -> None:
         self.partitions = partitions
         self.streams = streams
-        self.position: int | None = None  # of one partition alone
+        self.position: int | None = None  # of one partition alone, whose entries come along
 
 
 def _is_ahead(state: Any, position: int) -> bool:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lakelog.errors import HotTierUnavailableError, UnknownTopicOrPartitionError
+from lakelog.errors import HotTierUnavailableError, TrimmedError, UnknownTopicOrPartitionError
 from lakelog.hot import HotLog, waits
 from lakelog.hot.connection import Wire
 from lakelog.hot.waits import Waker
@@ -122,6 +122,18 @@ def test_a_wait_for_one_partition_brings_what_is_read_next(
     assert [*steps][-1].next_offset == 3 if not asks else first.next_offset == 3
 
 
+def test_what_came_before_anybody_waited_is_read_anew(bench):
+    """A read that was kept may have been answered seconds ago: of a log that has changed since."""
+    position = {bench.tp(): 0}
+    assert bench.hot.wait(position, 20, Waker()) == set()
+    bench.append(NOW_MS)
+    bench.append(NOW_MS)
+    bench.hot.raise_log_start(bench.tp(), 1)
+    assert bench.hot.wait(position, LONG_MS, Waker()) == {bench.tp()}
+    with pytest.raises(TrimmedError):
+        bench.read()
+
+
 # -- on a cluster, where each partition is in a slot of its own ------------------------------------
 
 
@@ -165,6 +177,14 @@ def test_reads_without_news_are_asked_again(spread, redis_cluster):
     spread.append(NOW_MS, partition=5)
     assert spread.hot.wait(positions, LONG_MS) == {spread.tp(5)}
     assert blocked(redis_cluster) == 11
+
+
+def test_a_read_for_several_is_taken_on_for_one(spread):
+    both = {spread.tp(3): 0, spread.tp(4): 0}
+    assert spread.hot.wait(both, 20) == set()
+    spread.append(NOW_MS, partition=3)
+    assert spread.hot.wait({spread.tp(3): 0}, LONG_MS, Waker()) == {spread.tp(3)}
+    assert [step.next_offset for step in spread.hot.read(spread.tp(3), 0)] == [1]
 
 
 def test_reads_that_nobody_asks_again_end(spread, redis_cluster, monkeypatch):
