@@ -370,15 +370,15 @@ class Lakelog:
         """
         from .ingest.producer import Producer, ProducerConfig
 
+        hot, found = self.hot, tracer()
         self._has_produced = True
-        found = tracer()
         kind: Callable[..., Producer] = Producer
         if found is not None:
             from .ingest.traced_producer import TracedProducer
 
             kind = partial(TracedProducer, tracer=found)
         return kind(
-            self.hot,
+            hot,
             self.topics,
             self._recover,
             ProducerConfig.of(**config),
@@ -619,6 +619,7 @@ class Lakelog:
 
         check_until(until)
         patience_s = checked_duration("patience", patience).total_seconds()
+        _ = self.hot  # else every topic would be refused by itself
         found = self._topics(topics)
         # Of those named, one that is untiered is refused; see `archiver`.
         chosen = [topic for topic in found if topics is not None or topic.config.tiered]
@@ -797,10 +798,10 @@ class Lakelog:
             try:
                 if QUOTA_COLD_BYTES in self.topics.defaults():
                     self.quotas()  # archivers that keep to it know then what was freed
-                if topics is None:
-                    self.redis.cleanups().retain(topic.topic_id for topic in self.topics.list())
             except LakelogError as error:
                 logger.warning("what the tables take was not counted anew: %s", error)
+            if topics is None:
+                self._forget_counts()
 
     def clean_continuously(
         self,
@@ -1671,6 +1672,13 @@ class Lakelog:
             tell_cleanup(self.hot.cleanups(), topic, report)
         except LakelogError as error:
             logger.warning("what the cleanup of %s counted is not told: %s", topic.name, error)
+
+    def _forget_counts(self) -> None:
+        """Of cleanups of topics that are gone."""
+        try:
+            self.hot.cleanups().retain(topic.topic_id for topic in self.topics.list())
+        except LakelogError as error:
+            logger.debug("what cleanups of deleted topics counted is kept: %s", error)
 
     def _purge(self, deleted: Topic, *, gone: bool = False) -> PurgedTopic:
         from .operate.restore import check_not_away, purge

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,21 @@ def test_it_says_what_it_does_not_know(cold, root):
 def test_a_place_is_needed():
     with pytest.raises(InvalidArgumentError, match="neither a Redis nor a cold root"):
         Lakelog.connect(None, None)
+
+
+def test_what_needs_redis_is_refused_and_it_closes_all_the_same(log, root):
+    with Lakelog.connect(None, root, engine="inline") as cold:
+        for call in (
+            cold.producer,
+            cold.archive,
+            partial(cold.archive, "orders"),
+            cold.archive_continuously,
+            partial(cold.share_consumer, "orders", group_id="g"),
+            cold.restore,
+            cold.record_groups,
+        ):
+            with pytest.raises(InvalidArgumentError, match="needs its Redis"):
+                call()
 
 
 def test_a_consumer_follows_the_archive(log, root):

@@ -138,7 +138,7 @@ class Following(Owner):
         """Goes by the topics that there are now."""
         now = self._topics.now
         self._topics.tell_missing(self.subscription.names)
-        found = {topic.name for topic in self.subscription.of_these(now.values())}
+        found = [topic.name for topic in self.subscription.of_these(now.values())]
         if self.membership is None:
             self._read_all(found)
             return

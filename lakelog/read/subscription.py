@@ -6,13 +6,12 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from contextlib import suppress
 from math import inf
 from typing import Any
 
 from msgspec import Struct
 
-from ..errors import InvalidArgumentError, UnknownTopicOrPartitionError
+from ..errors import InvalidArgumentError, LakelogError, UnknownTopicOrPartitionError
 from ..values.topic import Topic, check_topic_name
 from ..values.topic_partition import TopicPartition
 from .topic_log import TopicLog
@@ -219,8 +218,13 @@ class FollowedTopics:
             ):
                 found[name] = log
                 continue
-            with suppress(UnknownTopicOrPartitionError):  # deleted since
+            try:
                 found[name] = self._logs(name)
+            except UnknownTopicOrPartitionError:
+                continue  # deleted since
+            except LakelogError:
+                self.look_again()  # nothing was made of what was seen
+                raise
         return found
 
 

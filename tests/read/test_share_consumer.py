@@ -12,6 +12,7 @@ import pytest
 from lakelog import AcknowledgeType, Lakelog, LakelogError, ShareConsumer, TopicPartition
 from lakelog.base.clock import ManualClock
 from lakelog.errors import (
+    HotTierUnavailableError,
     InvalidArgumentError,
     InvalidConfigError,
     InvalidRecordStateError,
@@ -20,6 +21,7 @@ from lakelog.errors import (
     UnknownTopicOrPartitionError,
 )
 from lakelog.groups.share.share_partitions import SharePartitions
+from lakelog.read.topic_log import TopicLog
 from lakelog.testing.eventually import eventually
 from lakelog.values.record import Record
 from tests.support.servers import RedisClusterServers, RedisServer
@@ -468,6 +470,23 @@ def test_consumers_of_a_cluster_take_from_all_its_servers(
             )
             assert set(ada.commit_sync().values()) | set(bob.commit_sync().values()) == {None}
             assert ada.poll(20) == {}
+
+
+def test_topics_are_looked_at_again_at_once_if_they_could_not_be_opened(
+    lake: Lakelog, consumer: Consumers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send(lake, 0, 1)
+    opened, asked = lake.log, []
+
+    def log(topic: str, **options: Any) -> TopicLog:
+        asked.append(topic)
+        if len(asked) == 1:
+            raise HotTierUnavailableError("Redis does not answer")
+        return opened(topic, **options)
+
+    monkeypatch.setattr(lake, "log", log)
+    ada = consumer(metadata_max_age_ms=600_000)
+    assert [record.offset for record in polled(ada, timeout_ms=20_000)] == [0]
 
 
 def test_what_was_said_while_redis_was_away_is_sent_later(

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from lakelog import Lakelog
 from lakelog.codec import ProducedBatch, encode
 from lakelog.errors import (
+    HotTierUnavailableError,
     InvalidArgumentError,
     InvalidTopicError,
     RecordDeserializationError,
@@ -84,6 +85,34 @@ def test_all_partitions_of_the_topics_are_read(bench, make_topic):
     assert values(consumer, 3) == {("one", 0): [b"a"], ("one", 1): [b"b"], ("two", 0): [b"c"]}
     assert consumer.assignment() == numbers("one", 0, 1) | numbers("two", 0)
     assert consumer.subscription() == {"one", "two"}
+
+
+def test_topics_have_their_turns_by_name(bench, make_topic):
+    names = [f"topic-{n}" for n in range(9)]
+    for name in reversed(names):
+        append(bench, make_topic(name), [b"a"])
+    consumer = bench.consumer(**SOON)
+    consumer.subscribe(names)
+    assert [tp.topic for _ in names for tp in consumer.poll(60_000, 1)] == names
+
+
+def test_topics_that_could_not_be_opened_are_looked_at_again_at_once(
+    bench, make_topic, monkeypatch
+):
+    append(bench, make_topic("one"), [b"a"])
+    opened, asked = bench._log_of, []
+
+    def log_of(name):
+        asked.append(name)
+        if len(asked) == 1:
+            raise HotTierUnavailableError("Redis does not answer")
+        return opened(name)
+
+    monkeypatch.setattr(bench, "_log_of", log_of)
+    consumer = bench.consumer(metadata_max_age_ms=600_000, auto_offset_reset="earliest")
+    consumer.subscribe(["one"])
+    found = consumer.poll(20_000)
+    assert [record.value for record in found[TopicPartition("one", 0)]] == [b"a"]
 
 
 def test_a_topic_that_is_not_there_yet_is_waited_for(bench, make_topic):
