@@ -107,6 +107,14 @@ def test_pyspark_is_asked_for_in_the_bounds_that_delta_spark_sets() -> None:
     assert {one.specifier for one in asked} == {delta.specifier}
 
 
+def test_a_hiredis_is_asked_for_that_packs_commands() -> None:
+    """redis-py takes any, and one that is there already would stay: no module could be imported."""
+    project = (Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8")
+    (asked,) = map(Requirement, re.findall(r'"(hiredis[<>=][^"]*)"', project))
+    assert "2.1.1" not in asked.specifier
+    assert "2.2.3" in asked.specifier
+
+
 @pytest.mark.parametrize("advisory", ADVISORIES, ids=lambda one: one["advisory"])
 def test_a_known_weakness_is_not_let_in(advisory: dict[str, str]) -> None:
     name, fixed = advisory["package"], Version(advisory["fixed in"])

@@ -20,7 +20,7 @@ UNTIERED = {"remote.storage.enable": False}
 
 @pytest.fixture
 def said(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], list[str]]]:
-    """What was warned of, by ``lakelog.ingest.expiry`` alone."""
+    """What was warned of, by ``lakelog.ingest.answers`` alone."""
     with caplog.at_level(logging.WARNING, "lakelog.ingest.answers"):
         yield lambda: [
             record.getMessage()
