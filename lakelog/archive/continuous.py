@@ -66,7 +66,7 @@ class ContinuousArchive:
     it takes, while the others go on; `troubles` says what fails. At the end what is unarchived is
     archived whatever the flush policy says, as far as that can be done in `STOP_TIMEOUT_S` after a
     stop, or without a call hanging for `END_TIMEOUT_S`. Closing or dropping the iterator stops it.
-    A process that ends meanwhile waits 3 s for calls to return, see `at_exit`.
+    A process that ends meanwhile waits 3 s for calls to return, see `threads`.
 
     Args:
         hot: where records come from.

@@ -1,7 +1,9 @@
-"""What a file that goes to an object store takes of memory."""
+"""A file that goes to an object store: what it takes of memory, and what its errors name."""
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 from lakelog.cold.store import storage
 from lakelog.cold.store.storage import SENT_BYTES, Storage, StoreWriter
+from lakelog.errors import ColdTierAccessError
 from lakelog.values.config import MIB
 from tests.support.object_store import Fault, FaultyFront, s3_options
 
@@ -57,3 +60,31 @@ def test_what_a_slow_store_has_not_taken_is_bounded(
     assert kept_bytes <= SENT_BYTES + 10 * MIB, "what was sent, and a part that is being filled"
     with filesystem.open_input_file(store.arrow_path(path)) as stored:  # one request
         assert stored.read() == b"".join(bytes([number]) * MIB for number in range(pieces))
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOENT])
+def test_errors_of_what_is_copied_are_not_those_of_the_copy(
+    s3_storage: Storage, number: int
+) -> None:
+    def copy() -> None:
+        with s3_storage.appearing(f"{s3_storage.root}/file") as file:
+            file.write(b"some")
+            raise OSError(number, os.strerror(number), "the source")
+
+    with pytest.raises(OSError, match="the source") as raised:
+        copy()
+    assert raised.value.errno == number
+
+
+def test_an_error_of_a_write_names_the_copy(s3_front: FaultyFront, s3_storage: Storage) -> None:
+    store = Storage(s3_storage.root, s3_options(s3_front.url))
+    path = f"{store.root}/file"
+    s3_front.inject(Fault("PUT", "partNumber", status=403, times=None))
+
+    def copy() -> None:
+        with store.naming("the source"), store.appearing(path) as file:
+            for _ in range(2 * SENT_BYTES // MIB):
+                file.write(b"x" * MIB)
+
+    with pytest.raises(ColdTierAccessError, match=path):
+        copy()

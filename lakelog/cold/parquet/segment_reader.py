@@ -337,7 +337,7 @@ class SegmentReader:
             # Whole column chunks at once, unless they are too large.
             pre_buffer=not self._storage.is_local and not is_large,
             buffer_size=PAGE_BUFFER_BYTES if is_large else 0,
-            # Decoded, lakelog's own have at most a row group's bytes; see `row_sizes`.
+            # Decoded, lakelog's own have at most a row group's bytes; see `row_bytes`.
             read_dictionary=None if is_ours(file.path) else footer.payload,
             page_checksum_verification=True,
         )

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import InitVar, dataclass, field
 from functools import lru_cache, partial
 from importlib import metadata
@@ -70,22 +70,23 @@ class StoreWriter:
         self._out = out
         self._sent_bytes = 0  # since the store was waited for
 
-    def write(self, data: bytes | memoryview, /) -> None:
+    def write(self, data: bytes | memoryview, /) -> int:
         content = bytes(data)  # Arrow sends out of what it is given, which may be used again
         self._out.write(content)
         self._sent_bytes += len(content)
         if self._sent_bytes >= SENT_BYTES:
             self._out.flush()
             self._sent_bytes = 0
+        return len(content)
 
     def close(self) -> None:
         self._out.close()
 
 
 class _NamedFile(Struct):
-    """A local file whose errors name it, and no errors of what is read to be written."""
+    """A file whose errors name it, and no errors of what is read to be written."""
 
-    file: FileIO
+    file: FileIO | StoreWriter
     naming: Callable[[], AbstractContextManager[None]]
 
     def write(self, data: bytes | memoryview, /) -> None:
@@ -306,11 +307,16 @@ class Storage:
 
         Raises: see `naming`.
         """
-        if not self.is_local:  # a store shows no part of a file
-            with self.naming(path), closing(self.new_file(path)) as out:
-                yield out
-            return
         naming = partial(self.naming, path)
+        if not self.is_local:  # a store shows no part of a file
+            with naming():
+                out = self.new_file(path)
+            try:
+                yield _NamedFile(out, naming)
+            finally:
+                with naming():
+                    out.close()
+            return
         with hidden_file(path, naming) as file:
             yield _NamedFile(file, naming)
             if synced:
