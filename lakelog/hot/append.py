@@ -100,7 +100,7 @@ class AppendResult:
 
 
 class AllowanceUsedUpError(LakelogError):
-    """A partition may take no more of the quotas until more is asked for; see `allowance`."""
+    """A partition may take no more of the quotas until more is asked for; see `quotas`."""
 
     retriable = True
 

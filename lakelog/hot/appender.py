@@ -93,7 +93,7 @@ class Appender:
         ``sent=True`` or `NotEnoughReplicasAfterAppendError`, nothing of its call was written.
 
         Under quotas of the keyspace, the trip is still one while a partition's allowance lasts; see
-        `allowance`.
+        `quotas`.
         """
         answers = self._send(calls, acks)
         if any(isinstance(answer, AllowanceUsedUpError) for answer in answers):

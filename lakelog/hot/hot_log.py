@@ -49,7 +49,7 @@ class HotLog:
     | `Trimmer`   | drops records, by archivers' word or by retention                              |
     | `Recovery`  | settles a server that lost its tail, and planned stops of it                   |
 
-    Thread-safe. Every error of Redis comes out as one of lakelog's; see `connection.translate`.
+    Thread-safe. Every error of Redis comes out as one of lakelog's; see `refusals.translate`.
 
     Args:
         servers: from `connection.connect`.

@@ -54,7 +54,7 @@ class ServerInfo(Struct, frozen=True):
     append_only_file: bool
     appendfsync: str | None  # None: CONFIG GET is not allowed here
     snapshots: str | None  # the `save` setting; None likewise
-    clock_skew_ms: int = 0  # see `clock_skew.skew_ms`
+    clock_skew_ms: int = 0  # see `skew_ms`
     replicas: int = 0  # that are connected
 
     @property
