@@ -542,7 +542,7 @@ class ShareConsumer(Polling[dict[TopicPartition, list[Record]]]):
         if not self._topics.look():
             return
         self._topics.tell_missing(self._names)
-        known = {tp.topic: one.log for tp, one in self._partitions.items()}
+        known = {tp.topic: one.log for tp, one in sorted(self._partitions.items())}  # the newest
         names = sorted(self._names & self._topics.now.keys())
         wanted: dict[TopicPartition, TakenPartition] = {}
         for name, log in self._topics.logs(names, known).items():

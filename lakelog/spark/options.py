@@ -327,7 +327,6 @@ def parse(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
 
     Raises:
         InvalidArgumentError: an option is unknown, not legal, missing, or contradicts another.
-        InvalidArgumentError: ``groupId`` is not one.
     """
     use = Use.STREAM if streaming else Use.BATCH
     options = _known(given, Use.READ)

@@ -489,6 +489,26 @@ def test_topics_are_looked_at_again_at_once_if_they_could_not_be_opened(
     assert [record.offset for record in polled(ada, timeout_ms=20_000)] == [0]
 
 
+def test_a_topic_that_grew_is_opened_once_more(
+    lake: Lakelog, consumer: Consumers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, asked = lake.log, []
+
+    def log(topic: str, **options: Any) -> TopicLog:
+        asked.append(topic)
+        return opened(topic, **options)
+
+    monkeypatch.setattr(lake, "log", log)
+    ada = consumer()
+    assert ada.poll() == {}
+    lake.topics.add_partitions("jobs", 3)
+    with lake.producer() as producer:
+        for n in range(9):
+            producer.send("jobs", f"job {n}", partition=n % 3)
+    assert [len(polled(ada, 1, 5)) for _ in range(12)] == [1] * 9 + [0] * 3
+    assert asked == ["jobs", "jobs"]
+
+
 def test_what_was_said_while_redis_was_away_is_sent_later(
     make_redis: Callable[..., RedisServer],
 ) -> None:
