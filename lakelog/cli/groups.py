@@ -142,13 +142,14 @@ def _add_reset(added: argparse.ArgumentParser, all_topics: str) -> Any:
     _add_groups(added)
     _add_topics(added)
     added.add_argument("--all-topics", action="store_true", help=all_topics)
+    _add_action(added)
+    # Last, as the usage tells apart only what is added without anything in between.
     scenario = added.add_mutually_exclusive_group(required=True)
     scenario.add_argument("--to-earliest", action="store_true", help="the log start")
     scenario.add_argument("--to-latest", action="store_true", help="the log end")
     scenario.add_argument("--to-offset", type=int, metavar="N")
     scenario.add_argument("--to-datetime", metavar="TIME", help="YYYY-MM-DDTHH:mm:SS.sss[Z]")
     scenario.add_argument("--by-duration", metavar="P…", help="so long ago: PnDTnHnMnS")
-    _add_action(added)
     return scenario
 
 

@@ -34,9 +34,10 @@ class Budget(Struct, frozen=True):
     """How much may be read to know times better than the indexes do."""
 
     cold_records: int
-    hot_records: int  # Redis gives whole records, not their timestamps alone
+    hot_records: int
     groups: int  # each takes a read
     shortest_steps: float  # shorter groups are not counted, though they may reach over an edge
+    hot_bytes: float = 64 * MIB  # about: Redis gives whole records, not their timestamps alone
 
 
 #: Of a picture that is drawn at once, and of a chart that is asked for.
@@ -237,7 +238,7 @@ def refined(
     if float(groups.records[long].sum()) > budget.cold_records:
         groups = _by_row_groups(log, look, groups, long, stopped)
         long = to_be_counted(groups, edges_ms, budget)
-    chosen = _affordable(groups, long, edges_ms, budget)
+    chosen = _affordable(look, groups, long, edges_ms, budget)
     return counted(log, look, groups, chosen, edges_ms, stopped)
 
 
@@ -290,20 +291,34 @@ def to_be_counted(groups: Groups, edges_ms: Numbers, budget: Budget) -> Numbers:
     return np.asarray((long | (groups.certain == 0)) & (groups.records > 0))
 
 
-def _affordable(groups: Groups, long: Numbers, edges_ms: Numbers, budget: Budget) -> Numbers:
+def _affordable(
+    look: SegmentedLook, groups: Groups, long: Numbers, edges_ms: Numbers, budget: Budget
+) -> Numbers:
     """Of those to be counted, what the budget allows: first those that seem to be in the time."""
     rows = np.flatnonzero(long)
     within = (groups.min_ms < edges_ms[-1]) & (groups.max_ms >= edges_ms[0])
     wide = groups.max_ms - groups.min_ms
     rows = rows[np.lexsort((-wide[rows], ~within[rows]))][: budget.groups]
     is_cold = groups.tier[rows] == COLD
-    kept = []
-    for some, most in (
-        (rows[is_cold], budget.cold_records),
-        (rows[~is_cold], budget.hot_records),
-    ):
-        kept.append(some[np.cumsum(groups.records[some]) <= most])
-    return np.concatenate(kept)
+    cold = rows[is_cold]
+    cold = cold[np.cumsum(groups.records[cold]) <= budget.cold_records]
+    return np.concatenate([cold, affordable_hot(look, groups, rows[~is_cold], budget)])
+
+
+def affordable_hot(look: SegmentedLook, groups: Groups, rows: Numbers, budget: Budget) -> Numbers:
+    """Of these rows, in their order, what the budget allows to be read from Redis."""
+    few = np.cumsum(groups.records[rows]) <= budget.hot_records
+    return rows[few & (np.cumsum(hot_bytes(look, groups.where(rows))) <= budget.hot_bytes)]
+
+
+def hot_bytes(look: SegmentedLook, groups: Groups) -> Numbers:
+    """About how many bytes Redis gives for each group: its records are as large as all are."""
+    of_one = np.zeros(1 + max(look.offsets, default=-1))
+    for partition in look.offsets:
+        segments = look.hot[partition].segments
+        many = sum(segment.end_offset - segment.base_offset for segment in segments)
+        of_one[partition] = sum(segment.size_bytes for segment in segments) / max(1, many)
+    return np.asarray(groups.records * of_one[groups.partition])
 
 
 def _times(log: TopicLog, look: Look, groups: Groups, row: int) -> Numbers:

@@ -231,6 +231,16 @@ def test_a_scenario_moves_the_group(
     assert committed(lake) == {0: 40, 1: offset}
 
 
+def test_the_usage_tells_that_a_reset_takes_one_scenario(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["groups", "reset-offsets", "--help"])
+    usage = " ".join(capsys.readouterr().out.partition("\n\n")[0].split())
+    assert "(--to-earliest | --to-latest | --to-offset N |" in usage
+    assert "| --to-current | --shift-by N | --from-file FILE)" in usage
+
+
 def test_the_columns_of_a_reset_are_kafkas(run: Run, read: Callable[..., Consumer]) -> None:
     read().close()
     said = run("reset-offsets", "--group", "g", "--all-topics", "--to-earliest").splitlines()

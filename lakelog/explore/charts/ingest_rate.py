@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...errors import InvalidArgumentError
 from ...read.topic_log import TopicLog
@@ -78,7 +79,9 @@ def ingest_rates(
     groups, removed = record_times.groups_of(look), record_times.removed_groups(look)
     # Of a hot segment the first time is not known, so the whole time is only known once it is read.
     uncertain = np.flatnonzero((groups.certain == 0) & (groups.records > 0))
-    read = uncertain[np.cumsum(groups.records[uncertain]) <= budget.hot_records]
+    read = record_times.affordable_hot(look, groups, uncertain, budget)
+    read_bytes = float(record_times.hot_bytes(look, groups.where(read)).sum())
+    budget = replace(budget, hot_bytes=budget.hot_bytes - read_bytes)
     groups = record_times.counted(log, look, groups, read)
     window, notes = _window(Groups.joined([groups, removed]), start, end)
     if window is None:

@@ -404,6 +404,8 @@ class ArchiveReader:
                     yield name, (one.offset_data, one.size)
         except tarfile.TarError as error:
             refuse(self.where, f"there is no header of a tar archive where one should be: {error}")
+        except RecursionError:
+            refuse(self.where, "it has headers behind each other without end")
         except (ValueError, OverflowError) as error:
             refuse(self.where, str(error))
 

@@ -179,6 +179,31 @@ def test_no_maximum_is_named_that_the_index_does_not_know(make_bench, monkeypatc
     assert "busiest" not in ingest_rate(table)._message
 
 
+def test_of_redis_no_more_bytes_are_read_than_the_budget_has(make_bench, monkeypatch):
+    bench = make_bench(**{"internal.segment.bytes": 2_000})
+    for _ in range(20):
+        bench.append(10, times=lambda offset: EPOCH_MS + 1000 * offset)
+    held = sum(segment.size_bytes for segment in bench.offsets.segments)
+    reads = []
+    of_log = type(bench.log).read
+
+    def read(log, partition, start, end):
+        reads.append(end - start)
+        return of_log(log, partition, start, end)
+
+    monkeypatch.setattr(type(bench.log), "read", read)
+    for share, most in ((0.4, 80), (1.1, 200)):
+        reads.clear()
+        budget = record_times.Budget(1_000, 1_000, 100, 0, hot_bytes=held * share)
+        monkeypatch.setattr(record_times, "CHART", budget)
+
+        table = ingest_rates(bench.log)
+
+        assert 0 < sum(reads) <= most
+        assert sum(table["records"].to_pylist()) == pytest.approx(200)
+    assert sum(reads) == 200
+
+
 def test_what_compaction_took_is_counted_beside_what_it_left(make_bench):
     bench = make_bench(**{"internal.segment.bytes": 2_000})
     bench.appends(12, times=lambda offset: EPOCH_MS + 1000 * offset)

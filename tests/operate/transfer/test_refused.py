@@ -283,6 +283,16 @@ def test_whatever_bytes_an_archive_has_ends_in_an_error_of_ours(
     mutate()
 
 
+def test_headers_behind_each_other_without_end_are_refused(other: Lakelog, tmp_path: Path) -> None:
+    header = tarfile.TarInfo("././@LongLink")
+    header.type, header.size = tarfile.GNUTYPE_LONGNAME, 3
+    path = tmp_path / "deep.tar"
+    path.write_bytes((header.tobuf(tarfile.GNU_FORMAT) + b"ab\0".ljust(512, b"\0")) * 3_000)
+
+    with pytest.raises(CorruptExportError, match="without end"):
+        other.import_topics(path)
+
+
 def test_an_empty_file_is_no_archive(other: Lakelog, tmp_path: Path) -> None:
     path = tmp_path / "empty.tar"
     with tarfile.open(path, "w") as archive:
