@@ -147,7 +147,7 @@ class Fetcher:
     ) -> EntriesStep:
         """At most ``count`` raw entries from the one that holds ``start_offset``."""
         keys = self._keys.partition(topic_partition)
-        came = self._waits.taken(topic_partition, start_offset)  # with the wait for it
+        came = self._waits.taken(topic_partition, start_offset, topic_id)  # with the wait for it
         if came is None:
             commands = (
                 ("XRANGE", keys.stream, start_offset, "+", "COUNT", count),

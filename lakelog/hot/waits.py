@@ -13,6 +13,7 @@ import weakref
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from ..errors import LakelogError
 from ..values.topic_partition import TopicPartition
@@ -105,14 +106,17 @@ class Waits:
         return set()
 
     def taken(
-        self, topic_partition: TopicPartition, position: int
+        self, topic_partition: TopicPartition, position: int, topic_id: UUID | None
     ) -> tuple[str, Sequence[Any]] | None:
         """What came with a wait at that position just now, once: as `connection.exchange` has it.
 
-        The entries from there on, and `STATE_OF_READS`, read in that order.
+        The entries from there on, and `STATE_OF_READS`, read in that order; not of another
+        creation of the topic than `topic_id`.
         """
         came = self._came.pop(topic_partition, None)
         if came is None or came.position != position or came.until_s < time.monotonic():
+            return None
+        if topic_id is not None and came.replies[1][0] != str(topic_id).encode():
             return None
         return came.run_id, came.replies
 

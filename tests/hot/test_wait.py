@@ -134,6 +134,19 @@ def test_what_came_before_anybody_waited_is_read_anew(bench):
         bench.read()
 
 
+def test_what_came_of_a_deleted_topic_is_not_read_of_the_next(make_bench, monkeypatch):
+    monkeypatch.setattr(waits, "FRESH_S", 60.0)  # this machine may be slow
+    bench = make_bench()
+    bench.append(NOW_MS)
+    assert bench.hot.wait({bench.tp(): 0}, 0) == {bench.tp()}
+    topics = bench.hot.topics()
+    topics.delete(bench.topic.name)
+    bench.topic = topics.create(bench.topic.name, 1)
+    bench.append(NOW_MS, NOW_MS)
+    steps = bench.hot.read(bench.tp(), 0, topic_id=bench.topic.topic_id)
+    assert [step.next_offset for step in steps] == [2]
+
+
 # -- on a cluster, where each partition is in a slot of its own ------------------------------------
 
 
