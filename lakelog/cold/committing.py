@@ -248,11 +248,6 @@ class LostCommits:
         self._refusals = Tries(f"a commit to {where}", back_off.refusals)
         self._pause_s = 0.0
 
-    @property
-    def refused(self) -> int:
-        """How many failed in a row although nobody else committed."""
-        return self._refusals.failures
-
     def lost(self, commit: NotLanded) -> None:
         """Note a commit that did not land.
 

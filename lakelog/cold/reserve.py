@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ..base import compute as pc
 from ..errors import CommitConflictError
 from ..values import reservation
 from ..values.record import MAX_OFFSET
@@ -79,7 +78,6 @@ def _next(snapshot: ColdSnapshot, partition: int, wanted: Wanted) -> OffsetRange
         snapshot.log_start(partition),
         wanted.least,
     )
-    rows = snapshot.files.rows_of_partition(partition)
-    records = pc.sum(rows["records"]).as_py() or 0
+    records, _ = snapshot.files.totals(partition)
     count = reservation.reserved_offsets(records, wanted.offsets)
     return OffsetRange(start, min(start + count, MAX_OFFSET))
