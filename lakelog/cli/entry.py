@@ -53,6 +53,9 @@ def _uncollected() -> Iterator[None]:
 
 def main() -> int:
     """Runs the command of this process and returns its exit code, with which it is to end."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed (`>&-`): nobody is to be told
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115 - until the end
     ending = _Ending()
     try:
         with quiet_start():

@@ -150,3 +150,12 @@ import pandas
 assert pa.array(pandas.Series([1.0, float("nan")])).null_count == 1
 """
     )
+
+
+@pytest.mark.parametrize(("closed", "command", "code"), [(1, "--version", 0), (2, "nope", 2)])
+def test_a_closed_stream_is_written_nothing_and_the_code_is_the_commands(
+    closed: int, command: str, code: int
+) -> None:
+    program = f"exec {sys.executable} -m lakelog {command} {closed}>&-"
+    done = subprocess.run(["sh", "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
