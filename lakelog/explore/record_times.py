@@ -38,11 +38,12 @@ class Budget(Struct, frozen=True):
     groups: int  # each takes a read
     shortest_steps: float  # shorter groups are not counted, though they may reach over an edge
     hot_bytes: float = 64 * MIB  # about: Redis gives whole records, not their timestamps alone
+    files_first: bool = False  # what both tiers have is read from files
 
 
 #: Of a picture that is drawn at once, and of a chart that is asked for.
 PICTURE = Budget(200_000, 200_000, 500, 1)
-CHART = Budget(10_000_000, 500_000, 5_000, 0)
+CHART = Budget(10_000_000, 500_000, 5_000, 0, files_first=True)
 
 
 # -- what the indexes know ------------------------------------------------------------------------
@@ -239,7 +240,7 @@ def refined(
         groups = _by_row_groups(log, look, groups, long, stopped)
         long = to_be_counted(groups, edges_ms, budget)
     chosen = _affordable(look, groups, long, edges_ms, budget)
-    return counted(log, look, groups, chosen, edges_ms, stopped)
+    return counted(log, look, groups, chosen, budget, edges_ms, stopped)
 
 
 def counted(
@@ -247,6 +248,7 @@ def counted(
     look: SegmentedLook,
     groups: Groups,
     chosen: Numbers,
+    budget: Budget,
     edges_ms: Numbers | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Groups:
@@ -257,12 +259,13 @@ def counted(
         edges_ms: those between two edges become a group; None: those of a timestamp.
     """
     rest = np.ones(len(groups), bool)
+    from_files = in_files(look, groups, budget)
     parts = []
     for row in chosen.tolist():
         if stopped():
             break
         try:
-            times = _times(log, look, groups, row)
+            times = _times(log, look, groups, row, bool(from_files[row]))
         except (MissingFileError, OffsetOutOfRangeError):  # rewritten or deleted since the look
             continue
         rest[row] = False
@@ -299,35 +302,53 @@ def _affordable(
     within = (groups.min_ms < edges_ms[-1]) & (groups.max_ms >= edges_ms[0])
     wide = groups.max_ms - groups.min_ms
     rows = rows[np.lexsort((-wide[rows], ~within[rows]))][: budget.groups]
-    is_cold = groups.tier[rows] == COLD
-    cold = rows[is_cold]
+    return affordable(look, groups, rows, budget)
+
+
+def affordable(look: SegmentedLook, groups: Groups, rows: Numbers, budget: Budget) -> Numbers:
+    """Of these rows, in their order, what the budget allows to be read of either tier."""
+    is_cold = in_files(look, groups, budget)[rows]
+    cold, hot = rows[is_cold], rows[~is_cold]
     cold = cold[np.cumsum(groups.records[cold]) <= budget.cold_records]
-    return np.concatenate([cold, affordable_hot(look, groups, rows[~is_cold], budget)])
+    few = np.cumsum(groups.records[hot]) <= budget.hot_records
+    hot = hot[few & (np.cumsum(hot_bytes(look, groups.where(hot), budget)) <= budget.hot_bytes)]
+    return np.concatenate([cold, hot])
 
 
-def affordable_hot(look: SegmentedLook, groups: Groups, rows: Numbers, budget: Budget) -> Numbers:
-    """Of these rows, in their order, what the budget allows to be read from Redis."""
-    few = np.cumsum(groups.records[rows]) <= budget.hot_records
-    return rows[few & (np.cumsum(hot_bytes(look, groups.where(rows))) <= budget.hot_bytes)]
+def in_files(look: SegmentedLook, groups: Groups, budget: Budget) -> Numbers:
+    """Whether each group is read from files: what Redis has too, unless compaction took from it."""
+    thinned = np.zeros(1 + max(look.offsets, default=-1), np.int64)
+    for partition in look.offsets:
+        thinned[partition] = look.cold.thinned_end(partition)
+    is_kept = groups.start >= thinned[groups.partition]
+    return np.asarray(
+        (groups.tier == COLD) | ((groups.tier == BOTH) & is_kept & budget.files_first)
+    )
 
 
-def hot_bytes(look: SegmentedLook, groups: Groups) -> Numbers:
-    """About how many bytes Redis gives for each group: its records are as large as all are."""
+def hot_bytes(look: SegmentedLook, groups: Groups, budget: Budget) -> Numbers:
+    """About how many bytes Redis gives for each group: its records are as large as all are. None
+    for what is read from files.
+    """
     of_one = np.zeros(1 + max(look.offsets, default=-1))
     for partition in look.offsets:
         segments = look.hot[partition].segments
         many = sum(segment.end_offset - segment.base_offset for segment in segments)
         of_one[partition] = sum(segment.size_bytes for segment in segments) / max(1, many)
-    return np.asarray(groups.records * of_one[groups.partition])
+    return np.where(in_files(look, groups, budget), 0, groups.records * of_one[groups.partition])
 
 
-def _times(log: TopicLog, look: Look, groups: Groups, row: int) -> Numbers:
+def _times(log: TopicLog, look: Look, groups: Groups, row: int, from_files: bool) -> Numbers:
     """The timestamps of the records of a group, ascending; -1: without one."""
     partition, start, end = (
         int(column[row]) for column in (groups.partition, groups.start, groups.end)
     )
     found = [np.empty(0, np.int64)]
-    for one in tiers_between(look.offsets[partition], look.hot[partition], start, end):
+    ranges: Iterable[TierRange]
+    ranges = tiers_between(look.offsets[partition], look.hot[partition], start, end)
+    if from_files and log.table is not None:
+        ranges = [TierRange(hot=False, start=start, end=end)]
+    for one in ranges:
         for column in _timestamps(log, look, partition, one):
             micros = np.asarray(column.cast(pa.int64()))
             found.append(np.where(micros < 0, -1, micros // 1000))

@@ -79,10 +79,10 @@ def ingest_rates(
     groups, removed = record_times.groups_of(look), record_times.removed_groups(look)
     # Of a hot segment the first time is not known, so the whole time is only known once it is read.
     uncertain = np.flatnonzero((groups.certain == 0) & (groups.records > 0))
-    read = record_times.affordable_hot(look, groups, uncertain, budget)
-    read_bytes = float(record_times.hot_bytes(look, groups.where(read)).sum())
+    read = record_times.affordable(look, groups, uncertain, budget)
+    read_bytes = float(record_times.hot_bytes(look, groups.where(read), budget).sum())
     budget = replace(budget, hot_bytes=budget.hot_bytes - read_bytes)
-    groups = record_times.counted(log, look, groups, read)
+    groups = record_times.counted(log, look, groups, read, budget)
     window, notes = _window(Groups.joined([groups, removed]), start, end)
     if window is None:
         empty = RATES.empty_table()

@@ -204,6 +204,19 @@ def test_of_redis_no_more_bytes_are_read_than_the_budget_has(make_bench, monkeyp
     assert sum(reads) == 200
 
 
+def test_what_is_archived_is_not_read_from_redis_too(make_bench, monkeypatch):
+    bench = make_bench(**{"internal.segment.bytes": 2_000})
+    for _ in range(20):
+        bench.append(10, times=lambda offset: EPOCH_MS + 1000 * offset)
+    bench.archive()
+    monkeypatch.delattr(type(bench.log), "read")
+
+    table = ingest_rates(bench.log)
+
+    assert table["at_least"].to_pylist() == table["at_most"].to_pylist()
+    assert sum(table["records"].to_pylist()) == 200
+
+
 def test_what_compaction_took_is_counted_beside_what_it_left(make_bench):
     bench = make_bench(**{"internal.segment.bytes": 2_000})
     bench.appends(12, times=lambda offset: EPOCH_MS + 1000 * offset)
