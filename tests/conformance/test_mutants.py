@@ -26,6 +26,12 @@ def test_the_case_notices_the_defect(name: str, place: str, redis_url: str, tmp_
     assert notices(ALL_MUTANTS[name], *RUNS[place], redis_url, tmp_path)
 
 
+def test_every_mutant_changes_what_is_there() -> None:
+    for mutant in ALL_MUTANTS.values():
+        with mutant.applied():
+            pass
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", UNNOTICED)
 def test_no_case_notices_what_none_is_said_to(name: str, make_redis: Any, tmp_path: Path) -> None:

@@ -439,7 +439,7 @@ MUTANTS = (
     Mutant(
         "a purge that leaves the files",
         "a purge removes all of a deleted topic",
-        patched(purging, "_delete", lambda *_: None),
+        patched(purging, "_files", lambda *_: {}),
     ),
     Mutant(
         "an untiered log that starts in its table",

@@ -463,8 +463,9 @@ class CleanupRules(LogHarness):
             unchanged = log_start <= model.log_start and not done
             require(legal or unchanged, f"the log starts at {log_start}. {where}")
             model.raise_log_start(log_start)
-            if done:  # what went with its segment cannot be compacted
-                kept = [s for s in layout[number] if s.base_offset not in possible[0].dropped]
+            if done:  # what went with its segment, or goes with it, is not compacted
+                left = [s for s in layout[number] if s.base_offset not in possible[0].dropped]
+                kept = [s for s in left if s.end_offset > log_start]
                 model.deleted_rows &= {record.offset for s in kept for record in s.records}
             cleaned_end = cold.cleaned_end(number)
             ends = {o.cleaned.cleaned_end for o in possible if o.cleaned is not None}
