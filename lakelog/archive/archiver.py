@@ -257,10 +257,10 @@ class Archiver:
         choices = Choices()
         with choices.watched():
             look, errors = self._commit(look, limit, archived)
-        # Only now, with the commit on disk (apply returns no earlier): until here Redis holds the
-        # only copy, and a crash on either side of this line loses nothing.
-        failpoint("archive.before_trim")
-        trimmed, kept = self._trim(look, {done.topic_partition.partition for done in archived})
+            # Only now, with the commit on disk (apply returns no earlier): until here Redis holds
+            # the only copy, and a crash on either side of this line loses nothing.
+            failpoint("archive.before_trim")
+            trimmed, kept = self._trim(look, {done.topic_partition.partition for done in archived})
         failpoint("archive.after_trim")
         is_damaged = any(isinstance(e, CorruptRecordError | NewerVersionError) for e in errors)
         report = ArchiveReport(

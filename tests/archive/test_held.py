@@ -67,6 +67,19 @@ def test_a_file_that_was_lost_long_ago_is_written_again_when_its_records_are_due
     assert tiers.archived() == tiers.expected()
 
 
+def test_a_report_tells_the_engine_of_what_is_written_again(make_tiers):
+    tiers = make_tiers()
+    tiers.append(100)
+    tiers.archiver().run_once()
+    delete_newest(tiers)
+    tiers.topic = tiers.hot.topics().alter(tiers.topic.name, {"local.retention.ms": 0})
+
+    report = tiers.archiver().run_once()
+    assert report.records == 0
+    assert missing(tiers) == []
+    assert [choice.engine for choice in report.engines] == ["inline"]
+
+
 def test_what_is_deleted_again_and_again_stays_in_redis_and_the_error_says_so(make_tiers):
     tiers = appended(make_tiers)
     known = set(tiers.parquet_files())
