@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,19 +34,13 @@ def log(tmp_path: Path) -> Iterator[Lakelog]:
 def kill_redis(directory: Path) -> None:
     pid = json.loads((directory / "redis" / "server.json").read_text())["pid"]
     os.kill(pid, signal.SIGKILL)
-    eventually(lambda: not _lives(pid))
+    eventually(lambda: _is_refused(directory / "redis" / "redis.sock"))
 
 
-def _lives(pid: int) -> bool:
-    """Whether a thread of it does: until the last one ends, the sockets stay open."""
-    try:
-        states = [
-            one.read_text().rpartition(")")[2].split()[0]
-            for one in Path(f"/proc/{pid}/task").glob("*/stat")
-        ]
-    except FileNotFoundError:
-        return False
-    return len(states) > 1 or any(state not in "ZX" for state in states)
+def _is_refused(address: Path) -> bool:
+    """Whether nobody listens there: a killed process does until the last of its threads ends."""
+    with socket.socket(socket.AF_UNIX) as asking:
+        return asking.connect_ex(str(address)) == errno.ECONNREFUSED
 
 
 def test_it_says_what_starts_redis_again_and_that_is_so(log: Lakelog, tmp_path: Path) -> None:
