@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from . import readme
 from .bench import Bench, in_short, temporary_folder
@@ -22,8 +21,6 @@ from .machine import look
 from .measures import Row
 from .names import BENCHMARKS
 from .report import HEAD, Report, changes, lines
-
-KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")  # of `--s3`
 
 
 def main() -> int:
@@ -89,7 +86,7 @@ def _measured(
             module = importlib.import_module(f".{name}", __package__)
             found: list[Row] = []
             with temporary_folder() as place:
-                bench = Bench(place, spark, given.rounds, given.scale, kafka, given.s3)
+                bench = Bench(place, spark, given.rounds, given.scale, kafka)
                 try:
                     for row in module.rows(bench):
                         found.append(row)
@@ -142,13 +139,6 @@ def _arguments() -> argparse.Namespace:
         "rows of one",
     )
     parser.add_argument(
-        "--s3",
-        metavar="URL",
-        help="http://HOST:PORT of a server with S3's API that runs, whose keys are in "
-        "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: `far_store` makes a bucket there. Without "
-        "it the store is a Python program, whose own work is most of what is measured",
-    )
-    parser.add_argument(
         "--rounds",
         type=int,
         default=5,
@@ -194,11 +184,6 @@ def _arguments() -> argparse.Namespace:
     for jar in filter(None, given.kafka_jars.split(",")):
         if not Path(jar).is_file():
             parser.error(f"there is no file {jar}")
-    if given.s3 and urlsplit(given.s3).scheme != "http":
-        parser.error(f"--s3 {given.s3} is no http://HOST:PORT, as the relay before it needs it")
-    missing = [name for name in KEYS if given.s3 and name not in os.environ]
-    if missing:
-        parser.error(f"--s3 needs {' and '.join(missing)} in the environment")
     if given.unity is not None and not given.unity.is_dir():
         parser.error(f"there is no folder {given.unity}")
     return given

@@ -40,7 +40,6 @@ class Bench:
         rounds: how often each side is measured, after one round that warms it up.
         scale: of all counts; 1.0 is what goals are meant for.
         kafka: a broker to be measured beside, or none.
-        s3: the URL of an S3 server that runs, or none.
         spark: of the whole run.
         failed: the sides that failed, in words: they are not measured.
     """
@@ -50,7 +49,6 @@ class Bench:
     rounds: int = 5
     scale: float = 1.0
     kafka: KafkaPeer | None = None
-    s3: str | None = None
     failed: list[str] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=lambda: iter(range(1_000_000)))
 

@@ -1,4 +1,4 @@
-"""What processes use: their time on the CPU, and the memory of Spark's workers."""
+"""What others use: the CPU time of Redis, and the memory of Spark's workers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,8 @@ import psutil
 import redis
 
 
-def cpu_s(pid: int) -> float:
-    """User and system time of a process so far."""
-    return float(sum(psutil.Process(pid).cpu_times()[:2]))
-
-
 def redis_cpu_s(client: redis.Redis) -> float:
-    """The same of a Redis, as it says itself: `cpu_s` counts in steps of 10 ms."""
+    """CPU time of a Redis so far, by its own count: that of the system has steps of 10 ms."""
     told = client.info("cpu")
     return float(told["used_cpu_user"] + told["used_cpu_sys"])
 

@@ -11,14 +11,7 @@ BY_ITSELF = (
     "search",
     "explore",
     "named",
-    "far_store",
     "freshness",
-    "continuous",
-    "commits",
-    "check",
-    "engines",
-    "transfer",
-    "erase",
     "encryption",
     "limits",
     "many_topics",
@@ -26,7 +19,4 @@ BY_ITSELF = (
     "many_segments",
 )
 
-#: Has a page of its own.
-GROWTH = "growth"
-
-BENCHMARKS = (*BESIDE_OTHERS, *BY_ITSELF, GROWTH)
+BENCHMARKS = (*BESIDE_OTHERS, *BY_ITSELF)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import multiprocessing
 import time
 from collections.abc import Callable
-from itertools import pairwise
 from multiprocessing.synchronize import Barrier
 from typing import Any
 
-PROCESSES = 2  # unless asked for more
+PROCESSES = 2
 TIMEOUT_S = 300  # a process that died must not hang the others
 
 
@@ -19,30 +18,21 @@ def timed_on_processes(work: Callable[..., None], *arguments: Any) -> float:
     `work` is given the barrier and its process's number before the arguments, and meets the others
     before and after what is to be timed.
     """
-    (seconds,) = phases_on_processes(work, *arguments)
-    return seconds
-
-
-def phases_on_processes(
-    work: Callable[..., None], *arguments: Any, processes: int = PROCESSES, phases: int = 1
-) -> list[float]:
-    """The same for work in several phases, which meets the others after each of them."""
     context = multiprocessing.get_context("spawn")
-    barrier = context.Barrier(processes + 1)
+    barrier = context.Barrier(PROCESSES + 1)
     workers = [
         context.Process(target=work, args=(barrier, number, *arguments))
-        for number in range(processes)
+        for number in range(PROCESSES)
     ]
     for worker in workers:
         worker.start()
     meet(barrier)
-    met_s = [time.perf_counter()]
-    for _ in range(phases):
-        meet(barrier)
-        met_s.append(time.perf_counter())
+    met_s = time.perf_counter()
+    meet(barrier)
+    taken_s = time.perf_counter() - met_s
     for worker in workers:
         worker.join()
-    return [end_s - began_s for began_s, end_s in pairwise(met_s)]
+    return taken_s
 
 
 def meet(barrier: Barrier) -> None:

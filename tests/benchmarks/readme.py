@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from . import chart, growth_page
-from .names import BESIDE_OTHERS, BY_ITSELF, GROWTH
+from . import chart
+from .names import BESIDE_OTHERS, BY_ITSELF
 from .report import Report, table
 
 FOLDER = Path(__file__).parent
 CHART, RESULTS = FOLDER / "ratios.svg", FOLDER / "results.json"
-GROWTH_PAGE, GROWTH_FIGURES = FOLDER / "growth.md", FOLDER / "growth.json"
-GROWTH_CHART, QUEUES_CHART = FOLDER / "growth.svg", FOLDER / "queues.svg"
 BEGIN, END = "<!-- written from results.json -->", "<!-- until here -->"
 
 #: Which benchmarks' rows are on which page.
@@ -33,13 +30,6 @@ def text(report: Report, page: str, names: Sequence[str]) -> str:
     return between(page, BEGIN, f"{head}\n\n{table(rows)}{told}")
 
 
-def growth_text(report: Report, page: str) -> str:
-    """The page with each of its sections between marks of that name."""
-    for name, section in growth_page.sections(report).items():
-        page = between(page, f"<!-- written from growth.json: {name} -->", section)
-    return page
-
-
 def between(page: str, begin: str, new: str) -> str:
     """The page with something else from a mark up to the next end."""
     before, _, rest = page.partition(begin)
@@ -48,17 +38,8 @@ def between(page: str, begin: str, new: str) -> str:
 
 
 def write(report: Report) -> None:
-    """growth.md, its figures and charts if `growth` was measured; the others' if others were."""
-    if GROWTH in report.rows:
-        growth = replace(report, rows={GROWTH: report.rows[GROWTH]}, failed=())
-        GROWTH_FIGURES.write_text(growth.to_json(), "utf-8")
-        GROWTH_PAGE.write_text(growth_text(report, GROWTH_PAGE.read_text("utf-8")), "utf-8")
-        GROWTH_CHART.write_text(growth_page.charts(report), "utf-8")
-        QUEUES_CHART.write_text(growth_page.queues(report), "utf-8")
-    others = {name: rows for name, rows in report.rows.items() if name != GROWTH}
-    if others:
-        rest = replace(report, rows=others)
-        RESULTS.write_text(rest.to_json(), "utf-8")
-        for page, names in PAGES.items():
-            page.write_text(text(rest, page.read_text("utf-8"), names), "utf-8")
-        CHART.write_text(chart.ratios(rest), "utf-8")
+    """The tables of both pages, the chart, and the figures themselves."""
+    RESULTS.write_text(report.to_json(), "utf-8")
+    for page, names in PAGES.items():
+        page.write_text(text(report, page.read_text("utf-8"), names), "utf-8")
+    CHART.write_text(chart.ratios(report), "utf-8")

@@ -20,7 +20,6 @@ AROUND = {
     *("bench", "measures", "meters", "processes", "local_spark", "machine"),
     *("kafka_peer", "kafka_cleaner", "cleaned_topics", "made_records", "made_segments"),
     *("names", "report", "readme", "chart", "line_chart"),
-    *("curves", "relay", "growth_page", "queueing", "simulation"),
     *("in_turn", "workloads"),  # a command of its own
 }
 
@@ -60,8 +59,6 @@ def test_it_prints_a_table_and_keeps_its_figures(name: str, tmp_path: Path) -> N
         (["--compare", "absent.json"], "there is no file absent.json"),
         (["--kafka-jars", "absent.jar"], "there is no file absent.jar"),
         (["--unity", "absent"], "there is no folder absent"),
-        (["--s3", "https://store"], "is no http://HOST:PORT"),
-        (["--s3", "http://store"], "--s3 needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
         (["--resume", "absent.json"], "there is no file absent.json"),
     ],
 )
