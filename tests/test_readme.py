@@ -201,10 +201,6 @@ def test_a_group_goes_on_as_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyP
     run_section("lakelog/groups/README.md", "Read together")
 
 
-def test_members_share_a_topic_as_it_shows() -> None:
-    run_section("lakelog/groups/README.md", "Who reads what")
-
-
 def test_offsets_are_moved_as_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run_section("lakelog/groups/README.md", "Moving offsets")
@@ -228,13 +224,6 @@ def test_groups_are_kept_in_the_cold_tier_as_it_shows(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     run_section("lakelog/groups/README.md", "Kept in the cold tier too")
-
-
-def test_groups_are_looked_after_as_it_shows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    run_section("lakelog/groups/README.md", "Groups from outside")
 
 
 def test_a_cleanup_does_what_it_shows(
