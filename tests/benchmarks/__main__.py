@@ -34,9 +34,6 @@ def main() -> int:
         return 0
     machine = look()
     print(f"{machine.sentence()}\n", flush=True)
-    if given.quiet and not machine.is_quiet:
-        print("not measured: --quiet, and the machine is used by others", file=sys.stderr)
-        return 2
     print(HEAD, flush=True)
     day = datetime.now(timezone.utc).date().isoformat()
     found: dict[str, Sequence[Row]] = {}
@@ -80,7 +77,7 @@ def _measured(
         if kafka is not None:
             stack.callback(kafka.close)
         folder = stack.enter_context(temporary_folder())
-        spark = LocalSpark(folder, given.kafka_jars, given.unity)
+        spark = LocalSpark(folder, given.kafka_jars)
         stack.callback(spark.stop)
         for name in names:
             module = importlib.import_module(f".{name}", __package__)
@@ -132,13 +129,6 @@ def _arguments() -> argparse.Namespace:
         "`sink` are not measured beside Spark's Kafka source and sink",
     )
     parser.add_argument(
-        "--unity",
-        type=Path,
-        metavar="FOLDER",
-        help="starts a Unity Catalog server (see tests/README.md): without it, `named` has no "
-        "rows of one",
-    )
-    parser.add_argument(
         "--rounds",
         type=int,
         default=5,
@@ -162,9 +152,6 @@ def _arguments() -> argparse.Namespace:
         help="of a run that was ended: benchmarks that it holds are not measured again",
     )
     parser.add_argument(
-        "--quiet", action="store_true", help="measure only where nobody else uses the machine"
-    )
-    parser.add_argument(
         "--write-readme",
         type=Path,
         metavar="JSON",
@@ -184,8 +171,6 @@ def _arguments() -> argparse.Namespace:
     for jar in filter(None, given.kafka_jars.split(",")):
         if not Path(jar).is_file():
             parser.error(f"there is no file {jar}")
-    if given.unity is not None and not given.unity.is_dir():
-        parser.error(f"there is no folder {given.unity}")
     return given
 
 

@@ -75,18 +75,6 @@ def made_batch(count: int, value_bytes: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=PRODUCED)
 
 
-def random_table(count: int, value_bytes: int) -> pa.Table:
-    """Records of a key of 8 letters and random bytes, which nothing compresses."""
-    chance = np.random.default_rng()
-    letters = chance.integers(65, 91, count * KEY_BYTES, np.uint8)
-    return pa.table(
-        {
-            "key": fixed(letters, count, KEY_BYTES),
-            "value": fixed(chance.bytes(count * value_bytes), count, value_bytes),
-        }
-    )
-
-
 def fixed(data: bytes | np.ndarray, count: int, width: int) -> pa.Array:
     """So many values of as many bytes each, cut out of the data."""
     buffers = [None, pa.py_buffer(data)]

@@ -9,8 +9,6 @@ BESIDE_OTHERS = ("append", "consume", "startup", "hot", "archive", "cleanup", "s
 BY_ITSELF = (
     "cold",
     "search",
-    "explore",
-    "named",
     "freshness",
     "encryption",
     "limits",

@@ -58,7 +58,6 @@ def test_it_prints_a_table_and_keeps_its_figures(name: str, tmp_path: Path) -> N
         (["--rounds", "0"], "--rounds is at least 1"),
         (["--compare", "absent.json"], "there is no file absent.json"),
         (["--kafka-jars", "absent.jar"], "there is no file absent.jar"),
-        (["--unity", "absent"], "there is no folder absent"),
         (["--resume", "absent.json"], "there is no file absent.json"),
     ],
 )

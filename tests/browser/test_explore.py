@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import re
 import shutil
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -56,7 +54,7 @@ def lakelog(directory: Path) -> Iterator[Lakelog]:
         add_readings(lakelog, "readings", 600)
         lakelog.archive("readings")
         add_readings(lakelog, "readings", 700)
-        for name in ("nothing", "tail", "doomed", "fast"):
+        for name in ("nothing", "fast"):
             lakelog.topics.create(name, 1)
         lakelog.topics.create("odd", 1, {"retention.ms": -1})
         headers = [(f"header-{number}", b"%d" % number) for number in range(10_000)]
@@ -64,7 +62,6 @@ def lakelog(directory: Path) -> Iterator[Lakelog]:
             for key, value in ODD_VALUES.items():
                 producer.send("odd", value, key=key)
             producer.send("odd", b"", key="headers", headers=headers)
-            producer.send("doomed", b"last words")
         yield lakelog
 
 
@@ -193,18 +190,6 @@ def test_a_click_in_the_picture_goes_there_and_a_drag_chooses_a_time(
     expect(explorer.part("told")).to_contain_text("437 records")
 
 
-def test_pages_follow_one_another_without_a_gap(explorer: ExplorerPage) -> None:
-    explorer.press("forward")
-    explorer.expect_offsets(range(PAGE, 2 * PAGE))
-    explorer.press("back")
-    explorer.expect_offsets(range(PAGE))
-    explorer.press("earliest-local")
-    expect(explorer.row(375)).to_be_visible()
-    explorer.press("latest")
-    expect(explorer.row(436)).to_be_in_viewport()
-    explorer.expect_offsets(range(437 - PAGE, 437))
-
-
 def test_the_expression_gives_the_rows_shown(explorer: ExplorerPage, lakelog: Lakelog) -> None:
     explorer.type("search", "value.celsius = 20.3")
     explorer.press("find")
@@ -265,37 +250,6 @@ def test_a_click_in_the_picture_is_asked_of_what_was_typed(explorer: ExplorerPag
     expect(explorer.expression).to_contain_text("matching('value.celsius = 20.3')")
     explorer.press("clear")
     expect(explorer.expression).not_to_contain_text("matching(")
-
-
-def test_a_key_is_found_in_both_tiers(explorer: ExplorerPage) -> None:
-    key = explorer.column("key").first.inner_text()
-    explorer.choose("page-records", "500")
-    explorer.type("search", f'key = "{key}"')
-    explorer.press("find")
-    expect(explorer.expression).to_contain_text(f"matching('key = \"{key}\"')")
-    expect(explorer.column("key").first).to_have_text(key)
-    expect(
-        explorer.column("key").filter(has_not_text=re.compile(f"^{re.escape(key)}$"))
-    ).to_have_count(0)
-    for tier in ("cold", "hot"):
-        expect(explorer.of_tier(tier).first).to_be_attached()
-    explorer.choose("page-records", str(PAGE))
-
-
-def test_all_partitions_are_searched_and_merged_by_time(
-    explorer: ExplorerPage, lakelog: Lakelog
-) -> None:
-    explorer.choose("partition", "all 2 partitions")
-    expect(explorer.expression).to_contain_text(".search(''")
-    explorer.type("search", "value.celsius = 20.3")
-    expect(explorer.expression).to_contain_text(".search('value.celsius = 20.3'")
-    found = lakelog.log("readings").search("value.celsius = 20.3").to_arrow()
-    assert set(found["partition"].to_pylist()) == {0, 1}
-    partitions = [str(number) for number in found["partition"].to_pylist()]
-    expect(explorer.column("part")).to_have_text(partitions)
-    explorer.expect_offsets(found["offset"].to_pylist())
-    times = explorer.column("time").all_inner_texts()
-    assert times == sorted(times)
 
 
 def test_a_click_opens_a_record_in_full(explorer: ExplorerPage) -> None:
@@ -377,18 +331,6 @@ def test_the_rows_are_taken_along_as_a_file(explorer: ExplorerPage) -> None:
     explorer.choose("code", "Python")
 
 
-def test_a_segment_is_gone_to(explorer: ExplorerPage) -> None:
-    explorer.press("segments")
-    expect(explorer.part("segment-map").locator(".js-plotly-plot .main-svg").first).to_be_visible()
-    choices = explorer.part("segment").locator("select")
-    expect(choices.locator("option:checked")).to_have_text("–")
-    expect(choices.locator("option").nth(1)).to_contain_text("[375, 437) hot, 62 records")
-    choices.select_option(index=1)
-    expect(explorer.expression).to_contain_text(f".read({PARTITION}, 375, ")
-    explorer.press("segments")
-    expect(explorer.part("segment-map")).to_be_hidden()
-
-
 def test_odd_values_are_shown_as_what_they_are(explorer: ExplorerPage) -> None:
     title = explorer.page.title()
     explorer.choose("topic", "odd")
@@ -410,28 +352,6 @@ def test_odd_values_are_shown_as_what_they_are(explorer: ExplorerPage) -> None:
         explorer.press("full")
         expect(explorer.record.locator(".ll-cut")).to_have_count(0)
     expect(explorer.record.locator(".ll-headers-box tr")).to_have_count(10_000)
-
-
-def test_an_empty_topic_says_so(explorer: ExplorerPage) -> None:
-    explorer.choose("topic", "nothing")
-    expect(explorer.notes).to_contain_text("the partition is empty")
-    expect(explorer.rows).to_have_count(0)
-
-
-def test_the_tail_is_followed_until_it_is_stopped(explorer: ExplorerPage, lakelog: Lakelog) -> None:
-    explorer.choose("topic", "tail")
-    expect(explorer.notes).to_contain_text("the partition is empty")
-    explorer.press("follow")
-    expect(explorer.part("progress")).to_contain_text("following")
-    pressed = re.compile("mod-active")
-    with lakelog.producer() as producer:
-        for offset in range(3):
-            producer.send("tail", f"live {offset}", partition=0).result()
-            expect(explorer.row(offset)).to_contain_text(f"live {offset}")
-            expect(explorer.part("follow")).to_have_class(pressed)
-    explorer.press("follow")
-    expect(explorer.part("progress")).not_to_contain_text("following")
-    expect(explorer.part("follow")).not_to_have_class(pressed)
 
 
 def test_a_row_of_a_fast_tail_can_be_clicked(explorer: ExplorerPage, lakelog: Lakelog) -> None:
@@ -469,29 +389,6 @@ def test_a_row_of_a_fast_tail_can_be_clicked(explorer: ExplorerPage, lakelog: La
     expect(explorer.part("follow")).not_to_have_class(re.compile("mod-active"))
 
 
-def test_an_error_stays_until_something_succeeds(explorer: ExplorerPage) -> None:
-    explorer.type("offset", "99999")
-    expect(explorer.error).to_contain_text("offset 99999 of readings-1 is out of range")
-    explorer.type("timestamp", "teatime")
-    expect(explorer.error).to_contain_text("'teatime' is not a time")
-    explorer.expect_offsets(range(PAGE))  # what was shown before
-    explorer.type("timestamp", "2023-11-14 22:20")
-    expect(explorer.error).to_be_hidden()
-
-
-def test_a_topic_that_vanishes_is_an_error_and_others_go_on(
-    explorer: ExplorerPage, lakelog: Lakelog
-) -> None:
-    explorer.choose("topic", "doomed")
-    expect(explorer.row(0)).to_contain_text("last words")
-    lakelog.topics.delete("doomed")
-    explorer.press("earliest")
-    expect(explorer.error).to_contain_text("doomed")
-    explorer.choose("topic", "readings")
-    expect(explorer.error).to_be_hidden()
-    expect(explorer.rows.first).to_contain_text("celsius")
-
-
 @pytest.mark.parametrize("theme", ["Light", "Dark"])
 def test_it_fits_and_can_be_read(explorer: ExplorerPage, theme: str) -> None:
     """In either theme of JupyterLab, and in a window that is half as wide."""
@@ -511,22 +408,6 @@ def test_it_fits_and_can_be_read(explorer: ExplorerPage, theme: str) -> None:
             page.wait_for_function(READABLE, arg=part.element_handle())
     finally:
         page.set_viewport_size(wide)
-
-
-def test_redis_goes_away_and_comes_back(
-    explorer: ExplorerPage, lakelog: Lakelog, directory: Path
-) -> None:
-    server = json.loads((directory / "redis" / "server.json").read_text())
-    os.kill(server["pid"], signal.SIGKILL)
-    explorer.press("forward")
-    expect(explorer.error).to_contain_text("Redis")
-    expect(explorer.notes).to_contain_text("where its archive ends")  # which is shown beside it
-    explorer.expect_offsets(range(PAGE, 2 * PAGE))
-    with Lakelog.embedded(directory, engine="inline"):  # at the same URL
-        explorer.press("retry")
-        expect(explorer.error).to_be_hidden()
-        expect(explorer.notes).not_to_contain_text("where its archive ends")
-        explorer.expect_offsets(range(PAGE, 2 * PAGE))
 
 
 def test_the_page_asked_no_other_host(explorer: ExplorerPage, hosts: set[str]) -> None:

@@ -351,29 +351,6 @@ def test_the_pipeline_is_planned_and_deployed_with_and_without_each_choice(
     assert pipeline["configuration"]["lakelog.starting_offsets"] == begins
 
 
-@pytest.mark.parametrize("target", OWN)
-def test_the_pipeline_of_the_example_is_deployed_with_the_wheel(
-    target: str, deployed: Bundle, workspace: Workspace
-) -> None:
-    deployed.edit(f"# - {PIPELINE}", f"- {PIPELINE}")
-    token = "{{secrets/lakelog/databricks_token}}"
-    given = required(target, external_location="s3://bucket/lakelog", pipeline_token=token)
-    deployed.well("validate", "--strict", "-t", target, given=given)
-    deployed.well("deploy", "-t", target, given=given)
-    (pipeline,) = workspace.pipelines.values()
-    (wheel,) = pipeline["environment"]["dependencies"]
-    assert wheel.startswith("/Workspace/Users/ada@example.com/")
-    assert wheel.endswith(".whl")
-    assert pipeline["configuration"]["lakelog.cold"].count(".") == 1  # catalog.schema
-    assert pipeline["configuration"]["lakelog.location"] == "s3://bucket/lakelog"
-    assert pipeline["configuration"]["lakelog.starting_offsets"] == "earliest"
-    (cluster,) = pipeline["clusters"]
-    assert cluster["spark_env_vars"]["DATABRICKS_TOKEN"] == token
-    (library,) = pipeline["libraries"]
-    folder = library["glob"]["include"].removesuffix("/**")
-    assert f"{folder}/readings.py" in workspace.files
-
-
 def test_choices_in_the_file_of_overrides_hold_complex_ones_too(deployed: Bundle) -> None:
     cluster = {"spark_version": "18.0.x-scala2.13", "node_type_id": "i3.xlarge", "num_workers": 3}
     overrides = {
@@ -498,17 +475,6 @@ def test_jobs_run_as_a_service_principal_that_may_read_what_they_run(
     assert granted[given["runner"]] == {"USE_SCHEMA", "CREATE_TABLE", "SELECT", "MODIFY"}
 
 
-def test_a_service_principal_deploys(deployed: Bundle, workspace: Workspace) -> None:
-    deployed.edit(
-        "- user_name: ${workspace.current_user.userName}",
-        "- service_principal_name: ${workspace.current_user.userName}",
-    )
-    given = required("prod", notification_email="ops@example.com")
-    deployed.well("validate", "--strict", "-t", "prod", given=given)
-    deployed.well("deploy", "-t", "prod", given=given)
-    assert len(archives(workspace)) == 2
-
-
 def test_the_tables_of_prod_are_not_dropped_with_the_bundle(
     deployed: Bundle, workspace: Workspace
 ) -> None:
@@ -521,61 +487,6 @@ def test_the_tables_of_prod_are_not_dropped_with_the_bundle(
     deployed.well("destroy", "-t", "dev", "--auto-approve", given=required("dev"))
     assert len(workspace.jobs) == 6
     assert list(workspace.schemas) == ["main.lakelog"]
-
-
-# -- one prod --------------------------------------------------------------------------------------
-
-
-def archives(workspace: Workspace) -> list[str]:
-    names = [job["settings"]["name"] for job in workspace.jobs.values()]
-    return [name for name in names if name.startswith("lakelog archive")]
-
-
-def test_a_second_deployer_changes_the_one_copy(deployed: Bundle, workspace: Workspace) -> None:
-    workspace.groups = {"ben@example.com": ["platform"]}
-    given = required("prod", managers="platform")
-    deployed.well("deploy", "-t", "prod", given=given)
-    before = dict(workspace.jobs)
-    shutil.rmtree(deployed.folder / ".databricks")  # another machine
-    deployed.well("deploy", "-t", "prod", user="ben", given={**given, "max_hours": "12"})
-    assert list(workspace.jobs) == list(before)
-    assert len(archives(workspace)) == 2  # continuous and scheduled
-    changed = {
-        one["name"]: one["default"] for one in workspace.job("lakelog archive")["parameters"]
-    }
-    assert changed["max_hours"] == "12"
-
-
-@pytest.mark.parametrize("owner", ["ada@example.com", "ben@example.com"])
-def test_a_deployer_without_rights_is_refused_and_leaves_no_second_archiver(
-    owner: str, deployed: Bundle, workspace: Workspace
-) -> None:
-    deployed.well("deploy", "-t", "prod", given=required("prod"))
-    before = archives(workspace)
-    shutil.rmtree(deployed.folder / ".databricks")
-    given = required("prod") | {"owner": owner}
-    refused = deployed.run("deploy", "-t", "prod", user="ben", given=given)
-    assert refused.returncode != 0
-    said = (refused.stdout + refused.stderr).lower()
-    assert "permission" in said or "already exists" in said
-    assert archives(workspace) == before
-
-
-def test_a_deployment_while_another_goes_on_is_refused(
-    deployed: Bundle, workspace: Workspace
-) -> None:
-    given = required("prod")
-    deployed.well("deploy", "-t", "prod", given=given)
-    lock = "/Workspace/Users/ada@example.com/.bundle/lakelog/prod/state/deploy.lock"
-    held = {
-        "ID": "2f1a6f3e-0000-4000-8000-000000000000",
-        "AcquisitionTime": "2026-01-01T00:00:00Z",
-        "IsForced": False,
-        "User": "ben@example.com",
-    }
-    workspace.files[lock] = json.dumps(held).encode()
-    refused = deployed.run("deploy", "-t", "prod", given={**given, "max_hours": "12"})
-    assert "deploy lock acquired by ben@example.com" in refused.stdout + refused.stderr
 
 
 def test_a_deployment_takes_what_its_lists_of_grants_do_not_name(
