@@ -88,7 +88,6 @@ if TYPE_CHECKING:
     from .operate.transfer.exporting import Progress
     from .operate.transfer.exporting import Source as ExportSource
     from .operate.transfer.importing import ImportedTopic
-    from .operate.transfer.known_exports import ExportTold
     from .operate.transfer.manifest import Manifest
     from .place.tenants.tenant import QuotaUsage
     from .place.tenants.tenants import Tenants
@@ -909,12 +908,7 @@ class Lakelog:
         erasure = RecordErasure(
             *(found, table, condition, side, __version__, self._clock.now_ms, quarantine)
         )
-        try:
-            erased = erasure.plan() if dry_run else erasure.run()
-        except PartlyFailedError as error:
-            told = self._exports_told(found, forgets=False)
-            raise error.changed(report=replace(error.report, exports=told)) from error
-        return replace(erased, exports=self._exports_told(found, forgets=not dry_run))
+        return erasure.plan() if dry_run else erasure.run()
 
     # -- deleted and lost topics -----------------------------------------------------------------
 
@@ -1088,7 +1082,7 @@ class Lakelog:
         storage_options: Mapping[str, str] | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> Manifest:
-        """Writes topics out of the log: as a folder, or as one archive file.
+        """Writes topics out of the log, into a folder.
 
         Each topic is there as at one moment, all of its log as one Delta table that any engine
         reads; with its settings, and of a log with a Redis, with what is not archived yet and how
@@ -1097,7 +1091,7 @@ class Lakelog:
         the next one; an earlier export in the same folder is brought up to date.
 
         Args:
-            to: a folder, an object store's URL, or a file whose name ends in ``.tar``.
+            to: a folder, or an object store's URL.
             topics: names; None for all.
             storage_options: open the object store; default: those of the cold root.
             progress: told of the bytes that are copied.
@@ -1111,7 +1105,6 @@ class Lakelog:
             ColdTierError: a table cannot be read, or the export cannot be written.
         """
         from .operate.transfer.exporting import export
-        from .operate.transfer.known_exports import KnownExports
         from .operate.transfer.places import fitting_options, open_writer
         from .version import __version__
 
@@ -1125,8 +1118,6 @@ class Lakelog:
         )
         exported_ms = self._clock.now_ms()
         sources = self._export_sources(found)
-        if path_root is not None:
-            KnownExports(path_root.storage).note(writer.where, found, exported_ms)
         return export(
             sources, writer, exported_ms=exported_ms, version=__version__, progress=progress
         )
@@ -1770,21 +1761,6 @@ class Lakelog:
         kept = len(self.topics.deleted(topic.name))
         log = self.log(topic, stored_values=True)  # to erase takes no key
         return HotSide(self.redis, self.archiver(topic), log, self.share_groups, kept)
-
-    def _exports_told(self, topic: Topic, *, forgets: bool) -> tuple[ExportTold, ...]:
-        from .operate.transfer.known_exports import KnownExports, exports_told
-        from .operate.transfer.manifest import Manifest
-        from .operate.transfer.places import fitting_options, open_reader
-
-        root = self._place.cold
-        if not isinstance(root, PathRoot):
-            return ()
-
-        def manifest_at(place: str) -> Manifest:
-            reader = open_reader(place, fitting_options(place, root.storage))
-            return Manifest.parse(reader.manifest(), reader.where)
-
-        return exports_told(topic, KnownExports(root.storage), manifest_at, forgets=forgets)
 
     def _export_sources(self, topics: Iterable[Topic]) -> list[ExportSource]:
         """What an export reads."""

@@ -57,15 +57,12 @@ from .checking import check_footers, check_sizes, checked_index
 from .copying import AT_ONCE, Copied, checksum, copy_file
 from .exporting import Progress, Telling
 from .manifest import ExportedFile, ExportedTopic, Manifest, refuse
-from .places import ArchiveReader, FolderReader
+from .places import FolderReader
 
 logger = logging.getLogger(__name__)
 
 #: Imports of one export under one name that were deleted again, before somebody looks what goes on.
 _MOST_TIMES = 1000
-
-
-Reader = FolderReader | ArchiveReader
 
 
 class ImportedTopic(Struct, frozen=True):
@@ -95,7 +92,7 @@ class Importer(Struct, frozen=True):
 
     def run(
         self,
-        reader: Reader,
+        reader: FolderReader,
         names: Iterable[str] | None,
         name: str | None,
         config: Mapping[str, object],
@@ -198,7 +195,7 @@ class Importer(Struct, frozen=True):
             topic=name,
         )
 
-    def _import(self, begun: _Begun, reader: Reader, telling: Telling) -> ImportedTopic:
+    def _import(self, begun: _Begun, reader: FolderReader, telling: Telling) -> ImportedTopic:
         is_fresh = False
         if not begun.is_there:
             is_fresh = self._make_table(begun, reader, telling)
@@ -264,7 +261,7 @@ class Importer(Struct, frozen=True):
                 limit=limit,
             )
 
-    def _make_table(self, begun: _Begun, reader: Reader, telling: Telling) -> bool:
+    def _make_table(self, begun: _Begun, reader: FolderReader, telling: Telling) -> bool:
         """Copies what is not there yet, checks it, and commits; False: somebody else did."""
         exported, table = begun.exported, begun.table
         wanted = [one.file for one in exported.files]
@@ -293,7 +290,7 @@ class Importer(Struct, frozen=True):
         file: ExportedFile,
         exported: ExportedTopic,
         table: PathTable,
-        reader: Reader,
+        reader: FolderReader,
         telling: Telling,
     ) -> None:
         target = f"{table.path}/{file.path}"
