@@ -1,8 +1,8 @@
-"""Whether an export is what it says: by its manifest alone, and by its files' own footers."""
+"""Whether an export is what it says, by its manifest."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Annotated
 
@@ -12,11 +12,9 @@ from msgspec import Meta, Struct, convert
 from ...base.json_text import parse_json
 from ...cold import contradictions
 from ...cold.added_file import AddedFile, index_of
-from ...cold.parquet.footers import Footer, read_footer
 from ...cold.registers import Register
-from ...cold.segment import SegmentFile, SegmentIndex
-from ...cold.store.storage import Storage
-from ...errors import ContradictionError, CorruptRecordError, MissingFileError
+from ...cold.segment import SegmentIndex
+from ...errors import ContradictionError
 from ...values.record import MAX_OFFSET
 from .manifest import DataFile, ExportedTopic, refuse
 
@@ -59,55 +57,6 @@ def checked_index(where: str, topic: ExportedTopic) -> SegmentIndex:
     if len(index) != len(topic.files):
         refuse(where, f"{topic.topic.name} has files without records that nothing stands in for")
     return index
-
-
-def check_footers(where: str, storage: Storage, folder: str, files: Iterable[SegmentFile]) -> None:
-    """Checks that files hold what the manifest says of them, as their own footers tell.
-
-    Args:
-        folder: where the files lie now.
-
-    Raises:
-        CorruptRecordError: the first that does not.
-    """
-    for file in files:
-        path = f"{folder}/{file.path}"
-        try:
-            with (
-                storage.naming(path),
-                storage.filesystem().open_input_file(storage.arrow_path(path)) as source,
-            ):
-                footer = read_footer(source, file.size_bytes)
-        except (CorruptRecordError, MissingFileError) as error:
-            refuse(where, f"{file.path} is no Parquet file of a topic ({error.message})")
-        found = _contradiction(file, footer)
-        if found:
-            refuse(where, f"{file.path} {found}")
-
-
-def _contradiction(file: SegmentFile, footer: Footer) -> str | None:
-    """What a file holds that the manifest says otherwise; None: nothing."""
-    rows = sum(group.rows for group in footer.row_groups)
-    if file.records >= 0 and rows != file.records:
-        return f"has {rows:,} records, and the manifest says {file.records:,}"
-    ranges = [group.offsets for group in footer.row_groups]
-    if ranges and None not in ranges:
-        first, last = min(r[0] for r in ranges if r), max(r[1] for r in ranges if r)
-        if first < file.start_offset or last >= file.end_offset:
-            return (
-                f"has offsets from {first} to {last}, and the manifest says "
-                f"[{file.start_offset}, {file.end_offset})"
-            )
-    times = [group.times_us for group in footer.row_groups]
-    if times and None not in times:
-        oldest, newest = min(t[0] for t in times if t), max(t[1] for t in times if t)
-        said = file.min_timestamp_ms, file.max_timestamp_ms
-        if said[0] >= 0 and (oldest // 1000 < said[0] or newest // 1000 > said[1]):
-            return (
-                f"has timestamps from {oldest // 1000} to {newest // 1000} ms, and the manifest "
-                f"says {said[0]} to {said[1]}"
-            )
-    return None
 
 
 class _Bounds(Struct, frozen=True):

@@ -53,7 +53,7 @@ from ...values.reservation import Reserved, Wanted
 from ...values.topic import Topic, check_new_topic_name
 from ...values.topic_partition import OffsetRange, TopicPartition
 from ..restore import RestoredTopic, brought_back, table_ends
-from .checking import check_footers, check_sizes, checked_index
+from .checking import check_sizes, checked_index
 from .copying import AT_ONCE, Copied, checksum, copy_file
 from .exporting import Progress, Telling
 from .manifest import ExportedFile, ExportedTopic, Manifest, refuse
@@ -270,7 +270,6 @@ class Importer(Struct, frozen=True):
             side_by_side(
                 lambda file: self._copy(file, exported, table, reader, telling), wanted, AT_ONCE
             )
-            check_footers(reader.where, table.storage, table.path, index)
         except CorruptRecordError:
             _remove(table)
             raise

@@ -135,19 +135,6 @@ def test_a_forged_manifest_is_refused(
     assert nothing_came(other, tmp_path)
 
 
-def test_times_that_the_file_does_not_have_are_refused(
-    other: Lakelog, folder: Path, tmp_path: Path
-) -> None:
-    def later(export: dict[str, Any]) -> None:
-        row = export["topics"][0]["files"][0]
-        row[4] = row[4].replace("2023-", "2024-")
-
-    forged(folder, later)
-    with pytest.raises(CorruptExportError, match="has timestamps from"):
-        other.import_topics(folder)
-    assert nothing_came(other, tmp_path)
-
-
 def test_an_export_of_a_newer_lakelog_is_left_alone(
     other: Lakelog, folder: Path, tmp_path: Path
 ) -> None:
