@@ -20,8 +20,7 @@ and tell their version of lakelog. The hop that fails is named, with what to do.
 
 With --databricks, the workspace that the Databricks CLI is logged in to is asked, before a
 deployment, whether it lets you have what the bundle deploys. --var gives the bundle's variables as
-its own CLI takes them; BUNDLE_VAR_NAME in the environment does too. --cluster names a running
-cluster, from which Redis is tried (name, TCP, TLS).
+its own CLI takes them; BUNDLE_VAR_NAME in the environment does too.
 
 examples:
   lakelog doctor
@@ -72,9 +71,6 @@ def add_doctor(offer: Offer) -> None:
         help="a variable of the bundle, such as catalog=main; repeatable",
     )
     workspace.add_argument("--profile", help="of ~/.databrickscfg, if not the CLI's default one")
-    workspace.add_argument(
-        "--cluster", metavar="ID", help="a running cluster, from which Redis is tried"
-    )
 
 
 def _doctor(arguments: argparse.Namespace) -> Table:
@@ -86,8 +82,8 @@ def _doctor(arguments: argparse.Namespace) -> Table:
             "--spark goes with --redis, --cold, or both: the log in --dir has its Redis on this "
             "machine alone, while it is used. Leave --spark out to look at it"
         )
-    if not arguments.databricks and (arguments.var or arguments.profile or arguments.cluster):
-        raise InvalidArgumentError("--var, --profile and --cluster go with --databricks")
+    if not arguments.databricks and (arguments.var or arguments.profile):
+        raise InvalidArgumentError("--var and --profile go with --databricks")
     spark = None
     if arguments.spark:
         from ..spark.session import session
@@ -108,8 +104,8 @@ def _doctor(arguments: argparse.Namespace) -> Table:
 
         deployment = Deployment.of(arguments.var, os.environ)
         client = log_in(arguments.profile)
-        findings += diagnose_workspace(client, deployment, cluster_id=arguments.cluster)
-        findings += not_looked_at(deployment, arguments.cluster)
+        findings += diagnose_workspace(client, deployment)
+        findings += not_looked_at(deployment)
     rows = [finding.row for finding in findings]
     table = Table(rows, columns=("state", "what", "found", "do"))
     if any(finding.state == "broken" for finding in findings):

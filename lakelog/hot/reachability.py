@@ -80,16 +80,6 @@ def ways_to_redis(source: HotSource) -> list[Way]:
     return list({way.target: way for way in ways}.values())
 
 
-def walk_of(url: str) -> Walk:
-    """The hops to the first server of a URL, which somebody else tries: see `Walk.after`.
-
-    Raises:
-        InvalidArgumentError: the URL is not valid.
-    """
-    options, _ = connection_options(url)
-    return Walk(options)
-
-
 @dataclass(eq=False)
 class Walk:
     """One try of each hop to one server."""
@@ -118,17 +108,6 @@ class Walk:
             if self._connection is not None:
                 self._connection.disconnect()
         return Way(self.target, tuple(passed))
-
-    def after(self, passed: tuple[str, ...], failed: str | None, error: Exception) -> Way:
-        """What to say of hops that another process tried.
-
-        Args:
-            failed: the hop that failed with `error`; None if none did.
-        """
-        if failed is None:
-            return Way(self.target, passed)
-        found, do = self._explain(failed, error)
-        return Way(self.target, passed, failed, found, do)
 
     def _hops(self) -> Iterator[tuple[str, Callable[[], None]]]:
         if "path" not in self.options:

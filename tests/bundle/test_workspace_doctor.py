@@ -17,7 +17,6 @@ from lakelog.errors import InvalidArgumentError
 from lakelog.jobs import doctor as jobs_doctor
 from lakelog.jobs import parameters
 from lakelog.operate.workspace import Deployment
-from tests.support.servers import free_port
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,7 +45,6 @@ def workspace() -> Iterator[Workspace]:
             }
         }
         running.secrets["lakelog"] = {"redis-password": "a secret word"}
-        running.clusters.add("0101-c")
         running.answers["/api/2.0/sql/warehouses/a1"] = {"id": "a1", "name": "starter"}
         yield running
 
@@ -84,10 +82,9 @@ def wrong(rows: ROWS) -> list[str]:
 def test_all_is_well_where_all_is_granted(doctor: Doctor, redis_url: str) -> None:
     rows = doctor(
         *GIVEN,
-        *("--var", f"redis_url={redis_url}", "--var", "warehouse_id=a1", "--cluster", "0101-c"),
+        *("--var", f"redis_url={redis_url}", "--var", "warehouse_id=a1"),
     )
     assert wrong(rows) == []
-    target = redis_url.partition("//")[2].partition("/")[0]
     assert list(rows) == [
         "login",
         "node type",
@@ -99,19 +96,16 @@ def test_all_is_well_where_all_is_granted(doctor: Doctor, redis_url: str) -> Non
         f"keys of {LOCATION}",
         "keys of tables",
         "secret lakelog/redis-password",
-        f"Redis from cluster 0101-c → {target}",
         "warehouse",
     ]
     assert rows["login"]["found"].startswith(f"{ADA} at http://127.0.0.1:")
-    assert rows[f"Redis from cluster 0101-c → {target}"]["found"] == "name, TCP"
 
 
 def test_what_was_not_given_is_asked_for(doctor: Doctor) -> None:
     rows = doctor()
     assert wrong(rows) == ["catalog", "Redis"]
     assert rows["catalog"]["do"] == "--var catalog=CATALOG"
-    rows = doctor("--var", "redis_url=redis://h:6379")
-    assert wrong(rows) == ["catalog", "Redis from a cluster"]
+    assert wrong(doctor("--var", "redis_url=redis://h:6379")) == ["catalog"]
 
 
 def test_variables_are_taken_from_the_environment_as_the_cli_does(
@@ -182,29 +176,6 @@ def test_grants_that_the_next_deployment_takes_are_named(
     assert "analysts: READ VOLUME" in rows["grants on volume main.lakelog.files"]["found"]
     kept = ("--var", "external_use=EXTERNAL_USE_SCHEMA", "--var", "reader=analysts")
     assert "grants on schema main.lakelog" not in doctor("--var", "catalog=main", *kept)
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        *("max_hours=x", "max_hours=0", "max_hours=nan", "max_stall_hours=-1"),
-        *("archive_schedule=every hour", "cleanup_schedule=0 30 25 * * ?"),
-        *("retention_schedule=7 * * * *", "retention_schedule=0 7 * * * *"),
-        "alert_schedule=hourly",
-    ],
-)
-def test_what_validate_takes_as_any_text_is_refused(
-    given: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.main(["doctor", "--databricks", "--var", given]) == 1
-    assert f"{given} is no " in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "schedule", ["0 0/15 * * * ?", "0 30 2 ? * MON-FRI", "0 0 12 L * ?", "0 0 6 ? * 6#3 2026"]
-)
-def test_schedules_that_quartz_takes_are_taken(schedule: str) -> None:
-    assert Deployment.of([f"cleanup_schedule={schedule}"], {}).cleanup_schedule == schedule
 
 
 def test_rights_come_from_groups_all_privileges_and_being_the_owner(
@@ -347,26 +318,6 @@ def test_a_pool_is_asked_for_instead(doctor: Doctor, workspace: Workspace) -> No
     assert doctor(*given)["instance pool"]["state"] == "broken"
     workspace.answers[path] = {"instance_pool_id": "1234"}
     assert doctor(*given)["instance pool"]["state"] == "ok"
-
-
-def test_the_hop_to_redis_that_fails_on_the_cluster_is_named(
-    doctor: Doctor, workspace: Workspace, redis_tls_url: str
-) -> None:
-    def row(url: str) -> dict[str, str]:
-        rows = doctor("--var", f"redis_url={url}", "--cluster", "0101-c")
-        return next(one for what, one in rows.items() if what.startswith("Redis from"))
-
-    assert row(redis_tls_url)["found"] == "name, TCP, TLS"
-    other = row(redis_tls_url.partition("?")[0])
-    assert (other["state"], other["hop"]) == ("broken", "TLS")
-    assert "ssl_ca_certs" in other["do"]
-    assert row(f"redis://127.0.0.1:{free_port()}")["hop"] == "TCP"
-    assert row("redis://no-such-host.invalid:6379")["hop"] == "name"
-    workspace.clusters.clear()
-    assert (
-        "is not running"
-        in doctor("--var", "redis_url=redis://h:6379", "--cluster", "0101-c")["Redis"]["found"]
-    )
 
 
 def test_a_login_that_is_refused(doctor: Doctor, workspace: Workspace) -> None:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import base64
 import json
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -55,7 +53,6 @@ class Workspace:
         ]
     )
     policies: dict[str, str] = field(default_factory=dict)  # names of those one may use, by id
-    clusters: set[str] = field(default_factory=set)  # those that run
     serverless_notebooks: bool = True  # else `environment_key` on a notebook task is refused
     folders: dict[str, int] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
@@ -75,7 +72,6 @@ class Workspace:
     grants: dict[str, dict[str, set[str]]] = field(default_factory=dict)  # by "kind/name"
     #: Answers to further GETs by path, for what is only looked at; a `Refused` is raised.
     answers: dict[str, Json | Refused] = field(default_factory=dict)
-    commands: dict[str, Json] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -491,34 +487,6 @@ class Workspace:
             raise _denied(f"{asked.user} may not use policy {number}")
         return {"policy_id": number, "name": self.policies[number]}
 
-    def commands_of(self, method: str, rest: str, asked: Asked) -> Json:
-        """Runs what a cluster is given, here."""
-        given = {**asked.query, **asked.body}
-        if given["clusterId"] not in self.clusters:
-            raise Refused(400, "INVALID_STATE", f"cluster {given['clusterId']} is not running")
-        if rest == "contexts/create":
-            return {"id": "context-1"}
-        if rest == "contexts/status":
-            return {"id": "context-1", "status": "Running"}
-        if rest == "commands/execute":
-            number = str(self.new_id())
-            done = subprocess.run(
-                [sys.executable, "-c", given["command"]],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            results = (
-                {"resultType": "error", "summary": done.stderr.strip().splitlines()[-1]}
-                if done.returncode
-                else {"resultType": "text", "data": done.stdout}
-            )
-            self.commands[number] = {"id": number, "status": "Finished", "results": results}
-            return {"id": number}
-        if rest == "commands/status":
-            return self.commands[given["commandId"]]
-        return {}
-
     # -- alerts and dashboards ---------------------------------------------------------------------
 
     def pipelines_of(self, method: str, number: str, asked: Asked) -> Json:
@@ -596,7 +564,6 @@ _ROUTES: list[tuple[str, Callable[..., Json | bytes]]] = [
     ("/api/2.1/unity-catalog/temporary-table-credentials", Workspace.table_keys),
     ("/api/2.1/clusters/list-node-types", Workspace.node_types_of),
     ("/api/2.0/policies/clusters/", Workspace.policies_of),
-    ("/api/1.2/", Workspace.commands_of),
     ("/api/2.0/pipelines", Workspace.pipelines_of),
     ("/api/2.0/alerts", Workspace.alerts_of),
     ("/api/2.0/lakeview/dashboards", Workspace.dashboards_of),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 
@@ -13,10 +12,6 @@ from ...errors import InvalidArgumentError
 _SECRET = re.compile(r"\{\{secrets/([\w.@-]+)/([\w.-]+)\}\}")
 _ENVIRONMENT = "BUNDLE_VAR_"
 _DEPLOYER = "${workspace.current_user.userName}"
-
-#: The fields of a schedule in Quartz's syntax, with the numbers that each takes.
-_QUARTZ = ((0, 59), (0, 59), (0, 23), (1, 31), (1, 12), (1, 7), (1970, 2199))
-_QUARTZ_FIELD = re.compile(r"[0-9A-Z*?/,#-]+", re.IGNORECASE)
 
 
 class Deployment(Struct, frozen=True):
@@ -34,28 +29,13 @@ class Deployment(Struct, frozen=True):
     runner: str = _DEPLOYER
     reader: str = _DEPLOYER
     external_use: str = "USE_SCHEMA"
-    max_hours: str = "24"
-    max_stall_hours: str = "1.0"
-    archive_schedule: str = "0 0/15 * * * ?"
-    retention_schedule: str = "0 7 * * * ?"
-    cleanup_schedule: str = "0 30 2 * * ?"
-    alert_schedule: str = "0 0/30 * * * ?"
-
-    def __post_init__(self) -> None:
-        # `databricks bundle validate` takes any text for these: each is a text to it.
-        for name, least in (("max_hours", 0.0), ("max_stall_hours", -1.0)):
-            _check_hours(name, getattr(self, name), least)
-        for name in self.__struct_fields__:
-            if name.endswith("_schedule"):
-                _check_schedule(name, getattr(self, name))
 
     @staticmethod
     def of(assignments: list[str], environment: Mapping[str, str]) -> Deployment:
         """As the Databricks CLI reads ``--var``, and before that BUNDLE_VAR_….
 
         Raises:
-            InvalidArgumentError: not NAME=VALUE, no variable that is looked at, or no hours or no
-                schedule where such are wanted.
+            InvalidArgumentError: not NAME=VALUE, or no variable that is looked at.
         """
         known = set(Deployment.__struct_fields__)
         given = {
@@ -106,36 +86,3 @@ class Deployment(Struct, frozen=True):
         """The same on the volume, by the default of ``volume_grants``."""
         runner = user if self.runner == _DEPLOYER else self.runner
         return {runner: {"READ_VOLUME", "WRITE_VOLUME"}}
-
-
-def _check_hours(name: str, text: str, least: float) -> None:
-    try:
-        hours = float(text)
-    except ValueError:
-        hours = math.nan
-    if not (math.isfinite(hours) and hours > least and hours >= 0):
-        raise InvalidArgumentError(
-            f"{name}={text} is no number of hours, such as 12 or 0.5", name=name, value=text
-        )
-
-
-def _check_schedule(name: str, text: str) -> None:
-    parts = text.split()
-    sound = (
-        len(parts) in (6, 7)
-        and all(_QUARTZ_FIELD.fullmatch(part) for part in parts)
-        and [part == "?" for part in parts].count(True) == 1
-        and "?" in (parts[3], parts[5])
-        and all(
-            low <= int(number) <= high
-            for part, (low, high) in zip(parts, _QUARTZ, strict=False)
-            for number in re.findall(r"(?<![/#\w])\d+", part)
-        )
-    )
-    if not sound:
-        raise InvalidArgumentError(
-            f"{name}={text} is no schedule in Quartz's syntax: seconds, minutes, hours, day of the "
-            "month, month, day of the week, with ? for one of the two days, such as 0 7 * * * ?",
-            name=name,
-            value=text,
-        )

@@ -1,17 +1,20 @@
 """Whether a workspace lets its user have what the bundle deploys; each finding with its remedy.
 
-Only asks. Nothing is made there, but that a cluster that is named runs a few lines of Python.
+Only asks. A right in Unity Catalog is held by the user, by a group the workspace names for that
+user, or by everybody; an owner has all of them. Source: Databricks REST API,
+``effective-permissions``, which knows inherited ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from ...base.local_path import OBJECT_STORES, path_or_url
 from ...errors import InvalidArgumentError, MissingExtraError
-from ..diagnosis import BROKEN, MISSING, OK, RISKY, Finding, judged, way_found
-from .cluster_reach import Rights, User, reach_from_cluster
+from ..diagnosis import BROKEN, MISSING, OK, RISKY, Finding, judged
 from .deployment import Deployment
 
 if TYPE_CHECKING:
@@ -63,23 +66,19 @@ def log_in(profile: str | None = None) -> WorkspaceClient:
         ) from error
 
 
-def diagnose_workspace(
-    client: WorkspaceClient, deployment: Deployment, *, cluster_id: str | None = None
-) -> list[Finding]:
+def diagnose_workspace(client: WorkspaceClient, deployment: Deployment) -> list[Finding]:
     """Looks at what a deployment needs of a workspace, as far as it is given.
 
     Args:
         client: logged in as who deploys; jobs run as the same unless a ``runner`` is given.
-        cluster_id: a running cluster in the jobs' network, from which Redis is tried.
     """
-    return list(_Look(client, deployment, cluster_id).findings())
+    return list(_Look(client, deployment).findings())
 
 
 class _Look:
-    def __init__(self, client: Any, deployment: Deployment, cluster_id: str | None) -> None:
+    def __init__(self, client: Any, deployment: Deployment) -> None:
         self._client = client
         self._deployment = deployment
-        self._cluster_id = cluster_id
 
     def findings(self) -> Iterator[Finding]:
         from databricks.sdk.errors.base import DatabricksError
@@ -109,7 +108,6 @@ class _Look:
             "external location": (bool(given.external_location), self._location),
             "keys of tables": (bool(given.catalog), self._tables),
             "secret": (bool(given.redis_url), self._secret),
-            "Redis": (bool(given.redis_url and self._cluster_id), self._redis),
             "warehouse": (bool(given.warehouse_id), self._warehouse),
         }
         for what, (wanted, look) in looks.items():
@@ -379,11 +377,6 @@ class _Look:
             there = any(one["key"] == key for one in answer.get("secrets", ()))
             yield judged(there, what, "is there", f"scope {scope} has no {key}", put)
 
-    def _redis(self) -> Iterator[Finding]:
-        assert self._cluster_id is not None  # else nobody looks
-        way = reach_from_cluster(self._client, self._cluster_id, self._deployment.redis_url)
-        yield way_found(f"Redis from cluster {self._cluster_id} → {way.target}", way)
-
     # -- what watches ------------------------------------------------------------------------------
 
     def _warehouse(self) -> Iterator[Finding]:
@@ -412,16 +405,11 @@ class _Look:
         return found
 
 
-def not_looked_at(deployment: Deployment, cluster_id: str | None = None) -> list[Finding]:
+def not_looked_at(deployment: Deployment) -> list[Finding]:
     """What a deployment to dev or prod needs, and nothing was given to look at it with."""
     asked = (
         ("catalog", deployment.catalog, "--var catalog=CATALOG"),
         ("Redis", deployment.redis_url, "--var redis_url=rediss://HOST:6379"),
-        (
-            "Redis from a cluster",
-            cluster_id or not deployment.redis_url,
-            "--cluster ID of a cluster that runs in the jobs' network",
-        ),
     )
     return [
         Finding(MISSING, what, "not looked at", mend) for what, given, mend in asked if not given
@@ -431,3 +419,63 @@ def not_looked_at(deployment: Deployment, cluster_id: str | None = None) -> list
 def _first_line(error: Exception) -> str:
     said = (str(error).strip().splitlines() or [type(error).__name__])[0]
     return said.partition(". Config: ")[0]  # the SDK tells its settings, too
+
+
+#: Not part of ALL PRIVILEGES, and not an owner's by itself.
+_APART = frozenset({"EXTERNAL_USE_LOCATION", "EXTERNAL_USE_SCHEMA"})
+_EVERYBODY = "account users"
+
+
+class User(Struct, frozen=True):
+    """Who is logged in."""
+
+    name: str
+    groups: tuple[str, ...]
+    entitlements: frozenset[str]
+
+    @staticmethod
+    def of(client: Any) -> User:
+        me = client.api_client.do("GET", "/api/2.0/preview/scim/v2/Me")
+        return User(
+            me["userName"],
+            tuple(group["display"] for group in me.get("groups", ())),
+            frozenset(one["value"] for one in me.get("entitlements", ())),
+        )
+
+    @property
+    def principals(self) -> frozenset[str]:
+        return frozenset({self.name, _EVERYBODY, *self.groups})
+
+
+class Rights(Struct, frozen=True):
+    """Asks for a user's rights."""
+
+    client: Any  # a WorkspaceClient
+    user: User
+
+    def missing(self, kind: str, securable: dict[str, Any], wanted: Sequence[str]) -> list[str]:
+        """The privileges among `wanted` that the user lacks.
+
+        Args:
+            kind: ``catalog``, ``schema`` or ``external_location``.
+            securable: as the API describes it.
+
+        Raises:
+            DatabricksError: the workspace refuses to say.
+        """
+        name = securable.get("full_name") or securable["name"]
+        answer = self.client.api_client.do("GET", f"{_API}/effective-permissions/{kind}/{name}")
+        held = {
+            one["privilege"]
+            for assignment in answer.get("privilege_assignments", ())
+            if assignment["principal"] in self.user.principals
+            for one in assignment["privileges"]
+        }
+        everything = "ALL_PRIVILEGES" in held or securable.get("owner") in self.user.principals
+        return [one for one in wanted if one not in held and not (everything and one not in _APART)]
+
+    def grant(self, kind: str, name: str, privileges: Sequence[str]) -> str:
+        """The SQL that gives them."""
+        spoken = ", ".join(one.replace("_", " ") for one in privileges)
+        quoted = ".".join(f"`{part}`" for part in name.split("."))
+        return f"GRANT {spoken} ON {kind.replace('_', ' ').upper()} {quoted} TO `{self.user.name}`"
