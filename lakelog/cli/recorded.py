@@ -197,11 +197,10 @@ def _rows(
     groups: GroupRows,
 ) -> pa.Table:
     from ..jobs.status_rows import DONE, effects_of, status_rows, troubles_of
-    from ..operate.log_figures import figures_of
 
     return status_rows(
         record.key,
-        figures_of(log.status(arguments.topics or None)),
+        log.status(arguments.topics or None),
         effects_of(reports),
         record.duration_s,
         done=result == DONE,

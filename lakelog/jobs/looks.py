@@ -20,7 +20,6 @@ from ..hot.server_info import ServerInfo
 from ..lakelog import Lakelog
 from ..operate.diagnosis import Finding, diagnose
 from ..operate.group_lag import GroupLag
-from ..operate.log_figures import figures_of
 from ..operate.workspace import Deployment, diagnose_workspace, log_in
 from .parameters import Parameters, databricks_utilities
 from .status_rows import RunKey, of_partitions, status_rows
@@ -89,7 +88,7 @@ def standing(lakelog: Lakelog, topics: Sequence[str] | None = None) -> JobResult
     Raises:
         LakelogError: that of the first topic whose state cannot be told.
     """
-    found = figures_of(lakelog.status(topics))
+    found = lakelog.status(topics)
     found.check()
     return JobResult.of("look", status_rows(RunKey("look", ""), found, {}, 0.0))
 

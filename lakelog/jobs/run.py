@@ -22,10 +22,10 @@ from ..errors import (
 )
 from ..lakelog import Lakelog
 from ..operate.group_lag import GroupLag
-from ..operate.log_figures import LogFigures, figures_of
+from ..operate.status import Status
 from ..operate.who import who
 from .looks import JobResult
-from .run_record import ROWS_INTERVAL_S, STOP_TIMEOUT_S, GroupRows, RunRecord, in_time, no_figures
+from .run_record import ROWS_INTERVAL_S, STOP_TIMEOUT_S, GroupRows, RunRecord, in_time, nothing_told
 from .status_rows import (
     DONE,
     FAILED,
@@ -173,11 +173,11 @@ class JobRun:
             stalls.check()
             return untold
 
-        def stand() -> LogFigures:
+        def stand() -> Status:
             # A run whose time is over does not fail only because Redis is away just then.
             patience_s = 0.0 if stop.is_set() else 3600 * (max_stall_hours or max_hours)
             found = patiently(
-                "looking at where things stand", self._figures, ASK_AGAIN.within(patience_s)
+                "looking at where things stand", self._status, ASK_AGAIN.within(patience_s)
             )
             for failure in found.failures:  # what it archived is archived
                 logger.warning("the state of %s cannot be told: %s", failure.topic, failure.error)
@@ -197,7 +197,7 @@ class JobRun:
     def _unless_done(
         self,
         work: Callable[[float], list[Report]],
-        stand_after: Callable[[], LogFigures] | None = None,
+        stand_after: Callable[[], Status] | None = None,
     ) -> JobResult:
         if self._is_repeatable:
             rows = self._table.done_rows(self.key)
@@ -213,7 +213,7 @@ class JobRun:
                 record.write(record.rows(RUNNING, duration_s=0.0))
             try:
                 reports = work(started_s)
-                figures = (stand_after or self._checked_figures)()
+                status = (stand_after or self._checked_status)()
             except Exception as error:  # the rows must show Spark's errors, too
                 self._tell_failure(error, started_s)
                 raise
@@ -222,21 +222,21 @@ class JobRun:
                 raise
         failpoint("jobs.before_rows")
         troubles = troubles_of(reports, self._log.group_troubles())
-        rows = self._rows(figures, reports, troubles, started_s, DONE)
+        rows = self._rows(status, reports, troubles, started_s, DONE)
         rows = self._table.append(rows, self.key if self._is_repeatable else None)
         return JobResult.of(self.key.job, rows)
 
-    def _checked_figures(self) -> LogFigures:
-        figures = self._figures()
-        figures.check()
-        return figures
+    def _checked_status(self) -> Status:
+        found = self._status()
+        found.check()
+        return found
 
-    def _figures(self) -> LogFigures:
-        return figures_of(self._log.status(self._topics))
+    def _status(self) -> Status:
+        return self._log.status(self._topics)
 
     def _rows(
         self,
-        figures: LogFigures,
+        status: Status,
         reports: Iterable[Report],
         troubles: Sequence[Trouble],
         started_s: float,
@@ -244,11 +244,11 @@ class JobRun:
         error: str | None = None,
     ) -> pa.Table:
         groups: list[GroupLag] = []
-        if figures.redis is not None:
+        if status.servers:
             groups = self._group_rows.look(self._log, self._topics)
         return status_rows(
             self.key,
-            figures,
+            status,
             effects_of(reports),
             time.monotonic() - started_s,
             done=result == DONE,
@@ -273,17 +273,17 @@ class JobRun:
         """
         is_whole = True
         try:
-            figures = self._figures()
+            status = self._status()
         except Exception as failure:  # archiving goes on, whatever cannot be told
             if error is None:
                 logger.warning("where things stand cannot be told now: %s", failure)
                 is_whole = False
-            figures = no_figures()
+            status = nothing_told()
         try:
             done = reports if is_whole else ()
             troubles = troubles or troubles_of(reports, self._log.group_troubles())
             result = RUNNING if error is None else FAILED
-            rows = self._rows(figures, done, troubles, started_s, result, error)
+            rows = self._rows(status, done, troubles, started_s, result, error)
             in_time(lambda: self._table.append(rows), CALL_TIMEOUT_S, "writing the run's rows")
             self._group_rows.confirm()
         except Exception as failure:

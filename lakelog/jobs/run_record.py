@@ -20,7 +20,7 @@ from ..engines.threads import watch
 from ..errors import ColdTierUnavailableError
 from ..lakelog import Lakelog
 from ..operate.group_lag import GroupLag, GroupOffset, GroupPlace
-from ..operate.log_figures import LogFigures
+from ..operate.status import Status
 from ..place import ColdRoot
 from .status_rows import RUNNING, SOME_RUN, RunKey, RunOf, status_rows
 from .status_table import StatusTable, open_status_table
@@ -120,7 +120,7 @@ class RunRecord:
         if duration_s is None:
             duration_s = self.duration_s
         return status_rows(
-            self.key, no_figures(), {}, duration_s, error=error, run=self.run, result=result
+            self.key, nothing_told(), {}, duration_s, error=error, run=self.run, result=result
         )
 
     def end(
@@ -196,7 +196,7 @@ class TroubleRows:
         """
         duration_s = time.monotonic() - self._began_s
         rows = status_rows(
-            self._key, no_figures(), {}, duration_s, troubles=troubles, run=self._run
+            self._key, nothing_told(), {}, duration_s, troubles=troubles, run=self._run
         )
         if rows.num_rows:
             open_status_table(self._root, self._naming).append(rows)
@@ -216,9 +216,9 @@ def recent_troubles(root: ColdRoot) -> list[dict[str, Any]]:
     return [newest[key] for key in sorted(newest)]
 
 
-def no_figures() -> LogFigures:
-    """Those of a look that told nothing."""
-    return LogFigures((), None, time.time_ns() // 1_000_000)
+def nothing_told() -> Status:
+    """A look that told nothing."""
+    return Status((), (), time.time_ns() // 1_000_000)
 
 
 # -- how far groups are behind ---------------------------------------------------------------------

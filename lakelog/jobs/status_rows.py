@@ -60,8 +60,9 @@ from ..archive.report import ArchiveReport, Trouble
 from ..base import compute as pc
 from ..cleanup.report import CleanupReport
 from ..errors import CorruptRecordError
+from ..hot.server_info import ServerInfo
 from ..operate.group_lag import GroupLag
-from ..operate.log_figures import LogFigures
+from ..operate.status import PartitionStatus, Status
 from ..values.topic_partition import TopicPartition
 
 STATUS = pa.schema(
@@ -146,7 +147,7 @@ SOME_RUN = RunOf()
 
 def status_rows(
     key: RunKey,
-    figures: LogFigures,
+    status: Status,
     effects: Mapping[TopicPartition, Effect],
     duration_s: float,
     *,
@@ -163,14 +164,13 @@ def status_rows(
         result: of the run so far; a run of which nothing else is to be told has a row all the same.
     """
     rows: list[dict[str, Any]] = []
-    for one in figures.partitions:
-        effect = effects.get(TopicPartition(one.topic, one.partition))
-        row: dict[str, Any] = {name: getattr(one, name) for name in type(one).__struct_fields__}
+    for one in sorted(status.partitions, key=lambda one: one.topic_partition):
+        effect, row = effects.get(one.topic_partition), _partition_row(one)
         if effect is not None:
             row |= {"start_offset": effect.start_offset, "end_offset": effect.end_offset}
             row["records"] = effect.records
         rows.append(row)
-    rows += [{"topic": one.topic, "error": str(one.error)} for one in figures.failures]
+    rows += [{"topic": one.topic, "error": str(one.error)} for one in status.failures]
     rows += [
         {"topic": one.topic or None, "state": one.state, "error": str(one)} for one in troubles
     ]
@@ -180,7 +180,7 @@ def status_rows(
     common: dict[str, Any] = {
         "run_id": key.run_id,
         "job": key.job,
-        "recorded_at": figures.now_ms * 1000,
+        "recorded_at": status.now_ms * 1000,
         "duration_ms": round(1000 * duration_s),
         "done": done,
         "error": error,
@@ -188,14 +188,8 @@ def status_rows(
         "what": run.what,
         "result": result,
     }
-    if figures.redis is not None:
-        common |= {
-            "redis_used_bytes": figures.redis.used_bytes,
-            "redis_max_bytes": figures.redis.max_bytes,
-            "redis_headroom_bytes": figures.redis.headroom_bytes,
-            "redis_headroom_percent": figures.redis.headroom_percent,
-            "redis_headroom_hours": figures.redis.headroom_hours,
-        }
+    if status.servers:
+        common |= redis_columns(status.servers, status.headroom_hours)
     columns = [
         pa.array([{**common, **row}.get(field.name) for row in rows], field.type)
         for field in STATUS
@@ -215,6 +209,45 @@ def of_partitions(rows: pa.Table) -> pa.Table:
     named = pc.or_(pc.is_valid(rows["topic"]), pc.is_valid(rows["partition"]))
     told = pc.or_(named, pc.is_valid(rows["error"]))
     return rows.filter(pc.and_(told, pc.is_null(rows["group_id"])))
+
+
+def _partition_row(one: PartitionStatus) -> dict[str, Any]:
+    """What only Redis knows is null if it was not asked."""
+    offsets, asked = one.offsets, not one.cold_only
+    return {
+        "topic": one.topic_partition.topic,
+        "partition": one.topic_partition.partition,
+        "state": one.state,
+        "log_start": offsets.log_start,
+        "local_log_start": offsets.local_log_start if asked else None,
+        "archived_end": offsets.archived_end if one.tiered else None,
+        "log_end": offsets.log_end if asked else None,
+        "archive_lag_records": one.unarchived,
+        "archive_lag_ms": one.archive_lag_ms,
+        "lost_offsets": sum(gap.end_offset - gap.start_offset for gap in one.skipped)
+        if asked
+        else None,
+        "hot_size_bytes": one.hot_size_bytes,
+        "cold_size_bytes": one.cold_size_bytes,
+        "cold_segments": one.cold_segments,
+    }
+
+
+def redis_columns(servers: Sequence[ServerInfo], hours: Mapping[str, float]) -> dict[str, Any]:
+    """The memory of all servers together; the headroom is that of the one with the least."""
+    limits = [server.max_memory_bytes for server in servers]
+    rooms = [
+        (room, 100 * room / server.max_memory_bytes)
+        for server in servers
+        if (room := server.memory_headroom_bytes) is not None
+    ]
+    return {
+        "redis_used_bytes": sum(server.used_memory_bytes for server in servers),
+        "redis_max_bytes": sum(limits) if all(limits) else None,
+        "redis_headroom_bytes": min((room for room, _ in rooms), default=None),
+        "redis_headroom_percent": min((share for _, share in rooms), default=None),
+        "redis_headroom_hours": min(hours.values(), default=None),
+    }
 
 
 def _group_row(one: GroupLag) -> dict[str, Any]:

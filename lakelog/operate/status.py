@@ -98,6 +98,11 @@ class Status(Struct, frozen=True):
     headroom_hours: Mapping[str, float] = field(default_factory=dict)  # see `headroom_hours`
     throttle_ms: Mapping[str, int] = field(default_factory=dict)  # see `throttled`
 
+    def check(self) -> None:
+        """Raises the error of the first topic whose state cannot be told, if there is one."""
+        if self.failures:
+            raise self.failures[0].error
+
     def __repr__(self) -> str:
         """One line; `partitions` has what `lakelog status` shows."""
         topics = len({one.topic_partition.topic for one in self.partitions})

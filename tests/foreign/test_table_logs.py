@@ -25,7 +25,7 @@ from lakelog.jobs.run_record import TroubleRows, recent_troubles
 from lakelog.jobs.status_rows import RunKey, status_rows
 from lakelog.jobs.status_table import open_status_table
 from lakelog.operate.check.verification import verify
-from lakelog.operate.log_figures import LogFigures
+from lakelog.operate.status import Status
 from lakelog.values.topic import STATUS_TABLE
 
 TROUBLE = Trouble("orders", 1_700_000_000_000, "no room", 1, None)
@@ -74,7 +74,7 @@ def fill(lake: Lakelog, root: Path) -> None:
     lake.skips("orders", 0).skip_file(file.path, save_to=root.parent / "skipped.json")
     TroubleRows(lake.place.cold)([TROUBLE])
     open_status_table(lake.place.cold).append(
-        status_rows(RUN, LogFigures((), None, 5), {}, 1.0, troubles=[TROUBLE]), RUN
+        status_rows(RUN, Status((), (), 5), {}, 1.0, troubles=[TROUBLE]), RUN
     )
 
 
@@ -101,7 +101,7 @@ USES: dict[str, Callable[[Root], Any]] = {
     "rows of a run": lambda root: open_status_table(root.lake.place.cold).rows_of(RUN),
     "a row": lambda root: TroubleRows(root.lake.place.cold)([TROUBLE]),
     "the last row of a run": lambda root: open_status_table(root.lake.place.cold).append(
-        status_rows(RUN, LogFigures((), None, 5), {}, 1.0, troubles=[TROUBLE]), RUN
+        status_rows(RUN, Status((), (), 5), {}, 1.0, troubles=[TROUBLE]), RUN
     ),
 }
 

@@ -8,28 +8,33 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec.structs import replace
 
 from lakelog.cold.by_path.root_table import PathRootTable
 from lakelog.cold.store.storage import Storage
 from lakelog.groups.group_values import GroupState
 from lakelog.groups.recorded_offset import GroupType
+from lakelog.hot.server_info import ServerInfo
 from lakelog.jobs.status_rows import STATUS, Effect, RunKey, status_rows
 from lakelog.jobs.status_table import DEFINITION, StatusTable
 from lakelog.operate.group_lag import GroupLag
-from lakelog.operate.log_figures import LogFigures, PartitionFigures, RedisMemory
+from lakelog.operate.status import PartitionStatus, Status
+from lakelog.values.offsets import LogOffsets
 from lakelog.values.topic_partition import TopicPartition
 
 NOW_MS = int(datetime.now(timezone.utc).timestamp()) * 1000 + 123
 
 
-def look(*topics: str, now_ms: int = NOW_MS, log_end: int = 120) -> LogFigures:
-    partition = PartitionFigures(
-        "", 0, "ok", 10, 90, 100, log_end, log_end - 100, 1500, 0, 4096, 65_536, 3
-    )
-    return LogFigures(
-        tuple(replace(partition, topic=topic) for topic in topics),
-        RedisMemory(2**20, None, None, None, None),
+def look(*topics: str, now_ms: int = NOW_MS, log_end: int = 120) -> Status:
+    offsets = LogOffsets(10, 90, 100, log_end)
+    server = ServerInfo("a", "redis", "7", "master", "id", 2**20, 0, "noeviction", True, None, None)
+    return Status(
+        tuple(
+            PartitionStatus(
+                TopicPartition(topic, 0), True, offsets, 4096, 1500, (), False, 65_536, 3
+            )
+            for topic in topics
+        ),
+        (server,),
         now_ms,
     )
 

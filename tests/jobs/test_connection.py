@@ -19,7 +19,6 @@ from lakelog.jobs import connect, connect_cold, doctor, parameters
 from lakelog.jobs.parameters import Parameters
 from lakelog.jobs.readings import SAMPLE_READINGS
 from lakelog.jobs.run_record import recent_troubles
-from lakelog.operate.log_figures import figures_of
 from lakelog.place import cold_root
 
 COMMON = {
@@ -164,10 +163,10 @@ def test_a_cold_root_is_opened_alone_by_cold_or_by_directory(tmp_path: Path) -> 
     with connect(given(directory=str(tmp_path))) as log:
         log.archive()
     for asked in (given(directory=str(tmp_path)), given(cold=str(tmp_path / "cold"))):
-        look = figures_of(connect_cold(asked).status())
-        assert [(one.topic, one.state, one.log_end) for one in look.partitions] == [
-            ("readings", "cold only", None)
+        look = connect_cold(asked).status()
+        assert [(one.topic_partition.topic, one.state) for one in look.partitions] == [
+            ("readings", "cold only")
         ] * 2
-        assert sum(one.archived_end or 0 for one in look.partitions) == SAMPLE_READINGS
+        assert sum(one.offsets.archived_end for one in look.partitions) == SAMPLE_READINGS
     with pytest.raises(InvalidArgumentError, match="neither cold nor directory"):
         connect_cold(given())

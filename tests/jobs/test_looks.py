@@ -17,9 +17,8 @@ from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.hot.server_info import ServerInfo
 from lakelog.jobs import add_readings, failures, finish, group_lags, servers, warnings
 from lakelog.jobs.looks import Failures, JobResult
-from lakelog.jobs.status_rows import RunKey
+from lakelog.jobs.status_rows import RunKey, redis_columns
 from lakelog.jobs.table_rows import TableRows
-from lakelog.operate.log_figures import RedisMemory, redis_memory
 from lakelog.values.record import OffsetAndMetadata
 
 RESULT = JobResult.of("archive", rows_of(RunKey("archive", "4711"), "orders", "clicks"))
@@ -67,11 +66,11 @@ def server(used: int, limit: int) -> ServerInfo:
 
 
 def test_the_headroom_of_a_cluster_is_that_of_its_fullest_server() -> None:
-    two = redis_memory((server(10, 50), server(70, 100)), {"b": 3.0, "a": 2.0})
-    assert two == RedisMemory(80, 150, 30, 30.0, 2.0)
-    one = redis_memory((server(10, 0), server(70, 100)), {})
-    assert one == RedisMemory(80, None, 30, 30.0, None)
-    assert redis_memory((server(10, 0),), {}) == RedisMemory(10, None, None, None, None)
+    two = redis_columns((server(10, 50), server(70, 100)), {"b": 3.0, "a": 2.0})
+    assert [*two.values()] == [80, 150, 30, 30.0, 2.0]
+    one = redis_columns((server(10, 0), server(70, 100)), {})
+    assert [*one.values()] == [80, None, 30, 30.0, None]
+    assert [*redis_columns((server(10, 0),), {}).values()] == [10, None, None, None, None]
 
 
 # -- a log's state and groups ---------------------------------------------------------------------

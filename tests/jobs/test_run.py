@@ -307,15 +307,15 @@ def test_what_was_archived_while_nothing_could_be_told_is_told_later(log: Lakelo
     log.topics.create(TOPIC, 2, {"lakelog.flush.rows": 1, "lakelog.flush.interval.ms": 1})
     stop, looked = threading.Event(), threading.Semaphore(0)
     run = JobRun(log, "archive", "4711", rows_interval_s=0.01)
-    figures = run._figures
+    status_of = run._status
 
     def away() -> Any:
         if stop.is_set():
-            return figures()
+            return status_of()
         looked.release()
         raise HotTierUnavailableError("Redis does not answer")
 
-    run._figures = away  # type: ignore[method-assign]
+    run._status = away  # type: ignore[method-assign]
     thread = threading.Thread(target=lambda: run.continuously(1, stop=stop))
     thread.start()
     try:

@@ -34,7 +34,7 @@ from lakelog.jobs.status_rows import (
     status_rows,
 )
 from lakelog.jobs.status_table import open_status_table
-from lakelog.operate.log_figures import LogFigures
+from lakelog.operate.status import Status
 from lakelog.testing.eventually import eventually
 
 TOPIC = "readings"
@@ -43,10 +43,10 @@ NOW = datetime(2024, 5, 1, 12, tzinfo=timezone.utc)
 
 def rows(minute: float, result: str | None, run_id: str = "1", **more: Any) -> pa.Table:
     """What a run that began at noon says of itself after so many minutes."""
-    figures = LogFigures((), None, int((NOW + timedelta(minutes=minute)).timestamp() * 1000))
+    status = Status((), (), int((NOW + timedelta(minutes=minute)).timestamp() * 1000))
     of = RunOf("ada@host", "archive orders")
     return status_rows(
-        RunKey("archive", run_id), figures, {}, 60 * minute, run=of, result=result, **more
+        RunKey("archive", run_id), status, {}, 60 * minute, run=of, result=result, **more
     )
 
 
