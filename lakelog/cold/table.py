@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import MappingProxyType
 from typing import Any, Generic, Protocol, TypeVar
@@ -295,14 +295,6 @@ class ColdTable(ColdRows, Protocol):
             explained: sorted, disjoint ranges whose missing offsets are no holes.
         """
         ...
-
-    def paths_with(
-        self, snapshot: ColdSnapshot, rows: Sequence[tuple[SegmentFile, OffsetRange]]
-    ) -> Sequence[Collection[str]]:
-        """For each range of offsets in a file's segment the data files that have rows of it, where
-        a snapshot's files are slices and the platform tells; else none.
-        """
-        return [()] * len(rows)
 
     def offset_for_timestamp(
         self, snapshot: ColdSnapshot, partition: int, timestamp_ms: int, from_offset: int

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn, TypeVar
 from uuid import UUID
 
@@ -37,9 +37,8 @@ from ..table import ColdSnapshot, TimestampLookup
 from .delta_actions import LogFile, NotDirectError
 from .log_view import LogView
 from .lookup import Measured
-from .notes import FOUND, Commit, Slice
+from .notes import Commit, Slice
 from .runs import Run
-from .spark_errors import is_unreadable, naming
 from .spark_view import SparkView
 
 logger = logging.getLogger(__name__)
@@ -264,25 +263,6 @@ class EitherView(TimestampLookup["EitherView"]):
         )
         found = self._either(lambda view: list(view.offsets(snapshot.version, run)))
         return Spacing.of(np.concatenate([np.empty(0, np.int64), *found]), explained)
-
-    def paths_with(
-        self, snapshot: ColdSnapshot, rows: Sequence[tuple[SegmentFile, OffsetRange]]
-    ) -> Sequence[Collection[str]]:
-        """See `ColdTable.paths_with`."""
-        slices = [
-            Slice(file.partition, file.segment, FOUND, start, end, "", snapshot.version, -1)
-            for file, (start, end) in rows
-        ]
-        found: dict[object, set[str]] = {number: set() for number in range(len(slices))}
-        with naming(self.name):
-            try:
-                for one in self.measured_slices(snapshot.version, slices) if slices else ():
-                    found[one.of].add(one.path)
-            except Exception as error:  # see `naming`
-                if not (is_unreadable(error) or "UNRESOLVED_COLUMN" in str(error)):
-                    raise
-                logger.debug("%s does not show its files: %s", self.name, one_line(error))
-        return list(found.values())
 
     def _scanned_by(self, snapshot: ColdSnapshot, partition: int) -> Choice:
         """What looks at all rows of a partition."""

@@ -11,7 +11,6 @@ from functools import partial
 from itertools import pairwise
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from ...cold.contradictions import check_partition
 from ...cold.scan import Extent, FileScan, ScanTask
@@ -30,15 +29,6 @@ FOOTERS_HIDDEN = (
 
 #: Where a statistic stands that the table's log has.
 _IN_LOG = ", in the table's log"
-
-#: Findings whose data files are looked for, where those are not what a snapshot names.
-_MOST_LOCATED = 100
-
-#: Findings that name their file, or are of rows that lie in none.
-_OF_WHOLE_FILES = (Kind.CORRUPT, Kind.MISSING_FILE, Kind.UNREACHABLE, Kind.HOLE)
-
-#: Data files that a finding names.
-_MOST_NAMED = 5
 
 
 class _Span(Struct, frozen=True):
@@ -89,7 +79,6 @@ class ColdVerification:
         self._said = {row["path"]: row for row in rows.to_pylist() if row["path"] in wanted}
         self._unscanned: list[OffsetRange] = []  # of files that were not scanned, which is told
         self._refused: dict[str, str] = {}  # by path, why it cannot be read now
-        self._unknown: dict[str, SegmentFile] = {}  # what has rows, and no snapshot has it
         bases = sorted({file.segment for file in self._all})
         self._next_base = dict(pairwise([*bases, MAX_OFFSET]))
         # Where missing offsets are no hole.
@@ -153,7 +142,6 @@ class ColdVerification:
                 end = max((file.end_offset for file in self._all), default=0)
                 held = [OffsetRange(*sorted((end, self._archived_end)))]
                 self.findings.add(Kind.REGISTER, "the table", error.message, held)
-        self._locate()
 
     def _is_away(self, flaw: LakelogError | None) -> bool:
         """Whether there is no more to be had: who was asked long enough answers for no file."""
@@ -180,7 +168,6 @@ class ColdVerification:
                 self._flaw(scan.flaw, file.path, held)
             return
         if file.path not in self._said:
-            self._unknown[file.path] = file
             what = f"holds {scan.records} rows of a segment that the table's log does not know"
             add(Kind.ORDER, what, _range(extent))
             return
@@ -340,29 +327,6 @@ class ColdVerification:
                 "compacted or deleted"
             )
             self.findings.add(Kind.HOLE, where, what, holes.ranges)
-
-    def _locate(self) -> None:
-        """Names the data files of what was found in slices, as far as they are shown."""
-        slices = {file.path: file for file in self._files} | self._unknown
-        rows: list[tuple[SegmentFile, OffsetRange]] = []
-        findings: list[int] = []
-        for number, finding in enumerate(self.findings.found[:_MOST_LOCATED]):
-            if finding.kind in _OF_WHOLE_FILES:
-                continue
-            for name in finding.where.removesuffix(_IN_LOG).split(", "):
-                if name in slices:
-                    rows += [(slices[name], offsets) for offsets in finding.offsets[:_MOST_NAMED]]
-                    findings += [number] * len(finding.offsets[:_MOST_NAMED])
-        named: dict[int, set[str]] = {}
-        for number, paths in zip(findings, self._table.paths_with(self._cold, rows), strict=True):
-            named.setdefault(number, set()).update(paths)
-        for number, there in named.items():
-            if there:
-                shown = ", ".join(sorted(there)[:_MOST_NAMED])
-                more = " …" if len(there) > _MOST_NAMED else ""
-                finding = self.findings.found[number]
-                what = f"{finding.what}; these rows lie in {shown}{more}"
-                self.findings.found[number] = replace(finding, what=what)
 
 
 def _held(file: SegmentFile) -> list[OffsetRange]:
