@@ -99,6 +99,7 @@ from lakelog.operate.check.verification import verify
 from lakelog.operate.diagnosis import diagnose
 from lakelog.operate.group_offsets import GroupOffsetsAdmin, ShareGroupOffsets
 from lakelog.operate.groups_table import open_groups_table
+from lakelog.operate.headroom import high_water_marks
 from lakelog.operate.segments import (
     cold_records,
     dump_cold,
@@ -107,7 +108,6 @@ from lakelog.operate.segments import (
     segment_range,
     segments,
 )
-from lakelog.operate.sizing import high_water_marks, topic_rate
 from lakelog.operate.skip import Skips, noted
 from lakelog.operate.status import hot_segments, status
 from lakelog.place.tenants.tenants import Tenants
@@ -602,9 +602,8 @@ CALLS: dict[str, Callable[[World], Any]] = {
     ],
     "segments.segment_range": lambda w: segment_range(w.log, 0, 0),
     "segments.inspection_of": lambda w: inspection_of(w.log).look(TP, w.topic.topic_id),
-    "sizing.topic_rate": lambda w: topic_rate(w.log),
     "status.hot_segments": lambda w: hot_segments(w.hot, [w.topic]),
-    "sizing.high_water_marks": lambda w: high_water_marks(w.hot, [w.topic], w.hot.servers()),
+    "headroom.high_water_marks": lambda w: high_water_marks(w.hot, [w.topic], w.hot.servers()),
     "status.status": lambda w: status(w.hot, [w.topic], lambda _: w.table),
     "time_index.index_mends": lambda w: drained(index_mends(w.hot, w.topic, TP)),
     "verification.verify": lambda w: drained(verify(w.log)),

@@ -345,10 +345,6 @@ def test_tables_by_name_are_what_it_shows(spark: Any, redis_url: str, tmp_path: 
     spark.sql("DROP SCHEMA logs CASCADE")
 
 
-def test_the_sizing_is_what_it_shows() -> None:
-    run_section("conf/README.md", "What it costs")
-
-
 def test_the_demo_prints_what_it_shows_and_its_data_can_be_looked_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,1 +1,1 @@
-"""Operating a log: status, doctor, segments, verification, sizing, skipping."""
+"""Operating a log: status, doctor, segments, verification, skipping."""

@@ -25,8 +25,8 @@ from ..read.tiers import SegmentedLook, Tiers
 from ..values.offsets import HotSegment, HotSegments, LogOffsets
 from ..values.topic import Topic
 from ..values.topic_partition import TopicPartition
+from .headroom import bytes_per_second, headroom_hours, high_water_marks, throttle_ms
 from .metrics.cold_looks import ColdFigures, ColdLooks, Found, figures_of
-from .sizing import bytes_per_second, headroom_hours, high_water_marks, throttle_ms
 
 _NO_FIGURES = ColdFigures()
 

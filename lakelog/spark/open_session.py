@@ -7,7 +7,6 @@ import importlib.util
 import logging
 import os
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
-
-#: How often the log hears of a Spark that is starting.
-SIGN_OF_LIFE_S = 10.0
 
 
 def open_session(
@@ -179,20 +175,10 @@ def local_settings(slots: int, jars: list[str], log4j2: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _said() -> Iterator[None]:
-    """Tell the log that Spark starts, that it still does, and that it is up."""
+    """Tell the log that Spark starts, and that it is up."""
     started_s = time.monotonic()
-    over = threading.Event()
-
-    def go_on() -> None:
-        while not over.wait(SIGN_OF_LIFE_S):
-            logger.info("Spark has been starting for %.0f s", time.monotonic() - started_s)
-
     logger.info("Spark is starting, which takes a laptop 5 to 30 s, once a process")
-    threading.Thread(target=go_on, name="lakelog-spark-start", daemon=True).start()
-    try:
-        yield
-    finally:
-        over.set()
+    yield
     logger.info("Spark is up after %.0f s", time.monotonic() - started_s)
 
 

@@ -103,14 +103,6 @@ def reach(
         return [here, *_on_executors(spark, replace(check, marker=marker))]
 
 
-def executors_without_lakelog(spark: SparkSession) -> list[Place]:
-    """The hosts where executors cannot import lakelog, by name.
-
-    Runs on: driver; one Spark job.
-    """
-    return [place for place in _on_executors(spark, Check(None, None)) if place.lacks is not None]
-
-
 @contextmanager
 def _marker(storage: Storage | None, here: Place) -> Iterator[str | None]:
     """A file below the cold root while executors look for it; None where none can be written."""

@@ -44,7 +44,7 @@ def session(
     """
     found = open_session(app_name, cores=cores, conf=conf, object_stores=object_stores)
     try:
-        _register(found)
+        register(found)
     except Exception as error:  # py4j's and Connect's have no common base
         # Archiving, cleanup and tables by name do without it.
         why = (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -59,26 +59,10 @@ def session(
 def register(spark: SparkSession) -> None:
     """Make ``format("lakelog")`` known to a session; `session` does so by itself.
 
-    A warning names the hosts whose Python cannot import lakelog: what is read or written would fail
-    there. `reach` tells more of them.
+    Whether all hosts of a cluster have lakelog, `reach` tells.
 
-    Runs on: driver; one Spark job where executors are on other hosts.
+    Runs on: driver.
     """
-    _register(spark)
-    if not spark.conf.get("spark.master", "").startswith("local"):
-        from .reachability import executors_without_lakelog
-
-        for place in executors_without_lakelog(spark):
-            logger.warning(
-                'lakelog cannot be imported on host %s (%s), so what format("lakelog") reads or '
-                "writes fails there; install the same lakelog on all hosts of the cluster, as a "
-                "library of it or with spark.archives",
-                place.host,
-                place.lacks,
-            )
-
-
-def _register(spark: SparkSession) -> None:
     if spark in _REGISTERED:  # Spark would say each time that it replaces one
         return
     from .datasource import LakelogDataSource

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelog.hot.server_info import ServerInfo
-from lakelog.operate.sizing import MEMORY_ONE_BY_ONE, bytes_per_second, headroom_hours
+from lakelog.operate.headroom import MEMORY_ONE_BY_ONE, bytes_per_second, headroom_hours
 from lakelog.values.offsets import HotSegment, HotSegments
 
 NOW_MS = 1_700_000_000_000

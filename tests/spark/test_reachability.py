@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import socket
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from lakelog.cli import main as cli
 from lakelog.hot import HotSource
 from lakelog.hot.reachability import Way
 from lakelog.operate.diagnosis import BROKEN, OK, Finding, places_found
-from lakelog.spark import reach, reachability
+from lakelog.spark import reach
 from lakelog.spark.reachability import (
     DRIVER,
     EXECUTOR,
@@ -23,9 +24,7 @@ from lakelog.spark.reachability import (
     Check,
     Place,
     _probe,
-    executors_without_lakelog,
 )
-from lakelog.spark.session import register
 from tests.support.servers import free_port
 
 SECRET = "s3cr3t"
@@ -90,7 +89,9 @@ def test_a_schema_is_listed_by_the_driver_alone(spark) -> None:
 def test_executors_without_lakelog_say_so(tmp_path) -> None:
     """What a task runs travels as code; the process that runs it cannot import lakelog."""
     probe = tmp_path / "probe"
-    probe.write_bytes(cloudpickle.dumps(_probe(_pickled(Check(HotSource("redis://h:1"), None)))))
+    probe.write_bytes(
+        cloudpickle.dumps(_probe(pickle.dumps(Check(HotSource("redis://h:1"), None))))
+    )
     program = (
         "import sys, pickle; sys.modules['lakelog'] = None;"
         f"probe = pickle.load(open({str(probe)!r}, 'rb'));"
@@ -101,43 +102,6 @@ def test_executors_without_lakelog_say_so(tmp_path) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert "(None, 'import of lakelog halted" in done.stdout
-
-
-def test_all_executors_here_have_lakelog(spark) -> None:
-    assert executors_without_lakelog(spark) == []
-
-
-class Cluster:
-    """A session that says its executors are elsewhere."""
-
-    def __init__(self, spark) -> None:
-        self.dataSource = spark.dataSource
-        self.conf = self
-
-    def get(self, name, default):
-        assert name == "spark.master"
-        return "spark://host:7077"
-
-
-def test_registering_on_a_cluster_names_the_hosts_without_lakelog(
-    spark, monkeypatch, caplog
-) -> None:
-    places = [
-        Place(EXECUTOR, "a", 4, "3.12.1", "0.1", None, ()),
-        Place(EXECUTOR, "b", 4, "3.12.1", None, "No module named 'lakelog'", ()),
-    ]
-    monkeypatch.setattr(reachability, "_on_executors", lambda *_: places)
-    register(spark)
-    assert caplog.messages == []  # its executors are threads of this machine
-    register(Cluster(spark))
-    (said,) = caplog.messages
-    assert "on host b (No module named 'lakelog')" in said
-
-
-def _pickled(check: Check) -> bytes:
-    import pickle
-
-    return pickle.dumps(check)
 
 
 def test_what_is_found_says_the_hop_and_what_to_do() -> None:

@@ -27,7 +27,7 @@ from ...values.offsets import HotSegments, LogOffsets
 from ...values.topic import Topic
 from ...values.topic_partition import TopicPartition
 from ..group_lag import GroupOffset
-from ..sizing import high_water_marks, throttle_ms
+from ..headroom import high_water_marks, throttle_ms
 from ..status import hot_segments
 from .cold_looks import ColdFigures, ColdLooks, Found, KnownFigures
 
