@@ -57,7 +57,6 @@ NAMES: tuple[str, ...] = (
     "import.after_topic",
     "import.before_groups",
     "jobs.after_rows",
-    "jobs.before_readings",
     "jobs.before_rows",
     "purge.after_begin",
     "purge.after_data",

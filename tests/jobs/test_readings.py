@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lakelog import Lakelog
-from lakelog.base import failpoints
 from lakelog.errors import InvalidArgumentError
 from lakelog.jobs import add_readings
 
@@ -76,63 +72,3 @@ def test_the_same_readings_are_the_same_bytes_in_every_log(log: Lakelog) -> None
 def test_fewer_than_none_is_refused(log: Lakelog) -> None:
     with pytest.raises(InvalidArgumentError, match="records=-1"):
         add_readings(log, "readings", -1)
-
-
-@pytest.mark.parametrize("others", [90, 60, 120])
-def test_a_run_that_looked_before_another_appended_adds_nothing_twice(
-    log: Lakelog, tmp_path: Path, others: int
-) -> None:
-    add_readings(log, "readings", 30)
-    pause = failpoints.Pause(tmp_path / "pause")
-    pause.folder.mkdir()
-    slow = threading.Thread(target=lambda: add_readings(log, "readings", 90))
-
-    def hold_up() -> None:
-        if threading.current_thread() is slow:
-            pause()
-
-    with failpoints.armed("jobs.before_readings", hold_up):
-        slow.start()
-        assert pause.wait_reached(lambda: not slow.is_alive())
-        add_readings(log, "readings", others)
-        pause.release()
-        slow.join()
-    assert numbers(log) == list(range(max(90, others)))
-
-
-_RUN = """
-import sys
-from lakelog import Lakelog
-from lakelog.jobs import add_readings
-with Lakelog.connect(sys.argv[1], sys.argv[2], engine="inline") as log:
-    print("ready", flush=True)
-    sys.stdin.readline()
-    print(sum(one.records for one in add_readings(log, "readings", int(sys.argv[3]))))
-"""
-
-
-@pytest.mark.slow
-def test_processes_at_once_add_each_reading_once(
-    log: Lakelog, redis_url: str, tmp_path: Path
-) -> None:
-    wanted = (60_000, 60_000, 45_000)
-    runs = [
-        subprocess.Popen(
-            [sys.executable, "-c", _RUN, redis_url, str(tmp_path), str(records)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for records in wanted
-    ]
-    for run in runs:
-        assert run.stdout is not None
-        assert run.stdout.readline() == "ready\n"
-    for run in runs:
-        assert run.stdin is not None
-        run.stdin.write("go\n")
-        run.stdin.flush()
-    added = [int(run.communicate()[0]) for run in runs]
-    assert [run.returncode for run in runs] == [0, 0, 0]
-    assert sum(added) == 60_000
-    assert numbers(log) == list(range(60_000))
