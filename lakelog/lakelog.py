@@ -171,24 +171,20 @@ class Lakelog:
 
         Args:
             redis_url: ``redis://``, ``rediss://`` or ``unix://``; ``?cluster=true`` for a cluster,
-                of which it may name several servers, with commas between them.
-                None: what is archived is read and cleaned up by itself.
+                with commas between several servers. None: what is archived, by itself.
             cold: a folder, an object store's URL, or ``catalog.schema`` for tables by name, which
                 only Spark writes and reads. None: only untiered topics can be used.
-            location: where the tables of ``catalog.schema`` lie, if they are not the catalog's
-                own: they are written by path then, and known to the catalog by name.
-            keyspace: what all keys begin with; default ``lakelog``. Without a Redis, whose tables
-                are meant where several share the root; default: a name that several have is
-                refused.
-            tenant: whose topics are meant: of its own keyspace, folder or schema, apart from those
-                of all others; see `tenants`. ``"shared"`` is there without being created.
-            engine: what archiving, cleanup and verifying run on: ``"inline"`` (this process, no
-                Java), ``"spark"``, ``"auto"``, or an `Engine`. Default: ``"auto"``, the Spark that
-                is running; else this process, and a Spark for 2 GiB or more.
+            location: where the tables of ``catalog.schema`` lie, if not where the catalog says.
+            keyspace: what all keys begin with; default ``lakelog``. Without a Redis: whose tables
+                are meant; default: a name that several keyspaces have is refused.
+            tenant: whose topics are meant; see `tenants`. ``"shared"`` is always there.
+            engine: what archiving, cleanup and verifying run on: ``"inline"``, ``"spark"``, an
+                `Engine`, or ``"auto"``: the Spark that is running; else this process, and a Spark
+                for 2 GiB or more.
             password_ref: ``env:NAME``, ``file:/PATH`` or ``databricks:SCOPE/KEY``, where every
                 process that reads finds the password; see `secret_reference`.
-            storage_options: what opens an object store (``AWS_ENDPOINT_URL``, …), over environment
-                variables of the same names; secrets as references such as ``env:NAME``.
+            storage_options: what opens an object store, over environment variables of the same
+                names; secrets as references such as ``env:NAME``.
             clock: for tests.
 
         Raises:
@@ -514,14 +510,12 @@ class Lakelog:
         """A widget to look at topics and walk through their records, in a notebook.
 
         Args:
-            topic: which to begin with; another can be picked. None: the first by name.
-            partition: which to show; None: all of them, merged by time.
-            at: where to begin: an offset, a name, a time, a distance from now.
-            where: which records to show; see `TopicLog.search`.
+            topic: which to begin with; None: the first by name.
+            partition: None: all of them, merged by time.
+            at, where: where to begin, and which records to show; see `TopicLog.search`.
             write: whether a record may be sent again from it, edited or not.
-            main_thread: whether the thread of this call alone tells the page what to show, between
-                cells and while it waits for the explorer: for a frontend that takes nothing from
-                other threads. What is found while a long cell runs is then shown after it.
+            main_thread: tell the page what to show from the thread of this call alone, between
+                cells, for a frontend that takes nothing from other threads.
 
         Raises:
             MissingExtraError: ipywidgets is not installed.
@@ -549,14 +543,11 @@ class Lakelog:
     def register(
         self, topic: str | Topic, schema: str | None = None, *, spark: SparkSession | None = None
     ) -> Registered:
-        """Makes a topic's table known in a schema of a catalog, with its two views.
-
-        ``{topic}_view`` shows the archived records decoded, ``{topic}_latest`` the last value of
-        each key. Doing it again changes nothing, or shows columns that the table got meanwhile.
+        """Makes a topic's table known in a schema of a catalog, with its two views: the archived
+        records decoded (``{topic}_view``), and the last value of each key (``{topic}_latest``).
 
         Args:
-            schema: ``catalog.schema``; it must exist. Spark's own catalog is ``spark_catalog``.
-                Default: the one that this log is connected to, where archiving does it.
+            schema: ``catalog.schema``, which exists; default: the one this log is connected to.
             spark: default the session there is, or a local one.
 
         Raises:
@@ -588,17 +579,10 @@ class Lakelog:
     ) -> list[ArchiveReport]:
         """Archives what is there now, or what lies before a bound; a report a topic.
 
-        A topic that fails does not stop the others. One whose store or Redis is busy or away is
-        tried again, after the others. Running it again does nothing, and the reports say so. What a
-        catalog does not take (a view, the name of a table at a path) is among the report's
-        `troubles`: it fails nothing, and the next run tries again. Of
-        untiered topics, it forgets what their retention says, as happens when something is
-        appended: what is older than ``retention.ms`` when the next check is due.
-
-        What records are copied by, and why, is among the report's `engines`. Unless that is Spark
-        in any case, a few topics with something to wait for are worked on at a time, in threads of
-        their own. An interrupted call cancels jobs of Spark, and lets what is under way here
-        finish, for 2.2 s at most.
+        A topic that fails does not stop the others; one whose tier is busy or away is tried again
+        after them. What a catalog does not take is among a report's `troubles`, and fails nothing.
+        Of untiered topics, it forgets what their retention says, when that is due. An interrupted
+        call cancels jobs of Spark, and lets what is under way here finish, for 2.2 s at most.
 
         Args:
             topics: names; None for all that are tiered.
@@ -657,17 +641,15 @@ class Lakelog:
     ) -> ContinuousArchive:
         """Archives by each topic's flush policy until stopped; yields a report per commit.
 
-        No outage of Redis or of the store ends it, and no topic that fails stops another; see
-        `ContinuousArchive`. Beside that, it merges the small files that frequent commits leave
-        (see `plan_optimize`).
+        No outage ends it, and no topic that fails stops another; see `ContinuousArchive`. It also
+        merges the small files that frequent commits leave (see `plan_optimize`).
 
         Args:
             topics: names; None for all that are tiered, also those created meanwhile.
             stop: set it to archive what is left and end; what hangs is left alone after 2.5 s.
             max_duration: ends by itself after so long.
             tell: told of what fails, when it begins and once a minute while it lasts.
-            cleaned: have it clean up as well, as `clean_continuously` does, and tell this of each
-                report that has something to tell.
+            cleaned: have it clean up as well, as `clean_continuously` does, and tell this.
 
         Raises:
             UnknownTopicOrPartitionError, InvalidArgumentError: a name is no topic's, or one that is
@@ -749,13 +731,10 @@ class Lakelog:
         """Forgets what the topics' policies say, and keeps the cold tier fast; a report a topic.
 
         Retain, compact, optimize, vacuum, then the hot tier forgets what the log starts have
-        passed. Safe at any time, beside archivers, readers and other cleanups; running it again
-        does nothing more. Of untiered topics, it forgets at once what their retention says. Deleted
-        topics that ``file.delete.delay.ms`` keeps no longer are removed for good.
+        passed, and deleted topics that are kept no longer go. Safe at any time and beside anything.
 
-        Without Redis, the settings are those that the tables carry: archiving puts them there. The
-        newest segment of a partition never expires then, since only Redis knows whether all of it
-        is archived, and Redis forgets what lies below the new log starts in the next archive run.
+        Without Redis, the settings are those that archiving put into the tables. A partition's
+        newest segment never expires then, since only Redis knows whether all of it is archived.
 
         Args:
             topics: names; None for all that are tiered.
@@ -865,18 +844,16 @@ class Lakelog:
         """Erases the records with a key, or those that match, for good: a right to be forgotten.
 
         Offsets stay, and gaps appear; a partition's last record keeps its offset and loses the
-        rest. Files that hold a match are written again without it and deleted at once, also those
-        that readers of older versions might still want. What matches below where the log ended at
-        the beginning is gone afterwards. Safe beside archivers, readers and cleanups; doing it
-        again does what is left. Here, without a Redis, what Redis holds stays.
+        rest. Files that hold a match are written anew and deleted at once. What matches below where
+        the log ended at the beginning is gone afterwards. Safe beside anything; doing it again does
+        what is left. Without a Redis, what Redis holds stays.
 
         Args:
             keys: whole keys, texts as UTF-8.
             where: an expression instead; see `TopicLog.search`.
             dry_run: only count; changes nothing.
-            quarantine: give up, for good and as a whole, files that were removed from the table
-                and cannot be read, and damaged entries and files that an older version put in
-                quarantine. Else they are only told of.
+            quarantine: give up, as a whole, files that were removed and cannot be read, and what an
+                older version put in quarantine. Else they are only told of.
 
         Returns:
             What went and what could not be reached; `lakelog.operate.erasure.certificate` makes a
@@ -961,12 +938,10 @@ class Lakelog:
         """Removes what is kept of a deleted topic, now and for good, and lists what is left.
 
         Readers and archivers that still use it end in an error. A call that was cut short is
-        finished by the next one. The catalog's own tables are dropped: how long Unity Catalog lets
-        UNDROP bring them back is its own affair.
+        finished by the next one. How long a catalog lets UNDROP bring tables back is its affair.
 
         Args:
-            topic_id: which, of several deleted ones of that name; None for the last.
-            gone: its table is gone for good, so that what Redis kept is all there is to remove.
+            topic_id, gone: as for `undelete`.
 
         Raises:
             UnknownTopicOrPartitionError: no deleted topic of that name is kept.
@@ -1009,12 +984,9 @@ class Lakelog:
     def restore(self, topics: str | Iterable[str] | None = None) -> RestoredTopics:
         """Brings topics back that Redis has lost: their ids, their settings, and what is archived.
 
-        Their logs go on above every offset that was ever given out. What no table tells is gone:
-        records that were not archived yet, topics of which nothing was archived, untiered ones.
-        The groups come back with them, all of them, as they were recorded last (see
-        `record_groups`): each offset that Redis has not, or only an earlier commit of.
-        Safe beside producers, archivers and other restores; topics that are there stay as they are,
-        and doing it again does nothing.
+        Their logs go on above every offset that was ever given out. All groups come back, too, as
+        they were recorded last (see `record_groups`). What no table tells is gone: records and
+        topics that were not archived. What is there stays, so doing it again does nothing.
 
         Args:
             topics: names; None for all that were lost.
@@ -1085,10 +1057,10 @@ class Lakelog:
         """Writes topics out of the log, into a folder.
 
         Each topic is there as at one moment, all of its log as one Delta table that any engine
-        reads; with its settings, and of a log with a Redis, with what is not archived yet and how
-        far groups have come. ``manifest.json`` names each file with its checksum, and is written
-        last. Archivers, producers and cleanups may go on. A call that was cut short is finished by
-        the next one; an earlier export in the same folder is brought up to date.
+        reads; with its settings and, of a log with a Redis, what is not archived yet and how far
+        groups have come. ``manifest.json`` names each file with its checksum, and is written last.
+        A call that was cut short is finished by the next one, which brings an earlier export up to
+        date.
 
         Args:
             to: a folder, or an object store's URL.
@@ -1134,19 +1106,16 @@ class Lakelog:
     ) -> list[ImportedTopic]:
         """Brings topics in that `export` wrote, with the offsets, times and settings they had.
 
-        Each is a topic of its own from then on: it has a new id, and its log goes on where the
-        export ends. Groups come along, under the topic's name, but for what they have committed
-        since. The export is checked first, each file against its checksum, and no topic shows
-        before all of it is there. Doing it again, or after a call that was cut short, does the
-        rest.
+        Each is a topic of its own: it has a new id, and its log goes on where the export ends.
+        Groups come along. Each file is checked against its checksum, and no topic shows before all
+        of it is there. Doing it again, or after a call that was cut short, does the rest.
 
         Args:
             source: what `export` was given.
             topics: names in the export; None for all.
             name: what the one topic is called here; default: as it was.
             config: settings that it gets besides.
-            storage_options: open the object store; default: those of the cold root.
-            progress: told of the bytes that are copied.
+            storage_options, progress: as for `export`.
 
         Raises:
             CorruptRecordError: it is unfinished, damaged or forged; nothing of it was imported.
@@ -1203,10 +1172,8 @@ class Lakelog:
     def metrics(self, topics: str | Iterable[str] | None = None) -> pa.Table:
         """What there is to measure of the log now, and what this process has counted of its work.
 
-        Sizes, offsets and lags of every partition in both tiers, servers, groups; then what the
-        producers, consumers and archivers of this process did, in all logs that it has open, and
-        the cleanups of all processes. Without a Redis, only what the tables and this process tell.
-        `lakelog help metrics` lists the metrics with their units, labels and Kafka's names.
+        Without a Redis, only what the tables and this process tell. `lakelog help metrics` lists
+        the metrics with their units, labels and Kafka's names.
 
         Args:
             topics: names; None for all. Counts of the process are those of all topics.
@@ -1245,20 +1212,14 @@ class Lakelog:
     ) -> CheckReport:
         """Whether everything is as it should be; all records are read and compared.
 
-        Of each partition: that every offset is there once and in order, that both tiers hold the
-        same, that entries and files are what was written, and that statistics, indexes and
-        registers are right about them. Of each topic: that its settings are the same wherever a
-        copy is kept, and that no file is missing or left over. Of the whole: tables that no topic
-        has, offsets of groups, and whether the store lists, writes, reads, commits and deletes.
-        Damage is an answer, not an error, and so is a tier that does not answer: without Redis,
-        what is archived is checked all the same. Runs beside everything else, in bounded memory, on
+        The README of `lakelog.operate` says what is compared. Damage is an answer, not an error,
+        and so is a tier that does not answer. Runs beside everything else, in bounded memory, on
         the engine that the log was connected with.
 
         Args:
             topics: names; None for all, and for what else lies under the cold root.
-            repair: put right what can be derived from what is sound (the time index and sums in
-                Redis, settings that were copied by halves, files that no commit names), and check
-                again. No record is deleted, and no offset or log start changes.
+            repair: put right what can be derived from what is sound, and check again. No record is
+                deleted, and no offset or log start changes.
             tiers: ``hot``, ``cold`` or both.
             progress: called with the number of records read since the last call.
 
@@ -1358,13 +1319,12 @@ class Lakelog:
         """How far every group, share groups too, is behind in each partition, and who is in it.
 
         Reads the first unread record of each position that is behind, for 20 s; what there was no
-        time for has no `lag_ms`. Partitions of which a group has committed nothing have no line,
-        nor have those of topics that cannot be looked at.
+        time for has no `lag_ms`. Only partitions of which a group has committed something, and of
+        topics that can be looked at.
 
         Args:
             topics: names; None for all.
-            choose: which get that closer look, and in which order, where there are more groups than
-                it is worth; default: all, by group, topic and partition.
+            choose: which get that closer look, and in which order; default: all.
 
         Raises:
             UnknownTopicOrPartitionError: no such topic.

@@ -376,17 +376,14 @@ class TopicLog:
     ) -> DataFrame:
         """The records of [start, end) of all partitions as one Spark DataFrame.
 
-        The ranges are fixed here, by one look at both tiers, and the rows are the same each time
-        the frame is evaluated, whatever is appended, archived, trimmed, compacted or expires
-        meanwhile. It fails only after the removed files are vacuumed (``file.delete.delay.ms``).
-        Spark Connect plans at each evaluation, and Delta then refuses a version that is older than
-        that delay once there is a newer one: make the frame again.
-        What is archived is read by Spark's Delta reader, so that filters, column pruning and file
-        skipping work; Spark's tasks read the rest from Redis.
+        The ranges are fixed here, by one look at both tiers: the rows are the same each time the
+        frame is evaluated, until the removed files are vacuumed (``file.delete.delay.ms``). What is
+        archived is read by Spark's Delta reader, with its filters and skipping; Spark's tasks read
+        the rest from Redis.
 
-        Credentials that Unity Catalog vends are put into the frame now and are not renewed: it can
-        be evaluated for half an hour at least, an hour at most; then make it again. Over Spark
-        Connect it holds none: the server opens an object store as it was set up.
+        Credentials that Unity Catalog vends are put into the frame now and not renewed: make it
+        again after half an hour. Spark Connect plans at each evaluation, and refuses an older
+        version than Delta keeps.
 
         Args:
             start: a position for all partitions, or one for each. A time gives what the log has
@@ -399,9 +396,8 @@ class TopicLog:
         Returns:
             The columns of Spark's Kafka source: key, value (binary), topic (string), partition
             (int), offset (long), timestamp, timestampType (int), headers (array of structs of key,
-            value); then, if the topic has ``lakelog.value.columns``, those and value_error, which
-            are null for what was archived before they were set and not rewritten since. In no
-            order; sort by partition and offset.
+            value); then, if the topic has ``lakelog.value.columns``, those and value_error, null
+            for what was archived before they were set. In no order; sort by partition and offset.
 
         Raises:
             OffsetOutOfRangeError: an offset outside the log. May come from a task, inside Spark's
