@@ -14,9 +14,8 @@ from .output import Failed, Message, Page, Table
 _DOCTOR = """\
 Without --dir or --redis only this machine is looked at. Exit code 1 when something is broken.
 
-With --spark, the driver and the executors try the way to Redis hop by hop (name, TCP, TLS,
-password, AUTH, PING; of a cluster, to each of its servers), write to and read from the cold root,
-and tell their version of lakelog. The hop that fails is named, with what to do.
+With --spark, the driver and the executors connect to Redis (to each server of a cluster), write to
+and read from the cold root, and tell their version of lakelog.
 
 With --databricks, the workspace that the Databricks CLI is logged in to is asked, before a
 deployment, whether it lets you have what the bundle deploys. --var gives the bundle's variables as

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ..hot.hot_log import HotLog
-    from ..hot.reachability import Way
     from ..hot.server_info import ServerInfo
     from ..place import ColdRoot
     from ..spark.reachability import Place
@@ -48,17 +47,15 @@ class Finding(Struct, frozen=True):
     what: str
     found: str
     mend: str | None = None  # what to type or set
-    hop: str | None = None  # on the way from one machine to another, the step that failed
 
     @property
-    def row(self) -> dict[str, str | None]:
+    def row(self) -> dict[str, str]:
         """As tables show it."""
         return {
             "state": self.state,
             "what": self.what,
             "found": self.found,
             "do": self.mend or "",
-            "hop": self.hop,
         }
 
 
@@ -71,14 +68,6 @@ def judged(
         state: if it is not.
     """
     return Finding(OK, what, good) if is_good else Finding(state, what, bad, mend)
-
-
-def way_found(what: str, way: Way) -> Finding:
-    """How far one machine comes on the way to another."""
-    if way.passes:
-        return Finding(OK, what, ", ".join(way.passed))
-    came = f" (passed: {', '.join(way.passed)})" if way.passed else ""
-    return Finding(BROKEN, what, f"{way.failed}: {way.found}{came}", way.do, hop=way.failed)
 
 
 def diagnose(
@@ -443,7 +432,9 @@ def places_found(places: Sequence[Place]) -> Iterator[Finding]:
                 where,
                 f"{has}{lacks}, Python {place.python}",
                 f"install lakelog {wanted} on the cluster: as one of its libraries or in its image",
-                hop="package",
             )
         for way in place.ways:
-            yield way_found(f"{where} → {way.target}", way)
+            what = f"{where} → {way.target}"
+            yield judged(
+                way.flaw is None, what, ", ".join(way.passed), str(way.flaw), "see the message"
+            )

@@ -6,7 +6,7 @@ import pickle
 import platform
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -20,7 +20,7 @@ from ..cold.store.storage import Storage
 from ..engines.spark import cores
 from ..errors import LakelogError
 from ..hot.hot_log import HotSource
-from ..hot.reachability import Way, ways_to_redis
+from ..hot.redis_url import connection_options, of_each_host
 from ..place import PathRoot, cold_root
 from ..place.by_name import NamedRoot
 
@@ -31,6 +31,14 @@ DRIVER, EXECUTOR = "driver", "executor"
 
 #: More tasks than can run at once, since a scheduler need not deal them out evenly.
 TASKS_A_CORE = 2
+
+
+class Way(Struct, frozen=True):
+    """Whether a process reaches one target."""
+
+    target: str  # never with a password
+    passed: tuple[str, ...]  # what was done there, in order
+    flaw: str | None = None  # why no more was; None: it reaches it
 
 
 class Place(Struct, frozen=True):
@@ -59,7 +67,7 @@ class Check(Struct, frozen=True):
 
         Runs on: driver|executor.
         """
-        ways = [] if self.source is None else ways_to_redis(self.source)
+        ways = [] if self.source is None else list(_ways_to_redis(self.source))
         if self.storage is not None:
             ways.append(_way_to_cold(self.storage, self.marker))
         return tuple(ways)
@@ -89,7 +97,11 @@ def reach(
 
     Runs on: driver; one Spark job.
     """
-    source = None if redis_url is None else HotSource(redis_url, password_ref=password_ref)
+    source = None
+    if redis_url is not None:
+        for one in of_each_host(redis_url):
+            connection_options(one)  # refuses what is no URL
+        source = HotSource(redis_url, password_ref=password_ref)
     root = cold_root(cold, location, storage_options, spark=lambda: spark)
     storage = root.storage if isinstance(root, PathRoot) else None
     check = Check(source, storage)
@@ -106,7 +118,7 @@ def reach(
 @contextmanager
 def _marker(storage: Storage | None, here: Place) -> Iterator[str | None]:
     """A file below the cold root while executors look for it; None where none can be written."""
-    if storage is None or not all(way.passes for way in here.ways if way.target == storage.root):
+    if storage is None or any(way.flaw for way in here.ways if way.target == storage.root):
         yield None
         return
     marker = f"{storage.root.rstrip('/')}/.lakelog-probe-{uuid4().hex}"
@@ -122,8 +134,22 @@ def _way_to_schema(root: NamedRoot) -> Way:
     try:
         root.catalogue()
     except LakelogError as error:
-        return Way(root.schema, (), "list", error.message, "see the message")
+        return Way(root.schema, (), error.message)
     return Way(root.schema, ("list",))
+
+
+def _ways_to_redis(source: HotSource) -> Iterator[Way]:
+    """To each server behind the URL, or to the URL if there is no way to know of any."""
+    try:
+        with closing(source.connect()) as hot:
+            for server in hot.connections.all():
+                try:
+                    server.call(("PING",))
+                    yield Way(server.name, ("PING",))
+                except LakelogError as error:
+                    yield Way(server.name, (), error.message)
+    except LakelogError as error:
+        yield Way(str(source), (), error.message)
 
 
 def _way_to_cold(storage: Storage, marker: str | None) -> Way:
@@ -135,15 +161,11 @@ def _way_to_cold(storage: Storage, marker: str | None) -> Way:
             return Way(
                 storage.root,
                 passed,
-                "read",
                 "what the driver wrote there is not to be seen from this host: the path is another "
-                "folder on each machine",
-                "choose a folder that all machines share, or an object store's URL",
+                "folder on each machine; choose one that all share, or an object store's URL",
             )
     except (LakelogError, OSError) as error:
-        return Way(
-            storage.root, passed, "read" if passed else "write", str(error), "see the message"
-        )
+        return Way(storage.root, passed, str(error))
     return Way(storage.root, (*passed, "read"))
 
 

@@ -13,8 +13,6 @@ import pytest
 from lakelog import Lakelog
 from lakelog.cli.main import main
 from lakelog.errors import HotTierUnavailableError, InvalidArgumentError, LakelogError
-from lakelog.hot.hot_log import HotSource
-from lakelog.hot.reachability import ways_to_redis
 from lakelog.place.log_place import check_no_password
 from tests.support.servers import RedisServer, TlsFront, free_port
 
@@ -106,9 +104,6 @@ def test_who_shows_none_or_anothers_is_told_so(
     with pytest.raises(HotTierUnavailableError, match="ssl_certfile=") as caught:
         Lakelog.connect(url)
     assert str(certified.folder) not in str(caught.value)
-    (way,) = ways_to_redis(HotSource(url))
-    assert way.failed in ("TLS", "AUTH", "PING")
-    assert "ssl_certfile=" in way.do
 
 
 def test_a_certificate_that_is_not_there_is_named(certified: Certified) -> None:
