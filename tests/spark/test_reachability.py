@@ -35,7 +35,7 @@ def test_a_sound_log_is_reached_from_everywhere(redis_cluster, spark, tmp_path) 
     cold = tmp_path / "cold"
     here, there = reach(spark, redis_cluster.url, str(cold))
 
-    nodes = {f"redis://127.0.0.1:{node.port}" for node in redis_cluster.nodes}
+    nodes = {f"127.0.0.1:{node.port}" for node in redis_cluster.nodes}
     for place, role, processes in ((here, DRIVER, 1), (there, EXECUTOR, 2 * TASKS_A_CORE)):
         assert (place.role, place.host, place.processes) == (role, HOST, processes)
         assert (place.lakelog, place.lacks) == (__version__, None)
