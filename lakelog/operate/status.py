@@ -17,7 +17,7 @@ from ..base.text_table import counted
 from ..cleanup.retention import future_warning
 from ..cold.segment import Segment
 from ..cold.table import ColdSnapshot, ColdTable
-from ..errors import LakelogError
+from ..errors import ColdTierUnavailableError, LakelogError
 from ..hot import HotLog
 from ..hot.server_info import ServerInfo
 from ..read.hot_tier import HotTier, nothing_above
@@ -30,7 +30,7 @@ from .metrics.cold_looks import ColdFigures, ColdLooks, Found, figures_of
 
 _NO_FIGURES = ColdFigures()
 
-#: A table that answers a look for no longer is told as one that fails.
+#: Once no table has answered for so long, those that have not are told as ones that fail.
 LOOK_TIMEOUT_S = 60.0
 
 #: The state of a partition if Redis was not asked.
@@ -130,7 +130,7 @@ def status(
 ) -> Status:
     """Looks at both tiers of every partition of some topics; a topic that fails hides no other.
 
-    Each table is asked once, several at a time, for up to `LOOK_TIMEOUT_S`.
+    Each table is asked once, several at a time, until none answers for `LOOK_TIMEOUT_S`.
 
     Args:
         table_of: gives a topic's cold tier; None if it is untiered. Its errors are that topic's.
@@ -148,10 +148,10 @@ def status(
     rates: list[tuple[str, float]] = []
     # Hot first: a trim between the two looks can then only make the tiers overlap.
     seen = {} if redis is None else hot_segments(redis, topics)
-    cold = (looks or ColdLooks(table_of)).look(topics, each_s=LOOK_TIMEOUT_S)
+    cold = (looks or ColdLooks(table_of)).look(topics, idle_s=LOOK_TIMEOUT_S)
     for topic in topics:
         try:
-            look = _look(topic, hot, table_of, seen.get(topic.topic_id), cold[topic.topic_id])
+            look = _look(topic, hot, table_of, seen.get(topic.topic_id), cold.get(topic.topic_id))
             figures = figures_of(look.cold.files)
             partitions += [
                 _partition(topic, look, n, figures.get(n, _NO_FIGURES), now_ms, redis is None)
@@ -211,21 +211,26 @@ def _look(
     hot: HotTier,
     table_of: Callable[[Topic], ColdTable | None],
     seen: Mapping[TopicPartition, HotSegments] | LakelogError | None,
-    cold: Found,
+    cold: Found | None,
 ) -> SegmentedLook:
     """Both tiers of a topic, as one log.
 
     Args:
         seen: what Redis said of it; None if it was not asked.
-        cold: what its table said after that.
+        cold: what its table said after that; None: nothing.
 
     Raises:
         LakelogError: why nothing can be said of it.
     """
     for failure in (cold, seen):
-        if isinstance(failure, Exception):
+        if isinstance(failure, LakelogError):
             raise failure
-    assert isinstance(cold, ColdSnapshot)
+    if not isinstance(cold, ColdSnapshot):
+        raise ColdTierUnavailableError(
+            f"the table of topic {topic.name!r} did not answer within {LOOK_TIMEOUT_S:g} s, or "
+            "others kept it from being asked. It is waited for no longer and asked again later; "
+            "look at the store that holds it"
+        )
     assert not isinstance(seen, LakelogError)
     if seen is None:
         seen = nothing_above(cold, topic.topic_partitions())

@@ -7,32 +7,29 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context, copy_context
+from math import inf
 from uuid import UUID
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 
-from ...cleanup.plan import cleanables
 from ...cold.segment import SegmentIndex
 from ...cold.table import ColdSnapshot, ColdTable
 from ...engines.threads import Workers, watch
-from ...errors import ColdTierUnavailableError, LakelogError
+from ...errors import LakelogError
 from ...values.topic import Topic
 
-#: Tables looked at at a time: what an object store answers is waited for.
-AT_ONCE = 8
+#: Tables looked at at a time, those that hang among them: what a store answers is waited for.
+AT_ONCE = 16
 
 #: Of a folder's tables one is looked at at a time: there is nothing to wait for, and threads that
 #: share Python's lock take twice as long together. One that takes longer keeps no other waiting.
 TURN_S = 0.05
 
-#: A look that takes longer is told as a failure, and gives its place to another table's.
+#: A look that takes longer is told as a failure.
 LONG_LOOK_S = 10.0
 
-#: Calls under way at most, with those that gave their place away: each has a thread.
-MOST_CALLS = 4 * AT_ONCE
-
-#: How often a look notices what is there by now, while tables wait for their turn.
+#: How often a look notices what is there by now.
 _POLL_S = 0.1
 
 #: What was found of a topic, or why nothing was.
@@ -63,52 +60,42 @@ class ColdLooks:
         self._turn = threading.Lock()
         self._calls: dict[UUID, _Call] = {}  # the newest of each topic
         self._due: deque[_Call] = deque()
-        self._under_way: set[_Call] = set()
         self._working = 0
         watch(self)
 
     def look(
-        self,
-        topics: Sequence[Topic],
-        within_s: float | None = None,
-        *,
-        each_s: float | None = None,
+        self, topics: Sequence[Topic], within_s: float = inf, *, idle_s: float = inf
     ) -> Mapping[UUID, Found]:
         """What the tables of the topics say, asked after this call began.
 
+        What has not come in time is left out. A table that does not answer for `LONG_LOOK_S` is a
+        TimeoutError then.
+
         Args:
-            within_s: how long to wait; what comes later is left out, and given by a later call,
-                which may so give what was asked for before it. A table that does not answer for
-                `LONG_LOOK_S` is a TimeoutError. None: as long as it takes.
-            each_s: how long to wait for each table. One that takes longer is a
-                ColdTierUnavailableError, and so are all that had no turn because such tables take
-                all of them.
+            within_s: how long to wait. What comes later is given by a later call that has such a
+                limit, too, which may so give what was asked for before it.
+            idle_s: how long to wait for the next of them.
         """
-        started_s = time.monotonic()
-        end_s = None if within_s is None else started_s + within_s
+        started_s = came_s = time.monotonic()
         found: dict[UUID, Found] = {}
         workers = Workers("lakelog-looks")
         try:
             with self._changed:
                 self._calls = {key: one for key, one in self._calls.items() if one.found is None}
-                awaited = set(self._calls) if within_s is not None else set()
+                awaited = set(self._calls) if within_s < inf else set()
                 missing = {topic.topic_id: topic for topic in topics}
                 while True:
+                    now_s = time.monotonic()
                     for topic_id in list(missing):
                         call = self._asked(missing[topic_id], started_s, topic_id in awaited)
                         if call.found is not None:
-                            found[topic_id] = call.found
+                            found[topic_id], came_s = call.found, now_s
                             del missing[topic_id]
                     self._begin(workers)
-                    now_s = time.monotonic()
-                    if each_s is not None:
-                        for topic_id, late in self._late([*missing], each_s, now_s).items():
-                            found[topic_id] = late
-                            del missing[topic_id]
-                    if not missing or (end_s is not None and now_s >= end_s):
+                    left_s = min(started_s + within_s, came_s + idle_s) - now_s
+                    if not missing or left_s <= 0:
                         break
-                    left_s = _POLL_S if end_s is None else min(_POLL_S, end_s - now_s)
-                    self._changed.wait(left_s)
+                    self._changed.wait(min(_POLL_S, left_s))
                 for topic_id in missing:
                     began_s = self._calls[topic_id].began_s
                     if began_s is not None and now_s - began_s >= LONG_LOOK_S:
@@ -124,7 +111,7 @@ class ColdLooks:
 
     def is_in_call(self) -> bool:
         """See `threads.Crew`."""
-        return bool(self._under_way)
+        return self._working > 0
 
     # -- how; with the lock held -------------------------------------------------------------------
 
@@ -141,43 +128,9 @@ class ColdLooks:
 
     def _begin(self, workers: Workers) -> None:
         """A worker for each place that is free."""
-        slow = len(self._longer_than(LONG_LOOK_S, time.monotonic()))
-        free = min(AT_ONCE + slow, MOST_CALLS) - self._working
-        for _ in range(min(free, len(self._due))):
+        for _ in range(min(AT_ONCE - self._working, len(self._due))):
             self._working += 1
             workers.run(self._work)
-
-    def _longer_than(self, limit_s: float, now_s: float) -> list[_Call]:
-        return [
-            call
-            for call in self._under_way
-            if call.began_s is not None and now_s - call.began_s >= limit_s
-        ]
-
-    def _late(
-        self, missing: Sequence[UUID], limit_s: float, now_s: float
-    ) -> Mapping[UUID, ColdTierUnavailableError]:
-        """The topics that are waited for no longer, and why."""
-        slow = self._longer_than(limit_s, now_s)
-        late = {
-            call.topic.topic_id: ColdTierUnavailableError(
-                f"the table of topic {call.topic.name!r} did not answer within {limit_s:g} s. It "
-                "is waited for no longer and asked again later; look at the store that holds it"
-            )
-            for call in slow
-            if call.topic.topic_id in missing
-        }
-        if len(slow) >= MOST_CALLS:
-            late |= {
-                topic_id: ColdTierUnavailableError(
-                    f"topic {self._calls[topic_id].topic.name!r} was not looked at: "
-                    f"{len(slow)} other tables did not answer within {limit_s:g} s. Look at the "
-                    "store that holds them"
-                )
-                for topic_id in missing
-                if self._calls[topic_id].began_s is None
-            }
-        return late
 
     # -- in a worker -------------------------------------------------------------------------------
 
@@ -186,7 +139,6 @@ class ColdLooks:
             found = call.context.run(self._found, call.topic)
             with self._changed:
                 call.found = found
-                self._under_way.discard(call)
                 if not self._due:
                     self._changed.notify_all()
 
@@ -197,7 +149,6 @@ class ColdLooks:
                 return None
             call = self._due.popleft()
             call.began_s = time.monotonic()
-            self._under_way.add(call)
             return call
 
     def _found(self, topic: Topic) -> ColdSnapshot | LakelogError:
@@ -218,10 +169,6 @@ class ColdLooks:
                 self._turn.release()
 
 
-#: What compaction may clean grows with time too: of a snapshot it is asked this often.
-DIRTY_LASTS_MS = 60_000
-
-
 class ColdFigures(Struct, frozen=True, gc=False):
     """One partition."""
 
@@ -229,43 +176,6 @@ class ColdFigures(Struct, frozen=True, gc=False):
     segments: int = 0
     files: int = 0
     most_files: int = 0  # of one segment
-
-
-class TopicFigures(Struct, frozen=True):
-    """One topic, as of a snapshot."""
-
-    partitions: Mapping[int, ColdFigures] = field(default_factory=dict)  # those with files
-    dirty_ratios: Mapping[int, float] = field(default_factory=dict)  # of a compacted topic
-
-
-class KnownFigures:
-    """The figures of topics; what did not change is not counted again."""
-
-    def __init__(self) -> None:
-        self._known: dict[UUID, tuple[ColdSnapshot, int, TopicFigures]] = {}
-
-    def of(self, topic: Topic, cold: ColdSnapshot, now_ms: int) -> TopicFigures:
-        """A topic's figures as of that snapshot."""
-        known = self._known.get(topic.topic_id)
-        compacted = topic.config.compacted
-        if known is not None and known[0] is cold and not (compacted and _is_old(known[1], now_ms)):
-            return known[2]
-        ratios = {}
-        if compacted:
-            found = cleanables(topic, cold, now_ms)
-            ratios = {one.topic_partition.partition: one.dirty_ratio for one in found}
-        figures = TopicFigures(figures_of(cold.files), ratios)
-        self._known[topic.topic_id] = cold, now_ms, figures
-        return figures
-
-    def keep_only(self, topic_ids: set[UUID]) -> None:
-        """Forget all other topics."""
-        for gone in self._known.keys() - topic_ids:
-            del self._known[gone]
-
-
-def _is_old(at_ms: int, now_ms: int) -> bool:
-    return not 0 <= now_ms - at_ms < DIRTY_LASTS_MS
 
 
 def figures_of(files: SegmentIndex) -> dict[int, ColdFigures]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
 
 from ...archive.report import reported
 from ...base.metrics import of_log as m
 from ...base.metrics import of_process as p
 from ...base.metrics.metric import Histogram, Measured, Metric, Sample
+from ...cleanup.plan import cleanables
 from ...cleanup.report import CleanupReport, figures_of
 from ...cold.table import NO_TABLE, ColdSnapshot, ColdTable
 from ...errors import HotTierAccessError, LakelogError
@@ -29,7 +31,8 @@ from ...values.topic_partition import TopicPartition
 from ..group_lag import GroupOffset
 from ..headroom import high_water_marks, throttle_ms
 from ..status import hot_segments
-from .cold_looks import ColdFigures, ColdLooks, Found, KnownFigures
+from .cold_looks import ColdFigures, ColdLooks, Found
+from .cold_looks import figures_of as figures_of_files
 
 _NO_FILES = ColdFigures()
 
@@ -56,7 +59,6 @@ class LogLook:
         self._now_ms = now_ms
         self._table_of = table_of
         self.tables = ColdLooks(table_of)
-        self._figures = KnownFigures()
         #: How far partitions were archived at the last look: segments below are not asked for.
         self._archived_ends: dict[TopicPartition, int] = {}
 
@@ -79,8 +81,7 @@ class LogLook:
             hot = self._hot_offsets(self._hot, topics, found)
         else:
             now_ms = self._now_ms()
-        cold = self.tables.look(topics, cold_within_s)
-        self._figures.keep_only({topic.topic_id for topic in topics})
+        cold = self.tables.look(topics, inf if cold_within_s is None else cold_within_s)
         logs: dict[TopicPartition, LogOffsets] = {}
         for topic in topics:
             seen = self._not_away(topic, hot, cold.get(topic.topic_id))
@@ -141,23 +142,26 @@ class LogLook:
         snapshot = cold if isinstance(cold, ColdSnapshot) else None
         if cold is not None and snapshot is None:
             found.add(m.TOPIC_FAILED, (topic.name, type(cold).__name__), 1)
-        figures = None if snapshot is None else self._figures.of(topic, snapshot, now_ms)
+        of_files = {} if snapshot is None else figures_of_files(snapshot.files)
+        ratios: dict[TopicPartition, float] = {}
+        if snapshot is not None and topic.config.compacted:
+            found_dirty = cleanables(topic, snapshot, now_ms)
+            ratios = {one.topic_partition: one.dirty_ratio for one in found_dirty}
         tiered, logs = topic.config.tiered, {}
         for tp in topic.topic_partitions():
             labels = (topic.name, str(tp.partition))
             seen = None if hot is None else hot.get(tp)
             if seen is not None:
                 _hot_samples(labels, seen, found)
-            if snapshot is not None and figures is not None and tiered:
-                of_files = figures.partitions.get(tp.partition, _NO_FILES)
-                found.add(m.COLD_SIZE, labels, of_files.size_bytes)
-                found.add(m.COLD_SEGMENTS, labels, of_files.segments)
-                found.add(m.COLD_FILES, labels, of_files.files)
-                found.add(m.MOST_FILES, labels, of_files.most_files)
+            if snapshot is not None and tiered:
+                figures = of_files.get(tp.partition, _NO_FILES)
+                found.add(m.COLD_SIZE, labels, figures.size_bytes)
+                found.add(m.COLD_SEGMENTS, labels, figures.segments)
+                found.add(m.COLD_FILES, labels, figures.files)
+                found.add(m.MOST_FILES, labels, figures.most_files)
                 found.add(m.ARCHIVED_END, labels, snapshot.archived_end(tp.partition))
-                ratio = figures.dirty_ratios.get(tp.partition)
-                if ratio is not None:
-                    found.add(m.DIRTY_RATIO, labels, ratio)
+                if tp in ratios:
+                    found.add(m.DIRTY_RATIO, labels, ratios[tp])
             if snapshot is not None and seen is not None:
                 offsets = logs[tp] = join(seen, snapshot, tp.partition)
                 self._archived_ends[tp] = offsets.archived_end
