@@ -15,7 +15,7 @@ from .fetch import range_fetches
 from .found import check_records
 from .stretches import Stretch, stretches
 from .tiers import Tiers
-from .where import Always, Where, is_all, matching, parse, write
+from .where import Where, matching, parse, write
 
 
 class RangeRead:
@@ -37,7 +37,7 @@ class RangeRead:
     ) -> None:
         self._tiers = tiers
         self._max_bytes = max_bytes
-        self._where = where or Always()
+        self._where = where  # None: all of them
         self.topic_partition = topic_partition
         self.start_offset = start_offset
         self.end_offset = end_offset  # exclusive
@@ -50,7 +50,9 @@ class RangeRead:
             self.end_offset,
             max_bytes=self._max_bytes,
         ):
-            records = matching(self._where, step.records, self.topic_partition.partition)
+            records = step.records
+            if self._where is not None:
+                records = matching(self._where, records, self.topic_partition.partition)
             if records.num_rows:
                 yield records
 
@@ -75,15 +77,19 @@ class RangeRead:
 
     def records(self) -> Iterator[Record]:
         """The records one by one."""
-        rows = (RecordRows.of(self.topic_partition, batch) for batch in self)
-        return chain.from_iterable(part for one in rows for part in one.in_parts())
+        return chain.from_iterable(self._parts())
+
+    def _parts(self) -> Iterator[list[Record]]:
+        for batch in self:
+            yield from RecordRows.of(self.topic_partition, batch).in_parts()
 
     def to_arrow(self) -> pa.Table:
         """All of it as one `RECORDS` table, in memory."""
         return pa.Table.from_batches(list(self), schema=RECORDS)
 
     def __repr__(self) -> str:
-        where = "" if is_all(self._where) else f" where {write(self._where)}"
+        said = "" if self._where is None else write(self._where)
+        where = said and f" where {said}"
         return f"RangeRead({self.topic_partition} [{self.start_offset}, {self.end_offset}){where})"
 
 

@@ -65,13 +65,18 @@ def seek_each(tiers: Tiers, partitions: Iterable[int], position: Position, clock
         }
         return Sought(known, {}, look)
     target_ms = _target_ms(position, clock)
-    if target_ms is None or len(asked) <= _ASKED_ONE_BY_ONE:
-        found = {one.partition: _read_for(tiers, one, target_ms) for one in asked}
+    if target_ms is None:
+        found = {one.partition: max_timestamp(tiers, one) for one in asked}
+        return Sought.of(found, tiers.look_at_segments(numbers))
+    if len(asked) <= _ASKED_ONE_BY_ONE:
+        found = {one.partition: offset_for_timestamp(tiers, one, target_ms) for one in asked}
         return Sought.of(found, tiers.look_at_segments(numbers))
     look = tiers.look_at_segments(numbers)
     decided = _decided_by_indexes(look, numbers, target_ms)
     left = [one for one in asked if one.partition not in decided]
-    read = Sought.of({one.partition: _read_for(tiers, one, target_ms) for one in left}, look)
+    read = Sought.of(
+        {one.partition: offset_for_timestamp(tiers, one, target_ms) for one in left}, look
+    )
     offsets = {**decided, **read.offsets}
     return Sought({number: offsets[number] for number in numbers}, read.times_ms, look)
 
@@ -83,17 +88,13 @@ def seek(
     if not isinstance(position, SOUGHT):
         number = topic_partition.partition
         return offset_of(position, tiers, number, tiers.look([number]).offsets[number])
-    found = _read_for(tiers, topic_partition, _target_ms(position, clock))
+    target_ms = _target_ms(position, clock)
+    found = (
+        max_timestamp(tiers, topic_partition)
+        if target_ms is None
+        else offset_for_timestamp(tiers, topic_partition, target_ms)
+    )
     return None if found is None else found.offset
-
-
-def _read_for(
-    tiers: Tiers, topic_partition: TopicPartition, target_ms: int | None
-) -> OffsetAndTimestamp | None:
-    """The first record at or after a time; None as a time: the first of the largest."""
-    if target_ms is None:
-        return max_timestamp(tiers, topic_partition)
-    return offset_for_timestamp(tiers, topic_partition, target_ms)
 
 
 def _target_ms(position: Position, clock: Clock) -> int | None:

@@ -678,18 +678,14 @@ class TopicLog:
         self, topic_partition: TopicPartition, start: PositionLike, end: PositionLike
     ) -> tuple[int, int]:
         """[start, end) in offsets; those that were given as such are checked when they are read."""
-
-        def offset(where: Position) -> int | None:
-            if isinstance(where, AtOffset):
-                return where.offset
-            return seeking.seek(self._tiers, topic_partition, where, self._clock)
-
-        wanted = position(end)
-        first, last = offset(position(start)), offset(wanted)
+        seek = partial(seeking.seek, self._tiers, topic_partition, clock=self._clock)
+        begin, wanted = position(start), position(end)
+        first = begin.offset if isinstance(begin, AtOffset) else seek(begin)
+        last = wanted.offset if isinstance(wanted, AtOffset) else seek(wanted)
         if first is not None and last is None and not isinstance(wanted, (AtTimestamp, Ago)):
             last = first  # nothing is tiered
         if last is None:
-            last = offset(Latest())
+            last = seek(Latest())
         assert last is not None  # a log always has an end
         return last if first is None else first, last
 
