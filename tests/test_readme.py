@@ -67,11 +67,11 @@ def test_a_readme_stands_where_it_is_looked_for() -> None:
 
 
 @pytest.mark.parametrize("path", READMES)
-def test_a_readme_has_a_title_and_at_most_300_lines(path: str) -> None:
+def test_a_readme_has_a_title_and_few_lines(path: str) -> None:
     levels = [heading.level for heading in readme.headings(READMES[path])]
     assert levels[0] == 1
     assert levels.count(1) == 1
-    assert len(READMES[path].splitlines()) <= 300
+    assert len(READMES[path].splitlines()) <= (220 if path.startswith("lakelog/") else 260)
 
 
 @pytest.mark.parametrize("path", [*READMES, *OTHERS])
@@ -184,11 +184,6 @@ def test_a_search_finds_what_it_shows(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_consumer_reads_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run_section("lakelog/read/README.md", "Consumers")
-
-
-def test_an_event_loop_reads_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    run_section("lakelog/read/README.md", "Beside an event loop")
 
 
 def test_a_query_gives_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -479,7 +474,7 @@ def test_ci_runs_the_test_command_it_shows() -> None:
 
 
 def test_it_names_every_folder() -> None:
-    section = section_of("lakelog/README.md", "What stands where").split("```")[1]
+    section = OTHERS[".github/CONTRIBUTING.md"].split("\n## What stands where\n")[1]
     for folder in sorted((ROOT / "lakelog").iterdir()):
         if folder.is_dir() and folder.name != "__pycache__":
             assert f"{folder.name}/" in section, folder.name

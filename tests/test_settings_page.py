@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from lakelog.values.config import SETTINGS
-from lakelog.values.keyspace_defaults import BROKER_SETTINGS
+from lakelog.values.keyspace_defaults import BROKER_SETTINGS, SYNONYMS, KeyspaceDefaults
 
 from .settings_page import PAGE, page
 
@@ -13,7 +15,20 @@ def test_the_settings_page_is_as_the_definitions_have_it() -> None:
 
 
 def test_the_settings_page_has_each_name_with_bounds_default_and_effect() -> None:
-    lines = PAGE.read_text("utf-8").splitlines()
-    rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| `")]
-    assert sorted(row[0].strip("`") for row in rows) == sorted([*SETTINGS, *BROKER_SETTINGS])
-    assert all(len(row) == 4 and all(row) for row in rows)
+    rows = [
+        line.removeprefix("| ").removesuffix(" |").split(" | ")
+        for line in PAGE.read_text("utf-8").splitlines()
+        if line.startswith("| `")
+    ]
+    for_all = {row[0].strip("`"): re.findall("`([^`]+)`", row[4]) for row in rows if len(row) == 5}
+    assert for_all == {name: [*SYNONYMS.get(name, ())] for name in sorted(SETTINGS)}
+    idle = re.findall("`([^`]+)`", PAGE.read_text("utf-8").split("change nothing:")[1])
+    assert idle == [name for name in BROKER_SETTINGS if is_idle(name)]
+    named = {*idle, *(name for names in for_all.values() for name in names)}
+    own = [row[0].strip("`") for row in rows if len(row) == 4]
+    assert own == [name for name in BROKER_SETTINGS if name not in named]
+    assert all(all(row[:4]) for row in rows)
+
+
+def is_idle(name: str) -> bool:
+    return KeyspaceDefaults().effect(name).startswith("no effect")

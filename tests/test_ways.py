@@ -1,4 +1,4 @@
-"""The ways of a record that `lakelog/README.md` tells are those that it takes."""
+"""The ways of a record that `.github/CONTRIBUTING.md` tells are those that it takes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ import lakelog
 from lakelog import Lakelog
 
 HOME = Path(lakelog.__file__).parent
-WAYS = (HOME / "README.md").read_text("utf-8").split("\n## A record's way\n")[1].split("\n## ")[0]
+PAGE = HOME.parent / ".github" / "CONTRIBUTING.md"
+WAYS = PAGE.read_text("utf-8").split("\n## A record's way\n")[1].split("\n## ")[0]
 STEP = re.compile(r"^(?P<indent> *)(?P<name>[\w.]+) +(?P<path>[\w/]+\.py) ", re.M)
 
 
@@ -31,7 +32,7 @@ class Step(NamedTuple):
 
 
 def told(title: str) -> list[Step]:
-    """What the README says of one way, in its order."""
+    """What the page says of one way, in its order."""
     block = WAYS.split(f"\n**{title}**")[1].split("```")[1]
     lines = [line for line in block.splitlines() if line]
     steps = [found for line in lines if (found := STEP.match(line))]
