@@ -30,9 +30,9 @@ examples:
 
 _ACL = """\
 Prints the command that makes the user in Redis, or takes from it all that it does not need, and
-with --cold s3://…, gs://… or abfss://… the same for the store: a policy document, custom roles and
-bindings, a role and its assignment. Nothing is changed and nobody is asked. The user has no
-password yet: ACL SETUSER NAME >PASSWORD gives it one. In a Redis Cluster, each server needs it.
+with --cold s3://… a policy document for the store. Nothing is changed and nobody is asked. The user
+has no password yet: ACL SETUSER NAME >PASSWORD gives it one. In a Redis Cluster, each server needs
+it.
 
 A topic TOPIC* is every topic whose name begins so; without --topic it is all of the keyspace. An
 admin has the whole keyspace in any case. Archivers and admins put lakelog's scripts on a Redis that
@@ -152,7 +152,6 @@ def _acl(arguments: argparse.Namespace) -> Page:
         load_scripts=arguments.load_scripts,
     )
     parts = {"redis": Message(str(found), {"user": found.user, "rules": list(found.redis)})}
-    for name, policy in (("s3", found.s3), ("gcs", found.gcs), ("azure", found.azure)):
-        if policy is not None:
-            parts[name] = Message(json.dumps(policy, indent=2), policy)
+    if found.s3 is not None:
+        parts["s3"] = Message(json.dumps(found.s3, indent=2), found.s3)
     return Page(parts)

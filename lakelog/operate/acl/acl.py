@@ -14,7 +14,7 @@ from ...hot.key_patterns import KeyPatterns
 from ...hot.keys import DEFAULT_KEYSPACE
 from ...values.topic import check_topic_name
 from .redis_rules import EVERY, Role, redis_rules
-from .store_policies import azure_policy, gcs_policy, s3_policy
+from .store_policies import s3_policy
 
 
 class Acl(Struct, frozen=True):
@@ -24,8 +24,6 @@ class Acl(Struct, frozen=True):
     user: str  # of Redis
     redis: tuple[str, ...]  # the rules, in order
     s3: dict[str, Any] | None  # a policy document; None: the root is not in S3, or there is none
-    gcs: dict[str, Any] | None = None  # roles and bindings; None: not in Google Cloud Storage
-    azure: dict[str, Any] | None = None  # a role and its assignment; None: not in Azure
 
     def __str__(self) -> str:
         """The command that makes the user or changes it. It has no password of its own yet."""
@@ -93,14 +91,11 @@ def acl(
         loads_scripts=load_scripts or chosen.loads_scripts,
     )
     scheme = path_or_url(cold, "cold root").partition("://")[0] if cold else ""
-    at = (chosen, cold or "", names)
     return Acl(
         chosen,
         user,
         rules,
-        s3=s3_policy(*at) if scheme in ("s3", "s3a") else None,
-        gcs=gcs_policy(*at) if scheme == "gs" else None,
-        azure=azure_policy(*at) if scheme == "abfss" else None,
+        s3_policy(chosen, cold or "", names) if scheme in ("s3", "s3a") else None,
     )
 
 
