@@ -128,6 +128,7 @@ def test_an_expression_without_a_field_is_no_text_that_nothing_matches(run: Run)
     assert (shown, said) == (
         "",
         "lakelog: the expression cannot be read:\n  n > 7\n  ^ no field n; did you mean value.n? "
+        "Fields are key, value, header, time, offset, partition, size. "
         "To look for the text itself, quote it: 'n > 7'\n",
     )
 

@@ -52,7 +52,7 @@ from .expression import (
     Time,
     Where,
 )
-from .near_miss import is_meant, quoted, what_was_meant
+from .near_miss import is_meant, no_field, quoted
 
 #: So that neither this reader nor those of what it gives run out of stack.
 MAX_DEPTH = 100
@@ -164,7 +164,7 @@ def _expected(text: str, at: int) -> str:
     so_far = _grammar().parse_interactive(text[:at])
     so_far.exhaust_lexer()
     accepted = so_far.accepts()
-    meant = what_was_meant(text, at, may_be_field="FIELD" in accepted)
+    meant = no_field(text[at:]) if "FIELD" in accepted else None
     to_find_it = "" if _SPECIAL.match(text) else quoted(text)
     if meant is not None:
         return _sentences(meant, to_find_it)
