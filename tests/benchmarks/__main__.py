@@ -39,17 +39,8 @@ def main() -> int:
     found: dict[str, Sequence[Row]] = {}
     failed: list[str] = []
     report = Report(machine, day, given.rounds, given.scale, found, failed)
-    names = given.names or BENCHMARKS
-    if given.resume:
-        before = Report.of_json(given.resume.read_text("utf-8"))
-        if before.conditions != report.conditions:
-            print(f"not measured: {given.resume} was taken under other conditions", file=sys.stderr)
-            return 2
-        found.update(before.rows)
-        failed += before.failed
-        names = [name for name in names if name not in found]
     given.json.write_text(report.to_json(), "utf-8")
-    for name, rows in _measured(given, names, failed):
+    for name, rows in _measured(given, given.names or BENCHMARKS, failed):
         found[name] = rows
         given.json.write_text(report.to_json(), "utf-8")  # now: a run takes long, and may be ended
     missed = list(report.missed())
@@ -146,12 +137,6 @@ def _arguments() -> argparse.Namespace:
         "--compare", type=Path, metavar="JSON", help="an earlier run's: names what became slower"
     )
     parser.add_argument(
-        "--resume",
-        type=Path,
-        metavar="JSON",
-        help="of a run that was ended: benchmarks that it holds are not measured again",
-    )
-    parser.add_argument(
         "--write-readme",
         type=Path,
         metavar="JSON",
@@ -165,7 +150,7 @@ def _arguments() -> argparse.Namespace:
         parser.error("--peers needs a broker: --bootstrap-servers HOST:PORT")
     if given.rounds < 1 or given.scale <= 0:
         parser.error("--rounds is at least 1, and --scale above 0")
-    for file in (given.compare, given.resume, given.write_readme, given.kafka_log):
+    for file in (given.compare, given.write_readme, given.kafka_log):
         if file is not None and not file.is_file():
             parser.error(f"there is no file {file}")
     for jar in filter(None, given.kafka_jars.split(",")):

@@ -1,4 +1,4 @@
-"""Consumers and groups beside a Kafka broker's.
+"""Consumers beside a Kafka broker's.
 
 Consume: all records of a topic of 4 partitions from the beginning, by `Consumer.poll_arrow`,
 `Consumer.poll` (10,000 at once as by Kafka's clients, and 500 as by default) and `.records()` of
@@ -12,10 +12,6 @@ Delivery: from the call that appends one record to the return of the poll that h
 thread of the process. lakelog waits for Redis's answer, Kafka's producer has acks=all and no
 linger. Seek: to a random time, and the first record there. Commit: the offsets of all partitions,
 one after the other.
-
-Rebalance: 20 members over 100 partitions, from the moment when the last one subscribed to that when
-each has its 5. Groups: what the keys of 1,000 of them with offsets of 10 partitions take in Redis,
-and what Redis does while nobody asks.
 """
 
 from __future__ import annotations
@@ -25,31 +21,26 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from itertools import repeat
 from typing import Any
 
-import psutil
 import pyarrow as pa
 
 from lakelog import Consumer, Lakelog, TopicPartition
-from lakelog.hot.keys import DEFAULT_KEYSPACE
-from lakelog.values.config import KIB, MIB
+from lakelog.values.config import KIB
 from lakelog.values.record import RECORDS_AT_ONCE, OffsetAndMetadata, Record
-from tests.support.servers import RedisServer
 
 from .bench import Bench, Side, rates
 from .kafka_peer import KafkaPeer
 from .made_records import PARTITIONS, made_batch, size
-from .measures import BYTES, CORES, OURS, RECORDS_PER_S, SECONDS, Goal, Row
+from .measures import OURS, RECORDS_PER_S, SECONDS, Goal, Row
 
 SIZES = {100: 1_000_000, KIB: 300_000}
 AT_ONCE = 10_000  # records of one poll
 OBJECTS_PER_S = {100: Goal(1_500_000)}
 APPEND_RECORDS = 10_000
 WAIT_MS = 10_000
-MEMBERS, MEMBERS_PARTITIONS = 20, 100
-GROUPS, GROUP_PARTITIONS = 1_000, 10
 
 CONFLUENT, KAFKA_PYTHON = "confluent-kafka", "kafka-python"
 FLOOR = "objects of lists"
@@ -66,8 +57,6 @@ def rows(bench: Bench) -> Iterator[Row]:
             yield from delivery(bench, ours, theirs)
             yield seeking(bench, ours, theirs)
             yield committing(bench, ours, theirs)
-            yield rebalancing(bench, ours)
-            yield from of_groups(bench, ours, server)
 
 
 class Ours:
@@ -409,101 +398,3 @@ def committing(bench: Bench, ours: Ours, theirs: Theirs | None) -> Row:
             calls[CONFLUENT] = lambda: committer.commit(offsets=there, asynchronous=False)
         samples = medians(bench, bench.scaled(400, 5), calls)
     return Row(f"commit of {PARTITIONS} partitions", SECONDS, samples, (Goal(1.0, CONFLUENT),))
-
-
-@contextmanager
-def polling(consumer: Consumer, stop: threading.Event) -> Iterator[None]:
-    """A thread of the consumer's, until the context ends."""
-
-    def poll() -> None:
-        with consumer:
-            while not stop.is_set():
-                consumer.poll(100)
-
-    thread = threading.Thread(target=poll)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-
-
-def one_more(stack: ExitStack, consumers: Sequence[Consumer], partitions: int) -> float:
-    """Seconds until all of a group's members share so many partitions, from the last one's start.
-
-    They poll in threads until the stack is closed; the others shared the partitions before.
-    """
-
-    def is_shared(among: Sequence[Consumer]) -> bool:
-        seen = 0
-        for consumer in reversed(among):  # the last one gets its share last, most of the time
-            share = len(consumer.assignment())
-            if not share:
-                return False
-            seen += share
-        return seen == partitions
-
-    def wait(among: Sequence[Consumer]) -> None:
-        while among and not is_shared(among):
-            time.sleep(0.001 if len(among) < 50 else 0.02)  # it takes the members' time to look
-
-    stop = threading.Event()
-    for consumer in consumers[:-1]:
-        stack.enter_context(polling(consumer, stop))
-    wait(consumers[:-1])
-    started = time.perf_counter()
-    stack.enter_context(polling(consumers[-1], stop))
-    wait(consumers)
-    return time.perf_counter() - started
-
-
-def rebalancing(bench: Bench, ours: Ours) -> Row:
-    members = bench.scaled(MEMBERS, 2)
-    partitions = members * MEMBERS_PARTITIONS // MEMBERS
-    ours.lakelog.topics.create("shared", partitions)
-    numbers = iter(range(1_000))
-
-    def joined() -> float:
-        group = f"shared-{next(numbers)}"
-        consumers = [ours.lakelog.consumer("shared", group_id=group) for _ in range(members)]
-        with ExitStack() as stack:
-            return one_more(stack, consumers, partitions)
-
-    samples = bench.interleaved({OURS: joined})
-    what = f"rebalance of {members} members over {partitions} partitions"
-    return Row(what, SECONDS, samples, (Goal(1.0),))
-
-
-def of_groups(bench: Bench, ours: Ours, server: RedisServer) -> Iterator[Row]:
-    name, groups = "watched", bench.scaled(GROUPS, 5)
-    ours.lakelog.topics.create(name, GROUP_PARTITIONS)
-    offsets = {
-        TopicPartition(name, number): OffsetAndMetadata(number)
-        for number in range(GROUP_PARTITIONS)
-    }
-    with server.client() as client:
-
-        def keys_bytes() -> int:  # what Redis uses in all goes up and down for other reasons, too
-            keys = client.scan_iter(f"*{DEFAULT_KEYSPACE}:group*", count=1000)
-            return sum(int(client.memory_usage(key, samples=0) or 0) for key in keys)
-
-        before = keys_bytes()
-        for number in range(groups):
-            with ours.lakelog.consumer(
-                group_id=f"group-{number}", enable_auto_commit=False
-            ) as consumer:
-                consumer.commit(offsets)
-        took_bytes = keys_bytes() - before
-        process = psutil.Process(int(client.info("server")["process_id"]))
-
-    def share(idle_s: float = bench.scaled(5, 1)) -> float:
-        cpu_s = sum(process.cpu_times()[:2])
-        time.sleep(idle_s)
-        return float(sum(process.cpu_times()[:2]) - cpu_s) / idle_s
-
-    what = f"{groups:,} groups with offsets of {GROUP_PARTITIONS} partitions"
-    bounds = max(1.0, 5 * MIB * groups / GROUPS)
-    yield Row(f"{what}, in Redis", BYTES, {OURS: (float(took_bytes),)}, (Goal(bounds),))
-    idle = bench.interleaved({OURS: share})
-    yield Row("the same, Redis while nobody asks", CORES, idle, (Goal(0.02),))

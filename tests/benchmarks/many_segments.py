@@ -34,7 +34,6 @@ EPOCH_MS = 1_700_000_000_000
 AT_ONCE = 5_000
 ALL = "one script over all segments"
 APPEND, RECOVERY = "an append of one record", "a recovery with its producers"
-EACH, TOGETHER = "each", "together"  # of the scripts that a question takes: their median, their sum
 SCRIPT = """
 local bytes = 0
 for _, text in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
@@ -54,10 +53,9 @@ def rows(bench: Bench) -> Iterator[Row]:
     ):
         of_round = Round(hot, client, segments, bench.scaled(PRODUCERS, 200))
         found = bench.repeated(of_round, bench.few)
-        for what, samples in found.items():
-            name, of = what
-            if name != ALL and of == EACH:
-                sides = {OURS: samples, ALL: found[ALL, EACH]}
+        for name, samples in found.items():
+            if name != ALL:
+                sides = {OURS: samples, ALL: found[ALL]}
                 yield Row(f"a script in Redis: {name}", SECONDS, sides)
 
 
@@ -68,16 +66,14 @@ class Round:
         self._hot, self._client = hot, client
         self._segments, self._producers = segments, producers
         self._end = segments * RECORDS
-        self.producers_bytes = 0  # of Redis's memory, once they are there
 
-    def __call__(self) -> Mapping[tuple[str, str], float]:
-        """Seconds by what was asked, and whether of a script or of all that it took."""
+    def __call__(self) -> Mapping[str, float]:
+        """Seconds by what was asked."""
         hot, client, end = self._hot, self._client, self._end
         client.flushall()
         topic = hot.topics().create("segments", 1)
         tp = topic.partition(0)
         keys = self._fill(tp, self._producers)
-        self.producers_bytes = client.memory_usage(keys.producers, samples=0) or 0
         last_ms = EPOCH_MS + self._segments - 2
         (entry,) = encode(
             produced_batch([(last_ms, None, b"v", [])]), EntryFormat.FIELDS, Compression.NONE
@@ -101,7 +97,7 @@ class Round:
             "where a time is": lambda: hot.offset_for_timestamp(tp, last_ms),
             "a look for damage": lambda: hot.inspection().look(tp, topic.topic_id),
         }
-        found: dict[tuple[str, str], float] = {}
+        found: dict[str, float] = {}
         for what, ask in asks.items():
             self._scripts(found, what, ask)
         client.delete(keys.times)
@@ -124,15 +120,13 @@ class Round:
         self._scripts(found, what, lambda: hot.retain(untiered))
         return found
 
-    def _scripts(
-        self, found: dict[tuple[str, str], float], what: str, ask: Callable[[], object]
-    ) -> None:
-        """Adds the seconds of its scripts."""
+    def _scripts(self, found: dict[str, float], what: str, ask: Callable[[], object]) -> None:
+        """Adds the median seconds of its scripts."""
         self._client.slowlog_reset()
         ask()
         told = self._client.slowlog_get(10_000)
         took = [one["duration"] / 1e6 for one in told if one["command"].startswith(b"EVAL")]
-        found[what, EACH], found[what, TOGETHER] = statistics.median(took), sum(took)
+        found[what] = statistics.median(took)
 
     def _fill(self, topic_partition: TopicPartition, producers: int) -> PartitionKeys:
         client, end = self._client, self._end

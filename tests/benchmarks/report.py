@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from .machine import Machine
@@ -74,13 +74,6 @@ class Report:
         machine = Machine(**whole["machine"])
         failed = tuple(whole.get("failed", ()))
         return cls(machine, whole["taken"], whole["rounds"], whole["scale"], rows, failed)
-
-    @property
-    def conditions(self) -> tuple[object, ...]:
-        """What two runs must have in common to be one."""
-        memory_gib = round(self.machine.memory_gib)  # which differs by some KiB after a restart
-        machine = replace(self.machine, memory_gib=memory_gib, others_share=0.0)
-        return machine, self.rounds, self.scale
 
     def missed(self) -> Iterator[str]:
         """The goals that are not reached, in words."""

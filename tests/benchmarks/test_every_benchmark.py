@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from .machine import look
-from .measures import OURS, SECONDS, Row
 from .names import BENCHMARKS
 from .report import Report, table
 
@@ -58,7 +56,6 @@ def test_it_prints_a_table_and_keeps_its_figures(name: str, tmp_path: Path) -> N
         (["--rounds", "0"], "--rounds is at least 1"),
         (["--compare", "absent.json"], "there is no file absent.json"),
         (["--kafka-jars", "absent.jar"], "there is no file absent.jar"),
-        (["--resume", "absent.json"], "there is no file absent.json"),
     ],
 )
 def test_a_wrong_option_is_told_before_anything_is_measured(arguments: list[str], why: str) -> None:
@@ -71,29 +68,3 @@ def test_a_wrong_option_is_told_before_anything_is_measured(arguments: list[str]
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert why in done.stderr
-
-
-def test_a_run_that_was_ended_goes_on_with_what_it_has_not_yet(tmp_path: Path) -> None:
-    kept, figures = tmp_path / "kept.json", tmp_path / "figures.json"
-    row = Row("start", SECONDS, {OURS: (1.0,)})
-    before = Report(look(), "2026-11-26", 1, 0.5, {"append": [row]}, ("Kafka: no answer",))
-    kept.write_text(before.to_json(), "utf-8")
-
-    def resumed(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = (sys.executable, "-m", "tests.benchmarks", "append", "--rounds", "1")
-        return subprocess.run(
-            [*command, "--json", figures, "--resume", kept, *arguments],
-            capture_output=True,
-            text=True,
-            cwd=FOLDER.parents[1],
-            check=False,
-        )
-
-    done = resumed("--scale", "0.5")
-    assert (done.returncode, done.stderr) == (1, "not measured: Kafka: no answer\n")
-    assert Report.of_json(figures.read_text("utf-8")).rows == before.rows
-    figures.unlink()
-    done = resumed("--scale", "0.25")
-    assert done.returncode == 2
-    assert "under other conditions" in done.stderr
-    assert not figures.exists()

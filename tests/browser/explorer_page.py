@@ -21,7 +21,6 @@ class ExplorerPage:
         self.table = self.part("table")
         self.rows = self.table.locator("tr[data-offset]")
         self.expression = self.part("expression")
-        self.notes = self.part("notes")
         self.record = self.part("record")
         self.error = self.part("error")
         self.opened_offset = self.record.locator(".ll-fields td").first

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -79,21 +79,11 @@ def shell(utilities: Utilities | None = None) -> Iterator[InteractiveShell]:
         InteractiveShell.clear_instance()
 
 
-def run_job(
-    name: str,
-    *,
-    before: Callable[[str, InteractiveShell], None] | None = None,
-    **widgets: str,
-) -> str:
-    """Runs a notebook as a Databricks job does; gives what it ended with.
-
-    Args:
-        before: called with each cell's text, before it is run.
-        widgets: the job's parameters.
-    """
+def run_job(name: str, **widgets: str) -> str:
+    """Runs a notebook as a Databricks job with these parameters; gives what it ended with."""
     utilities = Utilities(widgets)
     with shell(utilities) as one:
-        _run(name, one, before)
+        _run(name, one)
     assert utilities.exit is not None, f"{name} ended without dbutils.notebook.exit"
     return utilities.exit
 
@@ -101,18 +91,12 @@ def run_job(
 def run_plain(name: str) -> str:
     """Runs a notebook as Jupyter does; gives its last result."""
     with shell() as one:
-        return repr(_run(name, one, None))
+        return repr(_run(name, one))
 
 
-def _run(
-    name: str,
-    one: InteractiveShell,
-    before: Callable[[str, InteractiveShell], None] | None,
-) -> Any:
+def _run(name: str, one: InteractiveShell) -> Any:
     result = None
     for text in code_cells(notebook(name)):
-        if before is not None:
-            before(text, one)
         with capture_output():
             done = one.run_cell(text, store_history=False, silent=False)
         error = done.error_before_exec or done.error_in_exec

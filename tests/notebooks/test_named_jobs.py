@@ -6,21 +6,14 @@ With ``--unity`` on a Unity Catalog server too. Every parameter is text, as jobs
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 from notebook_run import run_job
 
 from lakelog import Lakelog
-from lakelog.base import failpoints
 from lakelog.jobs import status_history
-from tests.support.unity_catalog import SPARKS_OWN, UnityCatalogServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,10 +32,6 @@ JOBS: dict[str, dict[str, str]] = {
     "50": {},
     "60": {"topics": ""},
 }
-
-
-class Killed(BaseException):
-    pass
 
 
 @pytest.fixture
@@ -108,49 +97,6 @@ def test_all_run_one_after_the_other_and_repaired_they_answer_as_before(
         assert status_history(log) == rows
 
 
-def kill(*_: object) -> None:
-    raise Killed
-
-
-@pytest.mark.parametrize(
-    "steps",
-    [
-        {"10": "jobs.before_rows", "20": "archive.after_commit", "30": "jobs.after_rows"},
-        {"10": "jobs.after_rows", "20": "archive.before_trim", "30": "jobs.before_rows"},
-        {"10": "jobs.before_rows", "20": "cold.before_commit", "30": "jobs.after_rows"},
-    ],
-    ids=lambda steps: steps["20"],
-)
-@pytest.mark.slow
-def test_what_was_killed_is_repaired_and_nothing_is_doubled(
-    steps: dict[str, str], run: Run, place: dict[str, str], spark: SparkSession
-) -> None:
-    for name, step in steps.items():
-        with failpoints.armed(step, kill), pytest.raises(Killed):
-            run(name)
-        repaired = run(name)
-        assert run(name) == repaired
-        assert ends(repaired) == ([0, 0] if name == "10" else ARCHIVED)
-    check_once(place, spark)
-
-
-@pytest.mark.slow
-def test_what_only_looks_is_killed_before_its_last_cell_and_repaired(
-    run: Run, place: dict[str, str], spark: SparkSession
-) -> None:
-    def kill_before_the_last_cell(text: str, _: InteractiveShell) -> None:
-        if "finish(" in text:
-            kill()
-
-    for name in ("10", "20"):
-        run(name)
-    for name in ("40", "50", "60"):
-        with pytest.raises(Killed):
-            run(name, before=kill_before_the_last_cell)
-        assert ends(run(name)) == ARCHIVED
-    check_once(place, spark)
-
-
 @pytest.mark.slow
 def test_cleanup_of_the_tables_alone_opens_no_redis(run: Run) -> None:
     for name in ("10", "20"):
@@ -161,33 +107,3 @@ def test_cleanup_of_the_tables_alone_opens_no_redis(run: Run) -> None:
         result = run("30", **how, run_id=f"4711-{steps}")
         assert [part["state"] for part in json.loads(result)["partitions"]] == ["cold only"] * 2
         assert ends(result) == ARCHIVED
-
-
-@pytest.mark.parametrize("step", ["cold.before_commit", "archive.after_commit"])
-@pytest.mark.slow
-def test_an_archiver_that_dies_with_its_spark_is_repaired_by_another(
-    step: str,
-    catalog: str,
-    run: Run,
-    place: dict[str, str],
-    spark: SparkSession,
-    unity_server: UnityCatalogServer | None,
-) -> None:
-    if catalog == SPARKS_OWN:
-        pytest.skip("Spark's own catalog dies with the process")
-    assert unity_server is not None
-    run("10")
-    wanted = {
-        "conf": unity_server.spark_conf(),
-        "widgets": {**place, **JOBS["20"], "run_id": "run 20"},
-    }
-    done = subprocess.run(
-        [sys.executable, Path(__file__).with_name("killed_job.py"), "20", json.dumps(wanted)],
-        env={**os.environ, failpoints.ENVIRONMENT_VARIABLE: f"{step}=exit"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == failpoints.KILLED, done.stdout + done.stderr
-    assert ends(run("20")) == ARCHIVED
-    check_once(place, spark)

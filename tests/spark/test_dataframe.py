@@ -73,28 +73,6 @@ def test_numbers_and_times_of_numpy_are_taken(make_log, spark) -> None:
         lake.dataframe("orders", partitions="0")
 
 
-def test_both_tiers_make_one_frame_that_filters_and_aggregates(make_log, spark) -> None:
-    log = make_log(3)
-    for partition in range(3):
-        log.append(100 + partition, partition)
-    log.archive()
-    for partition in range(2):
-        log.append(10, partition)
-
-    frame = log.lakelog.dataframe("orders", spark=spark)
-
-    assert rows_of(frame) == log.expected()
-    assert rows_of(frame.where("offset >= 95 and partition = 1")) == [
-        row for row in log.expected(95) if row[0] == 1
-    ]
-    assert frame.groupBy("partition").count().orderBy("partition").collect() == [
-        (0, 110),
-        (1, 111),
-        (2, 102),
-    ]
-    assert frame.alias("a").join(frame.alias("b"), ["partition", "offset"]).count() == 323
-
-
 @pytest.mark.parametrize("archived", ["none", "part", "all"])
 def test_ranges_by_offset_time_and_partition(make_log, spark, archived) -> None:
     log = make_log(2)
@@ -177,20 +155,6 @@ def test_an_hour_of_a_month_touches_only_its_files(make_log, spark) -> None:
     assert (files_read(by_offset), by_offset.count()) == (1, 1)
     by_time = everything.where(f"timestamp = timestamp_millis({start_ms})")
     assert (files_read(by_time), by_time.count()) == (2, 2)
-
-
-def test_ranges_that_end_where_files_do_have_no_row_of_their_neighbours(make_log, spark) -> None:
-    log = make_log(name="mini")
-    for _ in range(3):
-        log.append(100)
-        log.archive()
-    mini = log.lakelog.log("mini")
-    ranges = [(0, 100), (100, 200), (0, 200), (100, 300), (0, 300)]
-    frames = [mini.dataframe(*one) for one in ranges]
-    assert [rows_of(frame) for frame in frames] == [log.expected(*one) for one in ranges]
-    assert [files_read(frame) for frame in frames] == [1, 1, 2, 2, 3]
-    archived = [read(spark, None, str(log.cold), "mini", *one) for one in ranges]
-    assert [frame.count() for frame in archived] == [100, 100, 200, 200, 300]
 
 
 def test_a_count_of_whole_segments_reads_no_column_and_one_of_all_no_file(make_log, spark) -> None:

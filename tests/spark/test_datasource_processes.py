@@ -1,77 +1,15 @@
-"""Queries in processes of their own: killed in the middle, and searched for the password."""
+"""Queries in processes of their own, in which the password is looked for."""
 
 from __future__ import annotations
 
-import os
-import random
-import signal
-import time
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from query_process import committed, finish, planned, start
+from query_process import finish, start
 from spark_log import SparkLog, limited
 
-from lakelog.testing.eventually import eventually
-
 PROGRAM = "stream_process.py"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kills", [1, 3])
-def test_each_record_is_in_the_sink_once_however_often_the_driver_is_killed(
-    make_log, tmp_path, kills
-) -> None:
-    log = make_log(3, segment_ms=60_000)
-    for partition in range(3):
-        log.append(2000, partition, batch=250)
-    log.archive()
-    checkpoint, sink = tmp_path / "checkpoint", tmp_path / "sink"
-    wanted: dict[str, Any] = {
-        "options": log.options(startingOffsets="earliest", minPartitions=4, **limited(300)),
-        "checkpoint": str(checkpoint),
-        "sink": str(sink),
-        "mode": "follow",
-    }
-    seed = random.randrange(2**32)
-    print("seed", seed)
-    moments = random.Random(seed)
-    killed_in_the_middle = 0
-    for kill in range(kills):
-        before = planned(checkpoint)
-        process = start(PROGRAM, wanted)
-        try:
-
-            def is_far_enough(kill=kill, before=before, process=process) -> bool:
-                assert process.poll() is None, process.communicate()[0][-4000:]
-                if kill == 0:
-                    return any(sink.rglob("*.parquet"))
-                return planned(checkpoint) >= before + 2
-
-            # The first time as soon as a file is written, then at any moment of later batches.
-            eventually(is_far_enough)
-            if kill:
-                time.sleep(moments.uniform(0, 0.8))  # the moment is drawn, not waited for
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-        killed_in_the_middle += planned(checkpoint) > committed(checkpoint)
-        for partition in range(3):
-            log.append(300, partition, batch=50)
-        if kill % 2:
-            log.archive()
-    assert killed_in_the_middle
-
-    wanted["options"].pop("maxOffsetsPerTrigger", None)
-    finish(start(PROGRAM, {**wanted, "mode": "drain"}))
-
-    columns = ["partition", "offset", "key", "value"]
-    found = pa.table(DeltaTable(str(sink)).to_pyarrow_table(columns=columns))
-    rows = sorted(tuple(row[name] for name in columns) for row in found.to_pylist())
-    assert len(rows) == 3 * (2000 + kills * 300)
-    assert rows == log.expected()
 
 
 @pytest.mark.slow

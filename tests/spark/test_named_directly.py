@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -140,38 +139,6 @@ def test_a_table_that_took_anothers_place_is_noticed(both: Both, catalog: str) -
     other.archive(50)
     with pytest.raises((ContradictionError, ColdTierRefusedError)):
         direct.snapshot()
-
-
-@pytest.mark.slow
-def test_a_stream_begins_with_what_is_cold(
-    redis_url: str, schema: str, tables_at: str, spark: Any, tmp_path: Path
-) -> None:
-    log = SparkLog(redis_url, schema, "web.orders-2").create(2)
-    for partition in (0, 1):
-        log.append(30, partition)
-    log.archive()
-    log.append(10)
-    options = log.options(startingOffsets="earliest", tablesAt=tables_at)
-
-    def so_far() -> list[Any]:
-        query = (
-            spark.readStream.format("lakelog")
-            .options(**options)
-            .load()
-            .writeStream.format("delta")
-            .option("checkpointLocation", str(tmp_path / "checkpoint"))
-            .trigger(availableNow=True)
-            .start(str(tmp_path / "sink"))
-        )
-        query.awaitTermination()
-        return rows_of(spark.read.format("delta").load(str(tmp_path / "sink")))
-
-    assert so_far() == log.expected()
-    log.append(15, 1)
-    log.archive()  # and trimmed before the stream came by
-    log.append(5)
-    assert so_far() == log.expected()
-    log.lakelog.close()
 
 
 def test_a_batch_of_the_data_source_reads_both_tiers(

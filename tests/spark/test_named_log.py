@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 
 import pytest
-import strangers
 from spark_log import SPARKS_OWN, Row, SparkLog, files_read, rows_of
 
 import lakelog.spark
@@ -54,31 +52,6 @@ def test_a_log_by_name_is_archived_read_sought_and_framed(log: SparkLog, spark, 
     assert rows_of(frame) == log.expected()
     archived = lakelog.spark.read(spark, None, schema, "orders")
     assert rows_of(archived) == [row for row in log.expected() if row[1] < 300]
-
-
-@pytest.mark.slow
-def test_by_name_a_range_has_no_row_of_its_neighbours_and_nothing_deleted(
-    log: SparkLog, spark, schema
-) -> None:
-    log.create(1)
-    for _ in range(3):
-        log.append(20)
-        log.archive()
-    unified = log.lakelog.log("orders")
-    ranges = [(0, 20), (20, 40), (0, 40), (20, 60), (0, 60), (19, 21)]
-
-    def check(ranges: list[tuple[int, int]]) -> None:
-        for one in ranges:
-            assert rows_of(unified.dataframe(*one)) == log.expected(*one), one
-            archived = lakelog.spark.read(spark, None, schema, "orders", *one)
-            assert rows_of(archived) == log.expected(*one), one
-
-    check(ranges)
-    unified.raise_log_start(0, 20)
-    assert rows_of(unified.dataframe()) == log.expected(20)
-    strangers.rewrite(spark, f"{schema}.orders", z_order_by="timestamp")
-    check([one for one in ranges if one[0] >= 20])
-    assert rows_of(lakelog.spark.read(spark, None, schema, "orders")) == log.expected(20)
 
 
 @pytest.mark.slow
@@ -474,24 +447,6 @@ def test_tables_at_a_location_are_known_by_name(redis_url, spark, schema, tmp_pa
     log.lakelog.close()
 
 
-@pytest.mark.slow
-def test_a_frame_stays_the_same_while_its_tail_is_archived_and_trimmed(log: SparkLog) -> None:
-    log.create(1, cleanup_policy="compact,delete", min_cleanable_dirty_ratio=0, segment_ms=1000)
-    log.append(20)
-    log.archive()
-    log.append(20)
-    frame = log.lakelog.dataframe("orders")
-    rows = log.expected()
-    assert rows_of(frame) == rows
-    log.archive()  # and trimmed
-    assert rows_of(frame) == rows
-    log.append(1)
-    log.archive()
-    (report,) = log.lakelog.cleanup("orders", steps=("compact",))
-    assert report.compacted[0].records_dropped > 0
-    assert rows_of(frame) == rows
-
-
 @pytest.mark.usefixtures("through_spark")
 def test_where_tasks_cannot_read_what_was_archived_under_a_frames_tail_it_is_an_error(
     log: SparkLog, catalog: str
@@ -529,16 +484,3 @@ def test_a_place_is_a_path_a_schema_or_a_schema_at_a_location(tmp_path) -> None:
             wrong()
     with pytest.raises(ColdTierError, match="no_such_schema"):
         NamedRoot("spark_catalog.no_such_schema").catalogue()
-
-
-@pytest.mark.slow
-def test_a_log_by_name_is_archived_continuously_by_the_same_supervisor(log: SparkLog) -> None:
-    log.create(2, lakelog_flush_rows=1)
-    for partition in (0, 1):
-        log.append(30, partition, batch=30)
-    stop, count = threading.Event(), 0
-    for report in log.lakelog.archive_continuously(stop=stop):
-        count += report.records
-        if count == 60:
-            stop.set()
-    assert log.lakelog.log("orders").offsets()[1].archived_end == 30

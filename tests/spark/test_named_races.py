@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
-import cleanup_process as made
 import pytest
 from made_up import archive
 from spark_log import SparkLog, rows_of
@@ -17,7 +16,6 @@ from lakelog import Lakelog
 from lakelog.archive.archiver import Archiver, Flushed
 from lakelog.base import failpoints
 from lakelog.base.back_off import patiently
-from lakelog.cleanup.cleanup import Cleanup
 from lakelog.cold.by_name.commit import NamedCommit
 from lakelog.cold.by_name.either_view import EitherView
 from lakelog.cold.by_name.named_table import NamedTable
@@ -26,96 +24,15 @@ from lakelog.cold.offset_set import OffsetSet
 from lakelog.cold.registers import CleanedEnd
 from lakelog.errors import ColdTierError, CommitUnknownError
 from lakelog.place import LogPlace
-from lakelog.values.config import TopicConfig
 from lakelog.values.record import to_records
 from lakelog.values.topic import Topic
 from tests.support.unity_catalog import UnityCatalogServer
-
-COMPACTED = {
-    "cleanup.policy": "compact,delete",
-    "min.cleanable.dirty.ratio": "0",
-    "retention.ms": "-1",
-    "file.delete.delay.ms": "0",
-}
-
-
-class Killed(BaseException):
-    """As a killed process: nobody catches it."""
-
-
-def die() -> None:
-    raise Killed
-
-
-def topic_of(**settings: str) -> Topic:
-    return Topic("orders", uuid4(), 1, TopicConfig.of({**COMPACTED, **settings}))
 
 
 def offsets(table: NamedTable, topic: Topic) -> list[int]:
     files = table.snapshot().files.of_partition(0)
     batches = table.read(files, 0, 2**53)
     return [record.offset for b in batches for record in to_records(topic.partition(0), b)]
-
-
-def latest_of(cleaned_end: int, archived_end: int) -> list[int]:
-    """What compaction leaves of `made`'s records."""
-    latest = {made.key(offset): offset for offset in range(cleaned_end)}
-    return sorted([*latest.values(), *range(cleaned_end, archived_end)])
-
-
-# A task's own failpoint (archive.after_copy) kills the worker, and Spark fails the job.
-ARCHIVE_STEPS = (
-    "archive.after_plan",
-    "cold.before_commit",
-    "cold.after_commit",
-    "archive.after_commit",
-    "archive.before_trim",
-    "archive.after_trim",
-)
-
-
-@pytest.mark.slow
-def test_an_archiver_killed_at_any_step_is_settled_by_the_next_run(log: SparkLog, spark, schema):
-    log.create(2)
-    for step in ARCHIVE_STEPS:
-        for partition in (0, 1):
-            log.append(30, partition)
-        with pytest.raises(Killed), failpoints.armed(step, die):
-            log.archive()
-        with Lakelog.connect(log.url, schema) as other:
-            other.archive("orders")
-            assert {
-                one.local_log_start == one.log_end for one in other.log("orders").offsets().values()
-            } == {True}
-        assert rows_of(spark.table(f"{schema}.orders")) == log.expected()
-
-
-@pytest.mark.slow
-def test_a_cleanup_killed_at_any_step_is_settled_by_the_next_run(make_named):
-    topic = topic_of()
-    rows = made.KeyedRows()
-    segments = 0
-    for step in (
-        "cleanup.after_plan",
-        "cleanup.after_find",
-        "cold.before_commit",
-        "cold.after_commit",
-        "cleanup.before_vacuum",
-    ):
-        made.archive(make_named(topic, rows), topic, 0, segments=2)
-        segments += 2
-        with pytest.raises(Killed), failpoints.armed(step, die):
-            Cleanup(topic, make_named(topic, rows)).run()
-        table = make_named(topic, rows)
-        snapshot = table.snapshot()
-        end = segments * made.SEGMENT_RECORDS
-        assert offsets(table, topic) == latest_of(snapshot.cleaned_end(0), end)
-    report = Cleanup(topic, make_named(topic, rows)).run()
-    assert not report.failures
-    table = make_named(topic, rows)
-    assert table.snapshot().cleaned_end(0) == end - made.SEGMENT_RECORDS
-    assert offsets(table, topic) == latest_of(end - made.SEGMENT_RECORDS, end)
-    assert all(len(one.files) == 1 for one in table.snapshot().files.segments(0)[:-1])
 
 
 def test_two_archivers_and_a_producer_at_once_archive_each_record_once(log: SparkLog, spark):
@@ -168,31 +85,6 @@ def test_who_archives_a_new_topic_at_once_with_another_makes_one_table_and_its_v
         table, view = f"{schema}.{log.name}", f"{schema}.{log.name}_view"
         assert rows_of(spark.table(table)) == rows_of(spark.table(view)) == log.expected()
         log.lakelog.close()
-
-
-@pytest.mark.slow
-def test_cleanups_and_an_archiver_at_once_keep_each_record_once(make_named, spark):
-    topic = topic_of(**{"file.delete.delay.ms": "3600000"})
-    rows = made.KeyedRows()
-    made.archive(make_named(topic, rows), topic, 0, segments=2)
-
-    def clean() -> None:
-        table = make_named(topic, rows, spark=spark.newSession())
-        for _ in range(2):
-            Cleanup(topic, table).run(("compact", "optimize"))
-
-    def add() -> None:
-        made.archive(make_named(topic, rows, spark=spark.newSession()), topic, 0, segments=3)
-
-    with ThreadPoolExecutor(3) as threads:
-        for done in [threads.submit(clean), threads.submit(clean), threads.submit(add)]:
-            done.result()
-    Cleanup(topic, make_named(topic, rows)).run()
-    table = make_named(topic, rows)
-    end = 5 * made.SEGMENT_RECORDS
-    assert table.snapshot().archived_end(0) == end
-    assert table.snapshot().cleaned_end(0) == end - made.SEGMENT_RECORDS
-    assert offsets(table, topic) == latest_of(end - made.SEGMENT_RECORDS, end)
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -100,18 +100,6 @@ def test_a_session_is_seen_from_any_thread(spark):
         assert threads.submit(open_session.session_there).result() is spark
 
 
-def test_a_job_is_cancelled_for_whoever_waits_for_it(spark):
-    """Archiving in threads: the caller is interrupted, not the thread that waits for Spark."""
-    engine = choose_engine("spark")
-    with ThreadPoolExecutor(1) as threads:
-        waiting = threads.submit(lambda: list(engine.map(time.sleep, [600, 600])))
-        tracker = spark.sparkContext.statusTracker()
-        eventually(lambda: bool(tracker.getActiveStageIds()))
-        engine.cancel()
-        with pytest.raises(Exception, match="cancelled"):
-            waiting.result()
-
-
 def test_a_job_is_cancelled_that_begins_after_it_was_said(spark, monkeypatch):
     """Spark plans it first, and knows of no job to cancel by then."""
     engine = choose_engine("spark")

@@ -15,7 +15,6 @@ from lakelog import Lakelog
 from lakelog.errors import (
     HotTierUnavailableError,
     OffsetOutOfRangeError,
-    UnknownTopicOrPartitionError,
 )
 from lakelog.explore.explorer import follow as following
 from lakelog.explore.explorer import questions
@@ -107,16 +106,6 @@ def test_an_error_stays_until_something_succeeds(orders):
     assert hands.offsets() == [131]
 
 
-def test_what_could_not_be_opened_is_left_behind(orders):
-    explorer = orders.explore(at=7)
-    for wrong in (("nowhere", 0), ("orders", 3)):
-        with pytest.raises(UnknownTopicOrPartitionError):
-            explorer.choose(*wrong)
-        Hands(explorer).click("latest")
-        assert explorer.error is None
-        assert explorer.expression == "log.read(0, 80, 130)"
-
-
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
@@ -132,21 +121,6 @@ def test_what_cannot_be_asked_for_is_an_error_below_the_table(orders, name, text
     assert said in hands.html("error")
     hands.type("offset", 5)
     assert not hands.visible("error")
-
-
-def test_an_error_of_what_is_typed_is_not_covered_by_the_tail(orders):
-    hands = Hands(orders.explore())
-    hands.type("follow", True)
-    before = hands.html("table")
-    hands.type("timestamp", "last tuesday")
-    assert not hands.find("follow").value
-    threads = [one for one in threading.enumerate() if one.name == "lakelog-explorer"]
-    orders.send("one more")
-    for thread in threads:  # it follows no longer, as its button says
-        thread.join(60)
-        assert not thread.is_alive()
-    assert "is not a time" in hands.html("error")
-    assert hands.html("table") == before
 
 
 @pytest.mark.parametrize(
@@ -184,13 +158,6 @@ def test_a_topic_that_vanishes_is_said_to_be_gone_and_comes_back(orders):
     assert not hands.visible("error")
     assert "of another topic" in hands.html("table")
     assert hands.find("topic").value == "orders"
-
-
-def test_a_topic_that_lacks_a_partition_stays_in_the_list(orders):
-    explorer = orders.explore()
-    with pytest.raises(UnknownTopicOrPartitionError):
-        explorer.choose("orders", 9)
-    assert list(Hands(explorer).find("topic").options) == ["orders"]
 
 
 def test_redis_goes_away_and_comes_back(make_redis: Callable[..., Any], tmp_path: Path) -> None:
@@ -439,27 +406,6 @@ def test_following_goes_on_by_itself_when_redis_is_back(restarted):
     with lakelog.producer() as producer:
         offset = producer.send("orders", "news", partition=0).result().offset
     eventually(lambda: hands.offsets()[-1] == offset)
-
-
-def test_an_opened_record_stays_open_while_redis_is_away(restarted):
-    server, lakelog, hands = restarted
-    hands.type("opened", "0:0")
-    server.start()
-    eventually(lambda: not hands.visible("error"))
-    with lakelog.producer() as producer:
-        producer.send("orders", "news", partition=0).result()
-    eventually(lambda: hands.visible("new"))
-    assert hands.offsets() == [0]
-    assert not hands.visible("error")
-
-
-def test_following_is_asked_for_again_by_the_retry_button(restarted):
-    server, _, hands = restarted
-    assert hands.visible("retry")
-    server.start()
-    hands.click("retry")
-    assert not hands.visible("error")
-    assert hands.find("follow").value
 
 
 def test_following_a_redis_that_is_away_can_be_stopped(restarted):
