@@ -18,7 +18,6 @@ import random
 import re
 import shutil
 import signal
-import socket
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -29,12 +28,9 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from msgspec.structs import replace
 
 import lakelog.explore.charts
 import lakelog.jobs
-import lakelog.operate
-import lakelog.operate.check
 from lakelog import Lakelog, TopicLog, TopicPartition
 from lakelog.archive import continuous
 from lakelog.archive.archiver import Archiver
@@ -44,17 +40,14 @@ from lakelog.base.back_off import BackOff
 from lakelog.cleanup.cleanup import Cleanup
 from lakelog.cli.main import parser
 from lakelog.cli.output import Failed
-from lakelog.codec import ProducedBatch, encode
 from lakelog.cold.by_path import path_table
 from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.committing import CommitBackOff
-from lakelog.cold.scan import ScanTask
 from lakelog.cold.store import object_store
 from lakelog.errors import (
     InvalidArgumentError,
     LakelogError,
     PolicyViolationError,
-    UnknownMemberIdError,
     UnknownTopicOrPartitionError,
 )
 from lakelog.explore.charts.compaction_savings import compaction_rows
@@ -63,21 +56,8 @@ from lakelog.explore.charts.partition_map import partition_ranges
 from lakelog.explore.charts.segment_map import segment_rows
 from lakelog.explore.explorer.widget import LogExplorer
 from lakelog.groups.admin import GroupAdmin, ShareGroupAdmin
-from lakelog.groups.coordinator import GroupCoordinator
-from lakelog.groups.group_values import Joined, JoinRequest, Leaving, Pending
 from lakelog.groups.reset import ResetOffset, ToLatest
-from lakelog.groups.share.share_partitions import SharePartitions
-from lakelog.groups.share.share_values import Acknowledgement, Outcome
-from lakelog.hot import AppendCall, HotLog, TopicRegistry, hot_log, lock
-from lakelog.hot.activity import Beats
-from lakelog.hot.appender import Appender
-from lakelog.hot.fetch import Fetcher
-from lakelog.hot.inspection import Inspection
-from lakelog.hot.looks import Looks, ServerLooks
-from lakelog.hot.recovery import Recovery
-from lakelog.hot.skip import HotSkips
-from lakelog.hot.trimmer import Trimmer
-from lakelog.hot.waits import Waits
+from lakelog.hot import TopicRegistry, lock
 from lakelog.ingest.producer import Producer
 from lakelog.jobs import (
     JobRun,
@@ -91,33 +71,16 @@ from lakelog.jobs import (
     status_history,
     warnings,
 )
-from lakelog.jobs.run_record import TroubleRows, recent_troubles
-from lakelog.jobs.status_table import open_status_table
 from lakelog.lakelog import ArchivedTopics
-from lakelog.operate.check.time_index import index_mends
-from lakelog.operate.check.verification import verify
-from lakelog.operate.diagnosis import diagnose
 from lakelog.operate.group_offsets import GroupOffsetsAdmin, ShareGroupOffsets
-from lakelog.operate.groups_table import open_groups_table
-from lakelog.operate.headroom import high_water_marks
-from lakelog.operate.segments import (
-    cold_records,
-    dump_cold,
-    dump_hot,
-    inspection_of,
-    segment_range,
-    segments,
-)
-from lakelog.operate.skip import Skips, noted
-from lakelog.operate.status import hot_segments, status
+from lakelog.operate.skip import Skips
 from lakelog.place.tenants.tenants import Tenants
 from lakelog.read.consumer import Consumer
 from lakelog.read.range_read import RangeRead
 from lakelog.read.search import Search
 from lakelog.read.share_consumer import ShareConsumer
 from lakelog.read.where import parse
-from lakelog.values.config import Compression, EntryFormat
-from lakelog.values.record import OffsetAndMetadata, produced_batch
+from lakelog.values.record import OffsetAndMetadata
 from tests.support.object_store import Fault, FaultyFront, s3_options
 from tests.support.servers import RedisClusterServers, RedisServer
 
@@ -125,11 +88,6 @@ TP = TopicPartition("orders", 0)
 FIRST_MS = 1_700_000_000_000
 AT_ONCE = timedelta(0)
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
-
-
-def held(lock: contextlib.AbstractContextManager[None]) -> None:
-    with lock:
-        pass
 
 
 def follow(world: World) -> None:
@@ -176,13 +134,11 @@ class World:
         self.export = self.folder / "exported"
         self.lake.export(self.export, "orders")
         self.topic = self.lake.topics.get("orders")
-        self.hot = self.lake.hot
         self.log = self.lake.log("orders")
         table = self.log.table
         assert isinstance(table, PathTable)
         self.table = table
-        self.snapshot = table.snapshot()
-        self.file = self.snapshot.files.of_partition(0)[0]
+        self.file = table.snapshot().files.of_partition(0)[0]
         self.archived = self.connect_cold()
         self.archived_log = self.archived.log("orders")
         self.producer = self.lake.producer(**IMPATIENT)
@@ -194,26 +150,15 @@ class World:
         while not self.member.poll(100):
             pass
         self.skips = self.lake.skips("orders", 0)
-        self.hot_skips = self.hot.skips(TP, self.topic.topic_id)
         self.archiver = self.lake.archiver("orders")
-        self.server_looks = self.hot.server_looks()
-        self.coordinator = GroupCoordinator(self.hot.connections)
-        self.joined = joined_member(self.coordinator)
-        self.coordinator.commit("idle", {TP: OffsetAndMetadata(3)})
-        self.shares = SharePartitions(self.hot.connections, "workers")
-        self.shares.acquire(TP, self.topic.topic_id, "ada", 5, begin=0)
+        with self.lake.consumer(group_id="idle") as idle:
+            idle.assign([TP])
+            idle.commit({TP: OffsetAndMetadata(3)})
         self.worker = self.lake.share_consumer(
             "orders", group_id="others", share_auto_offset_reset="earliest"
         )
         while not self.worker.poll(100, 5):
             pass
-        entries = encode(
-            produced_batch([(FIRST_MS, b"k", b"v", ())]),
-            EntryFormat.FIELDS,
-            Compression.NONE,
-            max_entry_bytes=1 << 20,
-        )
-        self.batch = ProducedBatch(entries, 99, 0, 0, 0)
 
     @property
     def offsets(self) -> Path:
@@ -269,19 +214,6 @@ class World:
 
     def job(self) -> JobRun:
         return JobRun(self.lake, "archive", uuid4().hex, topics=["orders"])
-
-
-MEMBER = JoinRequest((("range", b""),), rebalance_timeout_ms=50)  # others wait no longer for it
-NEW_MEMBER = replace(MEMBER, requires_known_member_id=False)
-
-
-def joined_member(coordinator: GroupCoordinator) -> Joined:
-    """A member that is in. It joins anew where this machine was away for longer than its time."""
-    while True:
-        joined = coordinator.join("readers", MEMBER)
-        with contextlib.suppress(UnknownMemberIdError):
-            coordinator.sync("readers", joined, {joined.member_id: b""})
-            return joined
 
 
 #: A producer that waits for nothing for long.
@@ -432,68 +364,10 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "TopicRegistry.set_defaults": lambda w: w.lake.topics.set_defaults({"log.roll.ms": 10**9}),
     "TopicRegistry.renewed": lambda w: w.lake.topics.renewed(w.topic),
     "TopicRegistry.repair": lambda w: w.lake.topics.repair(w.topic),
-    "Appender.append": lambda w: w.hot.append(TP, w.topic.topic_id, w.batch),
-    "Appender.append_all": lambda w: w.hot.append_all([AppendCall(TP, w.topic.topic_id, w.batch)]),
-    "HotLog.connect": lambda w: HotLog.connect(w.url).now_ms(),
-    "HotLog.renewed": lambda w: w.hot.renewed(w.topic),
-    "HotLog.inspection": lambda w: w.hot.inspection().look(TP, w.topic.topic_id),
-    "Fetcher.max_timestamp": lambda w: w.hot.max_timestamp(TP),
-    "Looks.server_names": lambda w: w.hot.server_names([TP]),
-    "Looks.memory_percent": lambda w: w.hot.memory_percent([TP]),
-    "Looks.server_name": lambda w: w.hot.server_name(TP),
-    "Looks.memory_bytes": lambda w: w.hot.memory_bytes([TP]),
-    "Trimmer.nodes": lambda w: w.hot.nodes(TP),
-    "Trimmer.end_of_first": lambda w: w.hot.end_of_first(TP, 1),
-    "Looks.now_ms": lambda w: w.hot.now_ms(),
-    "Fetcher.offset_for_timestamp": lambda w: w.hot.offset_for_timestamp(TP, 0),
-    "Looks.offsets": lambda w: w.hot.offsets([TP]),
-    "Looks.segments": lambda w: w.hot.segments([TP]),
-    "HotLog.skips": lambda w: w.hot.skips(TP, w.topic.topic_id).notes(),
-    "Trimmer.raise_log_start": lambda w: w.hot.raise_log_start(TP, 1),
-    "Fetcher.read": lambda w: drained(w.hot.read(TopicPartition("local", 0), 0)),
-    "HotLog.recover": lambda w: w.hot.recover(TP, 0),
-    "HotLog.check_own": lambda w: w.hot.check_own(w.topic, w.table),
-    "HotLog.naming": lambda w: held(w.hot.naming(w.topic)),
-    "HotLog.naming_status": lambda w: held(w.hot.naming_status()),
-    "Recovery.recover_all": lambda w: w.hot.recover_all({TP: 0}),
-    "Trimmer.retain": lambda w: w.hot.retain(TopicPartition("local", 0)),
-    "Trimmer.roll": lambda w: w.hot.roll(TP, 60, w.topic.topic_id),
-    "Trimmer.holds_entries": lambda w: w.hot.holds_entries(TP),
-    "Trimmer.holds_unread": lambda w: w.hot.holds_unread(TP, w.hot.offsets([TP])[TP]),
-    "HotLog.rewrite_persistence": lambda w: w.hot.rewrite_persistence(),
-    "Looks.servers": lambda w: w.hot.servers(),
-    "HotLog.topics": lambda w: w.hot.topics().list(),
-    "Trimmer.trim": lambda w: w.hot.trim(TP, 1, archived_end=1),
-    "Waits.wait": lambda w: w.hot.wait({TP: 10**6}, 50),
-    "GroupCoordinator.heartbeat": lambda w: w.coordinator.heartbeat(
-        "readers", w.joined.member_id, w.joined.generation_id
-    ),
-    "GroupCoordinator.try_sync": lambda w: w.coordinator.try_sync("readers", w.joined),
-    "GroupCoordinator.sync": lambda w: w.coordinator.sync("readers", w.joined),
-    "GroupCoordinator.commit": lambda w: w.coordinator.commit(
-        "readers",
-        {TP: OffsetAndMetadata(3)},
-        member_id=w.joined.member_id,
-        generation_id=w.joined.generation_id,
-    ),
-    "GroupCoordinator.committed": lambda w: w.coordinator.committed("readers"),
-    "GroupCoordinator.assignments": lambda w: w.coordinator.assignments("readers"),
-    "GroupCoordinator.await_change": lambda w: w.coordinator.await_change("readers", 0, 50),
-    "GroupCoordinator.await_news": lambda w: w.coordinator.await_news(
-        "readers", Pending(w.joined.member_id, 0, 50), 50
-    ),
-    "GroupCoordinator.await_join": lambda w: w.coordinator.await_join(
-        "readers", replace(MEMBER, member_id=w.joined.member_id)
-    ),
-    "GroupCoordinator.try_join": lambda w: w.coordinator.try_join("readers", NEW_MEMBER),
-    "GroupCoordinator.join": lambda w: w.coordinator.join("readers", NEW_MEMBER),
-    "GroupCoordinator.leave": lambda w: w.coordinator.leave(
-        "readers", [Leaving(w.joined.member_id)]
-    ),
     "GroupAdmin.list": lambda w: w.lake.groups.list(),
-    "GroupAdmin.describe": lambda w: w.lake.groups.describe("readers"),
+    "GroupAdmin.describe": lambda w: w.lake.groups.describe("polled"),
     "GroupAdmin.delete_offsets": lambda w: w.lake.groups.delete_offsets("idle", [TP]),
-    "GroupAdmin.expire_offsets": lambda w: w.lake.groups.expire_offsets("readers"),
+    "GroupAdmin.expire_offsets": lambda w: w.lake.groups.expire_offsets("polled"),
     "GroupOffsetsAdmin.describe": lambda w: w.lake.group_offsets.describe("idle"),
     "GroupOffsetsAdmin.described": lambda w: w.lake.group_offsets.described(
         [w.lake.groups.describe("idle")]
@@ -510,13 +384,6 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "GroupAdmin.expiry_interval_ms": lambda w: w.lake.groups.expiry_interval_ms,
     "TopicRegistry.keyspace_defaults": lambda w: w.lake.topics.keyspace_defaults(),
     "GroupAdmin.expire_all_offsets": lambda w: w.lake.groups.expire_all_offsets(),
-    "SharePartitions.acquire": lambda w: w.shares.acquire(TP, w.topic.topic_id, "ada", 5, begin=0),
-    "SharePartitions.acknowledge": lambda w: w.shares.acknowledge(
-        TP, w.topic.topic_id, "ada", [Acknowledgement(0, 5, 1, Outcome.RENEW)]
-    ),
-    "SharePartitions.describe": lambda w: w.shares.describe(TP),
-    "SharePartitions.move": lambda w: w.shares.move(TP, w.topic.topic_id, 0),
-    "SharePartitions.forget": lambda w: w.shares.forget(TP),
     "ShareConsumer.poll": lambda w: w.worker.poll(50),
     "ShareConsumer.commit_sync": lambda w: w.worker.commit_sync(),
     "ShareConsumer.commit_async": lambda w: w.worker.commit_async(),
@@ -537,22 +404,6 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Lakelog.share_consumer": lambda w: w.lake.share_consumer(
         "orders", group_id="more", errors_deadletterqueue_topic_name="local"
     ).poll(50),
-    "Beats.alive": lambda w: w.hot.beats().alive(),
-    "Beats.leave": lambda w: w.hot.beats().leave("a", {}, 1000),
-    "Beats.end": lambda w: w.hot.beats().end("a"),
-    "ServerLooks.look": lambda w: [one.look([TP]) for one in w.server_looks],
-    "Inspection.look": lambda w: w.hot.inspection().look(TP, w.topic.topic_id),
-    "Inspection.pages": lambda w: drained(w.hot.inspection().pages(TP, w.topic.topic_id, 0)),
-    "Inspection.time_index": lambda w: drained(w.hot.inspection().time_index(TP)),
-    "Inspection.producer_calls": lambda w: w.hot.inspection().producer_calls(TP, 0),
-    "HotSkips.look": lambda w: w.hot_skips.look("81-1"),
-    "HotSkips.note": lambda w: w.hot_skips.note(
-        "a file", b'{"gap":[0,1],"reason":"","who":"","moved_at_ms":0}'
-    ),
-    "HotSkips.notes": lambda w: w.hot_skips.notes(),
-    "HotSkips.kept_by_older": lambda w: w.hot_skips.kept_by_older(),
-    "HotSkips.drop_kept_by_older": lambda w: w.hot_skips.drop_kept_by_older(),
-    "HotSkips.drop_copy": lambda w: w.hot_skips.drop_copy(),
     "Skips.list": lambda w: w.skips.list(),
     "Skips.skip_entry": lambda w: w.skips.skip_entry("81-1", dry_run=True),
     "Skips.skip_file": lambda w: w.skips.skip_file(w.file.path, dry_run=True),
@@ -564,53 +415,10 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Archiver.trim": lambda w: w.archiver.trim(),
     "Cleanup.plan": lambda w: w.lake.cleanup_plan(),
     "Cleanup.run": lambda w: w.lake.cleanup("orders"),
-    "PathTable.snapshot": lambda w: w.table.snapshot(),
-    "PathTable.table_id": lambda w: w.table.table_id(),
-    "PathTable.data_files": lambda w: w.table.data_files(0),
-    "PathTable.missing": lambda w: w.table.missing([w.file]),
-    "PathTable.newest_columns": lambda w: w.table.newest_columns(),
-    "PathTable.warnings": lambda w: w.table.warnings(),
-    "PathTable.unchecked": lambda w: w.table.unchecked(),
-    "PathTable.last_calls": lambda w: w.table.last_calls([0]),
-    "PathTable.mirror": lambda w: w.table.mirror(w.topic),
-    "PathTable.mirrored": lambda w: w.table.mirrored(),
-    "PathTable.leftovers": lambda w: w.table.leftovers(),
-    "PathTable.discard": lambda w: w.table.discard([w.file]),
-    "PathTable.forget_history": lambda w: w.table.forget_history(),
-    "PathTable.purge": lambda w: w.lake.place.table(w.gone).purge(),
-    "PathTable.orphans": lambda w: w.table.orphans(),
-    "PathTable.remove_orphans": lambda w: w.table.remove_orphans(),
-    "PathTable.vacuum": lambda w: w.table.vacuum(),
-    "PathTable.read": lambda w: drained(w.table.read([w.file], 0, 100)),
-    "PathTable.with_keys": lambda w: w.table.with_keys([w.file], 0, 100, frozenset({b"k"})),
-    "PathTable.row_groups": lambda w: w.table.row_groups([w.file], 0, 100),
-    "PathTable.scan": lambda w: drained(w.table.scan(w.snapshot, [ScanTask(w.file)])),
-    "PathTable.spacing": lambda w: w.table.spacing(w.snapshot, [w.file], ()),
     "LogExplorer.choose": lambda w: w.explored(lambda e: e.choose("local")),
     "LogExplorer.data": lambda w: w.explored(lambda e: e.data()),
     "LogExplorer.history": lambda w: w.explored(lambda e: e.history("k1")),
     "LogExplorer.record": lambda w: w.explored(lambda e: e.record(5)),
-    "hot_log.pause_all": lambda w: hot_log.pause_all(w.hot),
-    "hot_log.resume_all": lambda w: hot_log.resume_all(w.hot),
-    "segments.segments": lambda w: segments(w.log),
-    "segments.segments cold": lambda w: segments(w.archived_log),
-    "skip.noted": lambda w: noted(w.hot, TP, w.topic.topic_id),
-    "segments.dump_hot": lambda w: drained(dump_hot(w.log, 0)),
-    "segments.dump_cold": lambda w: drained(dump_cold(w.log, 0)),
-    "segments.cold_records": lambda w: [
-        drained(cold_records(w.log, scan, 0, None)) for scan in dump_cold(w.log, 0)
-    ],
-    "segments.segment_range": lambda w: segment_range(w.log, 0, 0),
-    "segments.inspection_of": lambda w: inspection_of(w.log).look(TP, w.topic.topic_id),
-    "status.hot_segments": lambda w: hot_segments(w.hot, [w.topic]),
-    "headroom.high_water_marks": lambda w: high_water_marks(w.hot, [w.topic], w.hot.servers()),
-    "status.status": lambda w: status(w.hot, [w.topic], lambda _: w.table),
-    "time_index.index_mends": lambda w: drained(index_mends(w.hot, w.topic, TP)),
-    "verification.verify": lambda w: drained(verify(w.log)),
-    "verification.verify cold": lambda w: drained(verify(w.archived_log)),
-    "diagnosis.diagnose": lambda w: diagnose(
-        redis_url=w.url, cold=w.cold, storage_options=w.options
-    ),
     "compaction_savings.compaction_rows": lambda w: compaction_rows(w.log),
     "ingest_rate.ingest_rates": lambda w: ingest_rates(w.log),
     "partition_map.partition_ranges": lambda w: partition_ranges(w.log),
@@ -627,12 +435,6 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "looks.failures": lambda w: failures(w.lake),
     "looks.servers": lambda w: servers(w.lake),
     "looks.warnings": lambda w: warnings(w.lake),
-    "groups_table.open_groups_table": lambda w: open_groups_table(w.lake.place.cold).read(
-        w.topic.keyspace_id
-    ),
-    "status_table.open_status_table": lambda w: open_status_table(w.lake.place.cold).read(),
-    "run_record.recent_troubles": lambda w: recent_troubles(w.lake.place.cold),  # type: ignore[arg-type]
-    "TroubleRows.__call__": lambda w: TroubleRows(w.lake.place.cold)([]),  # type: ignore[arg-type]
     "lakelog archive": lambda w: w.cli("archive", "local"),
     "lakelog cleanup plan": lambda w: w.cli("cleanup", "plan"),
     "lakelog cleanup run": lambda w: w.cli("cleanup", "run"),
@@ -706,7 +508,6 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "ShareConsumer.close": lambda w: w.worker.close(),
     "ShareGroupAdmin.delete": lambda w: w.lake.share_groups.delete("others"),
     "Producer.close": lambda w: w.producer.close(200),
-    "HotLog.close": lambda w: HotLog.connect(w.url).close(),
     "Lakelog.close": lambda w: w.lake.close(),
 }
 
@@ -716,89 +517,29 @@ QUIET = {
     *("Lakelog.hot", "Lakelog.groups", "Lakelog.share_groups"),
     *("Lakelog.acl", "lakelog acl"),
     *("Lakelog.dataframe", "Lakelog.register", "TopicLog.dataframe"),  # Spark's: tests/spark
-    *("Consumer.subscription", "Consumer.unsubscribe", "Consumer.group_metadata"),
     "Lakelog.log_look",  # what `metrics` looks with
-    "TopicLog.is_below_hot",
+    *("Consumer.subscription", "Consumer.unsubscribe", "Consumer.group_metadata"),
+    *("Consumer.assign", "Consumer.assignment", "Consumer.pause", "Consumer.paused"),
+    "Consumer.resume",
     *("ShareConsumer.subscribe", "ShareConsumer.subscription"),
     *("ShareConsumer.acknowledge", "ShareConsumer.acknowledge_offset"),
-    *(
-        "ShareConsumer.acquisition_lock_timeout_ms",
-        "ShareConsumer.set_acknowledgement_commit_callback",
-    ),
-    *("Consumer.assign", "Consumer.assignment", "Consumer.pause", "Consumer.paused"),
-    *(
-        "Consumer.resume",
-        "HotLog.archived_into",
-        "HotLog.beats",
-        "HotLog.cleanups",
-        "HotLog.cold_quota",
-        "HotLog.connections",
-        "Looks.server_looks",
-        "Waits.taken",
-        "HotLog.keyspace",
-        "HotLog.mending",
-        "Recovery.pause",
-    ),
-    *("Recovery.pause_each", "Recovery.resume_each", "HotLog.rebuilding"),
-    *(
-        "HotLog.reserve_more",
-        "Recovery.reserve_more",
-        "Recovery.refused",
-        "Recovery.resume",
-        "HotSkips.skip",
-        "ServerLooks.name",
-    ),
-    *("TopicLog.table", "TopicLog.tiers", "TopicLog.redis", "TopicRegistry.is_hot_alone"),
-    *(
-        "ServerLooks.holds",
-        "Archiver.seen",
-        "Archiver.topic",
-        "Cleanup.topic",
-        "ContinuousArchive.abandoned",
-    ),
-    *("ContinuousArchive.close", "ContinuousArchive.troubles", "PathTable.path"),
-    *("PathTable.is_local", "PathTable.where"),
-    *("PathTable.apply", "PathTable.map"),  # archivers' and cleanups'
-    *("PathTable.columns", "PathTable.create_with", "PathTable.described"),  # export's and import's
-    "PathTable.last_calls",  # a recovery's
+    "ShareConsumer.acquisition_lock_timeout_ms",
+    "ShareConsumer.set_acknowledgement_commit_callback",
+    *("TopicLog.table", "TopicLog.tiers", "TopicLog.redis", "TopicLog.is_below_hot"),
+    *("TopicRegistry.is_hot_alone", "Archiver.seen", "Archiver.topic", "Cleanup.topic"),
+    *("ContinuousArchive.abandoned", "ContinuousArchive.close", "ContinuousArchive.troubles"),
     *("LogExplorer.view", "LogExplorer.expression", "LogExplorer.to_pandas", "LogExplorer.wait"),
     *("LogExplorer.seek", "LogExplorer.forward", "LogExplorer.back", "LogExplorer.search"),
     *("LogExplorer.code", "LogExplorer.error", "LogExplorer.export"),
     *("LogExplorer.follow", "LogExplorer.stop", "LogExplorer.close"),
-    "segments.tiers_of",
     "connection.connect",  # jobs open what Lakelog.connect opens
     *("lakelog demo", "lakelog help", "lakelog register", "lakelog produce"),
 }
 
 CLASSES = (
-    *(
-        Lakelog,
-        ArchivedTopics,
-        TopicLog,
-        RangeRead,
-        Search,
-        Consumer,
-        Producer,
-    ),
-    *(
-        TopicRegistry,
-        HotLog,
-        Appender,
-        Looks,
-        Fetcher,
-        Waits,
-        Trimmer,
-        Recovery,
-        Beats,
-        ServerLooks,
-        Inspection,
-        HotSkips,
-        Skips,
-        Archiver,
-    ),
-    *(ContinuousArchive, Cleanup, PathTable, LogExplorer, JobRun, GroupCoordinator, GroupAdmin),
-    *(SharePartitions, ShareConsumer, ShareGroupAdmin, GroupOffsetsAdmin, ShareGroupOffsets),
-    Tenants,
+    *(Lakelog, ArchivedTopics, TopicLog, RangeRead, Search, Consumer, Producer, TopicRegistry),
+    *(Skips, Archiver, ContinuousArchive, Cleanup, LogExplorer, JobRun, GroupAdmin),
+    *(ShareConsumer, ShareGroupAdmin, GroupOffsetsAdmin, ShareGroupOffsets, Tenants),
 )
 
 
@@ -811,9 +552,9 @@ def methods() -> Iterator[str]:
 
 
 def functions() -> Iterator[str]:
-    """Those that are given a log, or its place."""
-    given = {"TopicLog", "Lakelog", "HotLog", "ColdRoot", "ColdRoot | None"}
-    for package in (lakelog.operate, lakelog.operate.check, lakelog.jobs, lakelog.explore.charts):
+    """Those that are given a log."""
+    given = {"TopicLog", "Lakelog"}
+    for package in (lakelog.jobs, lakelog.explore.charts):
         for found in pkgutil.iter_modules(package.__path__):
             module = import_module(f"{package.__name__}.{found.name}")
             for name, one in inspect.getmembers(module, inspect.isfunction):
@@ -847,68 +588,11 @@ def test_every_command_is_made_below_or_asks_nobody() -> None:
 # -- outages -------------------------------------------------------------------------------------
 
 
-class Breaking:
-    """A network in front of a server, which from some time on breaks each connection somewhere."""
-
-    def __init__(self, port: int, seed: int) -> None:
-        self._server = ("127.0.0.1", port)
-        self._draw = random.Random(seed)
-        self._is_breaking = False
-        self._sockets: list[socket.socket] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = int(self._listener.getsockname()[1])
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def begin(self) -> None:
-        self._is_breaking = True
-        self._break()
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        self._break()
-
-    def _break(self) -> None:
-        for one in tuple(self._sockets):
-            with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = self._listener.accept()
-                try:
-                    server = socket.create_connection(self._server)
-                except OSError:
-                    client.close()
-                    continue
-                self._sockets += (client, server)
-                for source, target in ((client, server), (server, client)):
-                    # A handshake takes 130 kB there, most of it scripts, and 2 kB back.
-                    most = 300_000 if source is client else 20_000
-                    left = self._draw.randrange(most) if self._is_breaking else 1 << 60
-                    thread = threading.Thread(target=_pump, args=(source, target, left))
-                    thread.daemon = True
-                    thread.start()
-
-
-def _pump(source: socket.socket, target: socket.socket, left: int) -> None:
-    with contextlib.suppress(OSError):
-        while left and (data := source.recv(min(left, 1 << 16))):
-            target.sendall(data)
-            left -= len(data)
-    for one in (source, target):
-        with contextlib.suppress(OSError):
-            one.shutdown(socket.SHUT_RDWR)
-
-
 @dataclass
 class Harm:
     """What an outage is made with."""
 
     server: RedisServer
-    network: Breaking
     front: FaultyFront
     world: World | None = None
 
@@ -1006,7 +690,6 @@ MORE_OUTAGES: dict[str, Callable[[Harm], Any]] = {
     "the store is busy": lambda h: h.store(*METHODS, status=503),
     "Redis has others' strings": lambda h: h.take_keys(lambda c, key: c.set(key, "precious")),
     "Redis wants a password": lambda h: h.lock_out(),
-    "Redis breaks off": lambda h: h.network.begin(),
     "Redis stands still": lambda h: os.kill(h.server.pid, signal.SIGSTOP),
     "Redis is busy": lambda h: h.spin(),
     "Redis forbids all": lambda h: h.redis("ACL", "SETUSER", "default", "-@all", "+ping"),
@@ -1056,21 +739,19 @@ def harm(
     monkeypatch.setattr(lock, "LOCK_MS", 100)  # of who was cut off before he let go of it
     monkeypatch.setenv("LAKELOG_TEST_SECRET", "a secret word")
     server = make_redis()
-    with contextlib.closing(Breaking(server.port, seed=1)) as network:
-        harm = Harm(server, network, s3_front)
-        try:
-            yield harm
-        finally:
-            s3_front.inject()
-            server.kill(at_once=True)  # so that nobody waits for it
-            if harm.world is not None:
-                harm.world.settle()
+    harm = Harm(server, s3_front)
+    try:
+        yield harm
+    finally:
+        s3_front.inject()
+        server.kill(at_once=True)  # so that nobody waits for it
+        if harm.world is not None:
+            harm.world.settle()
 
 
 #: What is refused for good reason: nothing is damaged.
 REFUSED: dict[str, type[Exception]] = {
     "Producer.send unknown": UnknownTopicOrPartitionError,
-    "HotSkips.look": InvalidArgumentError,
     "Skips.skip_entry": InvalidArgumentError,
     "Skips.skip_file": PolicyViolationError,
     "lakelog archive": Failed,  # of a topic without a cold tier
@@ -1115,7 +796,7 @@ def world_of(harm: Harm, outage: str, tmp_path: Path) -> World:
     # A busy machine is no outage; one that stands still is waited for by each call.
     patience_s = 0.3 if outage == "Redis stands still" else 5
     url = (
-        f"redis://127.0.0.1:{harm.network.port}"
+        f"redis://127.0.0.1:{harm.server.port}"
         f"?socket_timeout={patience_s}&socket_connect_timeout={patience_s}"
     )
     declared = declared_in(tmp_path)
