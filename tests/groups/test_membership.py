@@ -13,12 +13,9 @@ from msgspec.structs import replace
 from reading_member import ReadingMember, of
 
 from lakelog.errors import (
-    CommitFailedError,
     FencedInstanceIdError,
-    InconsistentGroupProtocolError,
     InvalidArgumentError,
     InvalidConfigError,
-    InvalidGroupIdError,
     MemberIdRequiredError,
     RebalanceInProgressError,
 )
@@ -30,12 +27,11 @@ from lakelog.groups.assignors import (
     assignor_named,
 )
 from lakelog.groups.group_values import Joined, JoinRequest, Leaving
-from lakelog.groups.membership import Membership, MemberState
-from lakelog.groups.protocol import Assignment, Subscription
+from lakelog.groups.membership import Membership
+from lakelog.groups.protocol import Subscription
 from lakelog.groups.settings import MemberConfig, chosen_assignors
 from lakelog.testing.eventually import eventually
 from lakelog.values.record import OffsetAndMetadata
-from tests.support.servers import RedisClusterServers
 
 GROUP = "readers"
 ALL = of("orders", 0, 1, 2, 3)
@@ -123,18 +119,6 @@ def world(make_world: Callable[..., World]) -> World:
 # -- coming and going --------------------------------------------------------------------------
 
 
-@BOTH
-def test_who_comes_is_heard_of_before_the_next_heartbeat_is_due(
-    world: World, config: MemberConfig
-) -> None:
-    """It is far beyond the end of the test."""
-    calm = replace(config, session_timeout_ms=1_000_000, heartbeat_interval_ms=300_000)
-    one = world.member(calm).start()
-    world.shared(one)
-    other = world.member(calm).start()
-    world.shared(one, other)
-
-
 def test_a_membership_that_is_dropped_without_leaving_does_not_seem_alive(world: World) -> None:
     member = world.member()
     member.member.subscribe(["orders"])
@@ -162,34 +146,7 @@ def eventually_settled(*members: Membership) -> bool:
     return True
 
 
-def test_members_of_other_topics_do_not_meet(world: World) -> None:
-    world.topics = {"orders": 2, "old": 1}
-    one, other = world.member().start("orders"), world.member().start("old")
-    world.shared(one, other)
-    assert one.seen[-1].partitions == of("orders", 0, 1)
-    assert other.seen[-1].partitions == of("old", 0)
-
-
-def test_a_round_can_be_asked_for(world: World) -> None:
-    member = world.quiet()
-    assert eventually_settled(member)
-    first = member.generation_id
-    member.join_again()
-    assert eventually_settled(member)
-    assert member.generation_id == first + 1
-
-
 # -- waiting -----------------------------------------------------------------------------------
-
-
-def test_who_waits_for_others_can_do_something_else_meanwhile(world: World) -> None:
-    one, other = world.quiet(), world.quiet()
-    assert eventually_settled(one)
-    assert not other.attend(0)
-    assert (other.state, other.partitions) == (MemberState.REBALANCING, frozenset())
-    assert not other.attend(50)
-    assert eventually_settled(one, other)
-    assert (one.state, other.state) == (MemberState.STABLE, MemberState.STABLE)
 
 
 def test_who_waits_lives_although_it_does_not_attend(world: World) -> None:
@@ -229,46 +186,6 @@ def test_what_a_cooperative_member_keeps_while_it_waits_is_its_own(world: World)
     one.commit({tp: OffsetAndMetadata(9) for tp in one.partitions})
 
 
-# -- commits -----------------------------------------------------------------------------------
-
-
-def test_who_has_not_joined_commits_nothing(world: World) -> None:
-    with pytest.raises(CommitFailedError, match="has not joined"):
-        world.quiet().commit({tp: OffsetAndMetadata(7) for tp in ALL})
-
-
-def test_a_member_that_missed_a_rebalance_commits_nothing(world: World) -> None:
-    """It hears of it from the commit, before any heartbeat."""
-    config = replace(EAGER, heartbeat_interval_ms=3_999, max_poll_interval_ms=100)
-    member = world.quiet(config)
-    assert eventually_settled(member)
-    other = world.bench.coordinator.join(GROUP, request())  # waits for its 100 ms
-    assert other.is_leader
-    with pytest.raises(CommitFailedError):
-        member.commit({tp: OffsetAndMetadata(7) for tp in ALL})
-
-
-def request() -> JoinRequest:
-    return JoinRequest((("range", Subscription(("orders",)).encode()),))
-
-
-def test_while_the_leader_assigns_nothing_is_committed(world: World) -> None:
-    member = world.quiet(COOPERATIVE)
-    assert eventually_settled(member)
-    described = world.bench.admin.describe(GROUP)
-    again = world.bench.coordinator.try_join(
-        GROUP,
-        JoinRequest(
-            (("cooperative-sticky", described.members[0].metadata),), member_id=member.member_id
-        ),
-    )
-    assert isinstance(again, Joined)
-    with pytest.raises((CommitFailedError, RebalanceInProgressError)):
-        member.commit({tp: OffsetAndMetadata(7) for tp in ALL})
-    assert world.committed == {}
-    assert eventually_settled(member)
-
-
 # -- static members ----------------------------------------------------------------------------
 
 
@@ -290,19 +207,6 @@ def test_what_grew_while_the_leader_was_away_is_read(world: World, config: Membe
     world.shared(world.member(led.config).start(), *both)
 
 
-def test_a_fenced_member_that_left_may_begin_anew(world: World) -> None:
-    one, other = world.quiet(static(EAGER, "one")), world.quiet(static(EAGER, "one"))
-    assert eventually_settled(one)
-    assert eventually_settled(other)
-    with pytest.raises(FencedInstanceIdError):
-        one.commit({tp: OffsetAndMetadata(7) for tp in ALL})
-    with pytest.raises(FencedInstanceIdError):
-        one.attend()
-    one.leave()
-    assert eventually_settled(one)
-    assert one.partitions == ALL
-
-
 def test_a_static_member_that_was_away_too_long_does_not_fence_its_successor(world: World) -> None:
     short = replace(static(EAGER, "one"), max_poll_interval_ms=200)
     one = world.member(short).start()
@@ -315,84 +219,7 @@ def test_a_static_member_that_was_away_too_long_does_not_fence_its_successor(wor
     assert other.error is None
 
 
-# -- servers -----------------------------------------------------------------------------------
-
-
-def test_members_of_a_cluster(
-    redis_cluster: RedisClusterServers, make_world: Callable[..., World]
-) -> None:
-    world = make_world(redis_cluster.url)
-    one, other = world.member().start(), world.member().start()
-    world.shared(one, other)
-
-
 # -- what goes wrong ---------------------------------------------------------------------------
-
-
-class Fails(Exception):
-    """Of an owner."""
-
-
-class FailingOwner:
-    """Fails in one of the calls."""
-
-    def __init__(self, where: str) -> None:
-        self.where = where
-
-    def _told(self, where: str) -> None:
-        if where == self.where:
-            self.where = ""
-            raise Fails(where)
-
-    def revoked(self, partitions: object) -> None:
-        self._told("revoked")
-
-    def lost(self, partitions: object) -> None:
-        self._told("lost")
-
-    def assigned(self, partitions: object) -> None:
-        self._told("assigned")
-
-
-def provoke(world: World, member: Membership, where: str) -> None:
-    assert eventually_settled(member)
-    if where == "lost":
-        world.bench.coordinator.leave(GROUP, [Leaving(member.member_id)])
-    else:
-        member.subscribe([])
-    eventually(lambda: member.attend(10) and member.generation_id > 1)
-
-
-@BOTH
-@pytest.mark.parametrize("where", ["revoked", "lost", "assigned"])
-def test_what_an_owner_raises_is_raised_and_the_member_goes_on(
-    world: World, config: MemberConfig, where: str
-) -> None:
-    member = Membership(
-        world.bench.coordinator, GROUP, FailingOwner(where), lambda: world.topics, config
-    )
-    member.subscribe(["orders"])
-    with pytest.raises(Fails, match=where):
-        provoke(world, member, where)
-    member.subscribe(["orders"])
-    assert eventually_settled(member)
-    assert member.partitions == ALL
-    member.leave()
-    assert (member.partitions, member.member_id, member.generation_id) == (frozenset(), "", -1)
-    assert world.bench.admin.describe(GROUP).members == ()
-
-
-def test_a_member_without_an_assignor_that_the_others_have(world: World) -> None:
-    assert eventually_settled(world.quiet(EAGER))
-    other = world.quiet(replace(EAGER, assignors=(assignor_named("sticky"),)))
-    for _ in range(2):
-        with pytest.raises(InconsistentGroupProtocolError, match="sticky"):
-            other.attend()
-
-
-def test_a_group_without_an_id(world: World) -> None:
-    with pytest.raises(InvalidGroupIdError):
-        Membership(world.bench.coordinator, "", FailingOwner(""), dict)
 
 
 class Neither(RangeAssignor):
@@ -445,21 +272,3 @@ def test_how_assignors_may_be_named(strategy: object, names: list[str]) -> None:
 def test_what_is_no_assignor(strategy: object) -> None:
     with pytest.raises((InvalidConfigError, InvalidArgumentError)):
         chosen_assignors(strategy)
-
-
-def test_members_that_prefer_both_kinds_go_eagerly() -> None:
-    assert MemberConfig().protocol is RebalanceProtocol.EAGER
-    assert COOPERATIVE.protocol is RebalanceProtocol.COOPERATIVE
-
-
-def test_a_member_tells_others_what_it_has(world: World) -> None:
-    member = world.quiet(replace(COOPERATIVE, client_id="ada", client_host="here"))
-    assert eventually_settled(member)
-    (described,) = world.bench.admin.describe(GROUP).members
-    assert (described.client_id, described.client_host) == ("ada", "here")
-    assert frozenset(Assignment.decode(described.assignment).partitions) == ALL
-    member.join_again()
-    assert eventually_settled(member)
-    (described,) = world.bench.admin.describe(GROUP).members
-    asked = Subscription.decode(described.metadata)
-    assert (frozenset(asked.owned_partitions), asked.generation_id) == (ALL, 1)

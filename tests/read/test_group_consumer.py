@@ -13,7 +13,7 @@ import kafka
 import pytest
 import redis
 from kafka.coordinator.assignors.range import RangePartitionAssignor
-from shared_topics import GROUP, UNTIERED, SharedTopics, of, read, settled, together
+from shared_topics import GROUP, SharedTopics, of, read, settled, together
 
 from lakelog import Lakelog, TopicPartition
 from lakelog.errors import (
@@ -32,7 +32,6 @@ from lakelog.read.group_offsets import GroupOffsets
 from lakelog.read.subscription import ConsumerRebalanceListener
 from lakelog.testing.eventually import eventually
 from lakelog.values.record import OffsetAndMetadata
-from tests.support.servers import RedisServer
 
 TP = TopicPartition("orders", 0)
 ALL = of("orders", 0, 1, 2, 3)
@@ -83,27 +82,6 @@ class Told(ConsumerRebalanceListener):
 
 
 @BOTH
-def test_members_share_and_each_record_is_read_once(
-    shared: SharedTopics, way: dict[str, Any]
-) -> None:
-    one, other = shared.consumer("orders", **way), shared.consumer("orders", **way)
-    together(one, other, until=settled(one, other))
-    values = [f"{n}" for n in range(40)]
-    shared.send(*values)
-    got: list[bytes] = []
-
-    def all_came() -> bool:
-        for consumer in (one, other):
-            for tp, records in consumer.poll(5).items():
-                assert tp in consumer.assignment()
-                got.extend(record.value or b"" for record in records)
-        return len(got) >= 40
-
-    eventually(all_came)
-    assert sorted(got, key=int) == [value.encode() for value in values]
-
-
-@BOTH
 def test_nothing_is_read_twice_when_a_member_comes_or_goes(
     shared: SharedTopics, way: dict[str, Any]
 ) -> None:
@@ -136,12 +114,6 @@ def test_a_member_of_another_group_reads_all_again(shared: SharedTopics) -> None
     assert one.assignment() == other.assignment() == ALL
 
 
-def test_a_consumer_without_a_group_shares_with_nobody(shared: SharedTopics) -> None:
-    alone, member = shared.consumer("orders", group_id=None), shared.consumer("orders")
-    together(alone, member, until=lambda: alone.assignment() == member.assignment() == ALL)
-    assert alone.group_metadata().group_id is None
-
-
 def test_more_members_than_partitions(shared: SharedTopics) -> None:
     members = [shared.consumer("orders") for _ in range(5)]
     together(*members, until=lambda: sum(bool(one.assignment()) for one in members) == 4)
@@ -166,19 +138,6 @@ def test_a_pattern_and_topics_that_come_grow_and_go(shared: SharedTopics) -> Non
     together(one, other, until=settled(one, other, partitions=4))
     assert {tp.topic for tp in one.assignment() | other.assignment()} == {"web-a"}
     assert one.subscription() == {"web-a"}
-
-
-def test_another_subscription_of_a_member(shared: SharedTopics) -> None:
-    shared.topic("old", 1)
-    one = shared.consumer("orders")
-    together(one, until=lambda: one.assignment() == ALL)
-    one.subscribe(["old"])
-    together(one, until=lambda: one.assignment() == of("old", 0))
-    one.unsubscribe()
-    assert (one.assignment(), one.subscription()) == (set(), None)
-    assert shared.lake.groups.describe(GROUP).members == ()
-    one.subscribe(["orders"])
-    together(one, until=lambda: one.assignment() == ALL)
 
 
 def test_members_are_seen_from_outside(shared: SharedTopics) -> None:
@@ -382,14 +341,6 @@ def test_a_topic_that_was_lost_and_made_again_is_read_once(
     assert consumer.position(TP) == 2
 
 
-def test_what_a_deleted_topic_had_is_not_told(shared: SharedTopics) -> None:
-    consumer = shared.consumer()
-    consumer.commit({TP: OffsetAndMetadata(2)})
-    assert consumer.committed(TP) == 2
-    shared.lake.topics.delete("orders")
-    assert consumer.committed(TP) is None
-
-
 # -- commits -----------------------------------------------------------------------------------
 
 
@@ -422,14 +373,6 @@ def test_what_is_assigned_by_hand_is_committed_without_a_member(shared: SharedTo
         assert read(consumer, 2) == [b"a", b"b"]
         assert shared.lake.groups.describe(GROUP).members == ()
     assert shared.committed() == {"orders-0": 2}
-
-
-def test_whoever_assigns_by_hand_does_not_commit_for_members(shared: SharedTopics) -> None:
-    member, stranger = shared.consumer("orders"), shared.consumer(enable_auto_commit=False)
-    together(member, until=lambda: member.assignment() == ALL)
-    stranger.assign([TP])
-    with pytest.raises(CommitFailedError, match="has members"):
-        stranger.commit({TP: OffsetAndMetadata(2)})
 
 
 def test_assigning_anew_commits_what_was_read(shared: SharedTopics) -> None:
@@ -588,33 +531,7 @@ def test_a_listener_of_kafka_python_serves(shared: SharedTopics) -> None:
     assert calls == ["assigned", "revoked"]
 
 
-def test_what_a_listener_raises_is_raised_by_the_poll(shared: SharedTopics) -> None:
-    def fails() -> None:
-        raise ZeroDivisionError
-
-    consumer = shared.consumer()
-    consumer.subscribe(["orders"], listener=Told(fails))
-    together(consumer, until=lambda: consumer.assignment() == ALL)
-    with pytest.raises(ZeroDivisionError):
-        consumer.unsubscribe()
-    assert (consumer.assignment(), consumer.subscription()) == (set(), None)
-    assert shared.lake.groups.describe(GROUP).members == ()
-
-
 # -- members that go ---------------------------------------------------------------------------
-
-
-def test_a_member_that_is_polled_too_rarely_loses_its_partitions(shared: SharedTopics) -> None:
-    told = Told()
-    slow = shared.consumer(max_poll_interval_ms=300, enable_auto_commit=False)
-    slow.subscribe(["orders"], listener=told)
-    together(slow, until=lambda: slow.assignment() == ALL)
-    other = shared.consumer("orders")
-    together(other, until=lambda: other.assignment() == ALL)
-    with pytest.raises(CommitFailedError):
-        slow.commit()
-    together(slow, other, until=settled(slow, other))
-    assert ("lost", ALL) in told.calls
 
 
 def test_of_two_consumers_with_one_instance_id_the_first_ends(shared: SharedTopics) -> None:
@@ -638,24 +555,6 @@ def test_a_static_member_that_was_closed_comes_back_to_its_share(shared: SharedT
     again = shared.consumer("orders", group_instance_id="one")
     together(again, until=lambda: again.assignment() == before)
     assert again.group_metadata().generation_id == generation_id
-
-
-def test_a_restart_of_redis_goes_unnoticed(
-    make_redis: Callable[..., RedisServer], make_shared: Callable[..., SharedTopics]
-) -> None:
-    server = make_redis(appendfsync="always")
-    shared = make_shared(server.url)
-    shared.topic()
-    shared.send("a", partition=0)
-    consumer = shared.consumer("orders")
-    assert read(consumer, 1) == [b"a"]
-    consumer.commit()
-    server.restart()
-    shared.send("b", partition=0)
-    assert read(consumer, 1) == [b"b"]
-    eventually(lambda: consumer.group_metadata().generation_id > 1 or consumer.poll(5))
-    consumer.close()
-    assert shared.committed()["orders-0"] >= 2
 
 
 # -- settings and names ------------------------------------------------------------------------
@@ -743,26 +642,3 @@ def test_a_lag_is_told_of_the_position(shared: SharedTopics) -> None:
     assert consumer.highwater(TP) == 3
     with pytest.raises(InvalidArgumentError):
         consumer.lag(TopicPartition("old", 0))
-
-
-def test_seek_and_pause_of_a_member(shared: SharedTopics) -> None:
-    shared.send(*"abc", partition=0)
-    shared.send(*"xyz", partition=1)
-    consumer = shared.consumer("orders")
-    together(consumer, until=lambda: consumer.assignment() == ALL)
-    consumer.pause(TopicPartition("orders", 1))
-    consumer.seek(TP, 1)
-    assert read(consumer, 2) == [b"b", b"c"]
-    assert consumer.paused() == of("orders", 1)
-
-
-def test_the_consumer_of_a_log(redis_url: str) -> None:
-    with Lakelog.connect(redis_url) as lake:
-        lake.topics.create("orders", 1, UNTIERED)
-        with lake.producer() as producer:
-            producer.send("orders", "a")
-        with lake.consumer("orders", group_id=GROUP, auto_offset_reset="earliest") as consumer:
-            assert read(consumer, 1) == [b"a"]
-        assert {one.group_id for one in lake.groups.list()} == {GROUP}
-        with lake.consumer("orders", group_id=GROUP) as consumer:
-            assert consumer.committed(TP) == 1
