@@ -8,23 +8,16 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-import redis
 
 from lakelog import Lakelog
 from lakelog.base import compute as pc
 from lakelog.cli.main import main
-from lakelog.cold.by_path.delta_log import DeltaLog
-from lakelog.cold.properties import table_properties
 from lakelog.cold.reserve import reserve
-from lakelog.cold.store.storage import Storage
 from lakelog.errors import (
     ArchivedElsewhereError,
-    ContradictionError,
     LakelogError,
-    RestoreFailedError,
 )
 from lakelog.hot.archived_into import ArchivedInto
-from lakelog.hot.keys import Keys
 from lakelog.operate.check.finding import Kind
 from lakelog.operate.segments import segments
 from lakelog.values.reservation import Wanted
@@ -105,17 +98,6 @@ def test_what_changes_records_is_refused(connect: Connect, root: Path, change: s
     assert hot(connect()) == before
     assert connect().archive("orders")[0].records == 5
     assert values(connect()) == [b"v%d" % n for n in range(15)]
-
-
-def test_who_had_the_table_open_makes_none_either(connect: Connect, root: Path) -> None:
-    lake = connect()
-    assert len(values(lake)) == 15
-    with away(root):
-        for expected in (ContradictionError, ArchivedElsewhereError, ArchivedElsewhereError):
-            with pytest.raises(expected):
-                lake.log("orders").raise_log_start(0, 12)
-    assert values(lake) == [b"v%d" % n for n in range(15)]
-    assert lake.archive("orders")[0].records == 5
 
 
 LOOKS: dict[str, Callable[[Lakelog], object]] = {
@@ -201,22 +183,6 @@ def test_another_topics_first_table_is_not_made_in_an_empty_mount_point(
     assert connect().archive("sales")[0].records == 1
 
 
-def test_a_damaged_topic_keeps_no_other_from_its_first_table(
-    connect: Connect, root: Path, redis_client: redis.Redis
-) -> None:
-    lake = connect()
-    for name in ("damaged", "sales"):
-        lake.topics.create(name, 1)
-        with lake.producer() as producer:
-            producer.send(name, "a").result()
-    damaged = Keys("lakelog").partition(lake.topics.get("damaged").partition(0))
-    redis_client.hset(damaged.state, "segment", "no segment")
-    lake.topics.delete("orders")
-    lake.purge("orders")
-    shutil.rmtree(root)  # empty again
-    assert connect().archive("sales")[0].records == 1
-
-
 def test_all_that_is_gone_for_good_is_adopted_topic_by_topic(connect: Connect, root: Path) -> None:
     lake = connect()
     lake.topics.create("sales", 1, SETTINGS)
@@ -247,31 +213,6 @@ def test_a_deleted_topic_is_kept_until_its_table_is_there(connect: Connect, root
     assert purged.cold is not None
     assert purged.cold.left == ()
     assert connect().deleted() == connect().restorable() == []
-
-
-def test_a_table_that_was_removed_beside_others_is_not_waited_for(
-    connect: Connect, root: Path
-) -> None:
-    """A purge without Redis leaves a mark for a day alone."""
-    lake = connect()
-    lake.topics.create("sales", 1)
-    with lake.producer() as producer:
-        producer.send("sales", "a").result()
-    lake.archive("sales")
-    lake.topics.delete("orders")
-    shutil.rmtree(root / "orders")
-    connect().purge("orders")
-    assert connect().deleted() == []
-
-
-def test_what_came_back_is_not_kept_as_deleted_by_its_table(connect: Connect, root: Path) -> None:
-    """A cleanup without Redis goes by what the table says."""
-    connect().topics.delete("orders")
-    with away(root), pytest.raises(ArchivedElsewhereError, match="it is not there now"):
-        connect().undelete("orders")
-    assert connect().undelete("orders").kept_hot
-    assert connect().archived.deleted() == []
-    assert values(connect()) == [b"v%d" % n for n in range(15)]
 
 
 def test_what_is_kept_of_a_topic_whose_table_is_gone_comes_back_or_goes(
@@ -314,20 +255,6 @@ def test_no_tenant_is_made_in_an_empty_mount_point(connect: Connect, root: Path)
     assert connect().tenants.create("acme").name == "acme"
 
 
-def test_a_restore_that_is_repeated_reserves_in_no_other_table(
-    connect: Connect, root: Path, redis_url: str, tmp_path: Path
-) -> None:
-    """Offsets that it gave out, the topic's own table would give out again."""
-    with Lakelog.connect(redis_url, tmp_path / "two", engine="inline") as other:
-        other.archive("orders", adopt=True)
-    before = hot(connect())
-    version = connect().place.table(connect().topics.get("orders")).snapshot().version
-    with pytest.raises(RestoreFailedError, match=r"here it would be another one, at .*cold/orders"):
-        connect().restore("orders")
-    assert hot(connect()) == before
-    assert connect().place.table(connect().topics.get("orders")).snapshot().version == version
-
-
 def test_a_table_is_known_before_anything_is_reserved_in_it(
     connect: Connect, redis_url: str, tmp_path: Path
 ) -> None:
@@ -343,22 +270,3 @@ def test_a_table_is_known_before_anything_is_reserved_in_it(
         with pytest.raises(ArchivedElsewhereError, match="cold/sales"):
             other.archive("sales")
     assert not (tmp_path / "two" / "sales").exists()
-
-
-def test_of_two_that_make_a_table_at_once_one_is_refused(
-    connect: Connect, root: Path, redis_url: str, tmp_path: Path
-) -> None:
-    topic = connect().topics.create("sales", 1)
-    register = connect().hot.archived_into()
-    own = connect().place.table(topic)
-    with Lakelog.connect(redis_url, tmp_path / "two", engine="inline") as other:
-        another = other.place.table(topic)
-
-        def make() -> None:
-            with register.making(topic, own):
-                reserve(another, {0: Wanted(0)})
-                DeltaLog(Storage(str(root)), topic).create(table_properties(topic))
-
-        with pytest.raises(ArchivedElsewhereError, match="two/sales"):
-            make()
-    assert register.said(topic) == ArchivedInto(another.table_id() or "", another.where)

@@ -9,8 +9,6 @@ import json
 import os
 import queue
 import re
-import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -28,7 +26,6 @@ from lakelog import Lakelog
 from lakelog.base.failpoints import ENVIRONMENT_VARIABLE, Pause
 from lakelog.cli import main as cli
 from lakelog.jobs import status_history
-from lakelog.jobs.run_record import recent_troubles
 from lakelog.testing.eventually import eventually
 from tests.support.object_store import Fault, FaultyFront, s3_options
 from tests.support.servers import RedisServer
@@ -178,30 +175,6 @@ def test_a_redis_that_is_away_for_seconds_is_waited_for(server, log, cold, start
     assert archived(log, "t") == 12
 
 
-def test_it_starts_before_redis_does(server, log, cold, start):
-    log.topics.create("t", 1, AT_ONCE)
-    append(log, "t", 5)
-    server.kill()
-    process = start(server.url, cold)
-    process.says("archiving from")
-    # In the table, since Redis cannot tell of it.
-    eventually(lambda: bool(recent_troubles(log.place.cold)))
-    assert "cannot reach Redis" in recent_troubles(log.place.cold)[0]["error"]
-    server.start()
-    process.archived(5)
-    assert process.end() == 0, "".join(process.said)
-
-
-@pytest.mark.parametrize("how", ["stopped", "over"])
-def test_it_ends_before_redis_answered(server, cold, start, how):
-    server.kill()
-    process = start(server.url, cold, *(["--max-duration", "1s"] if how == "over" else []))
-    process.says("archiving from")
-    code = process.end() if how == "stopped" else process.process.wait(LIVENESS_S)
-    assert code == 1
-    process.says("the run ended before Redis answered")
-
-
 @pytest.mark.parametrize(
     ("url", "said"),
     [
@@ -301,49 +274,6 @@ def test_a_store_that_hangs_does_not_hold_up_a_stop(
     assert archived(s3_log, "hangs") == 4  # and nothing is lost or doubled
 
 
-# -- the disk ------------------------------------------------------------------------------------
-
-
-def test_a_disk_without_room_is_waited_for(server, log, cold, start):
-    """No file may be larger than a few bytes, until somebody makes room: the same errors."""
-    log.topics.create("t", 1, AT_ONCE)
-    process = start(
-        server.url,
-        cold,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY)),
-    )
-    append(log, "t", 3)
-    process.says("File too large")
-    time.sleep(6)  # an outage, not a wait for something
-    assert process.process.poll() is None
-    free = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-    resource.prlimit(process.process.pid, resource.RLIMIT_FSIZE, free)
-    process.archived(3)
-    assert process.end() == 0, "".join(process.said)
-    assert archived(log, "t") == 3
-
-
-def test_a_folder_that_went_away_and_came_back(server, log, cold, start, tmp_path):
-    log.topics.create("t", 1, AT_ONCE)
-    log.topics.create("other", 1, AT_ONCE)
-    process = start(server.url, cold)
-    append(log, "t", 3)
-    process.archived(3)
-    append(log, "other", 1)
-    process.archived(1)
-    aside = tmp_path / "aside"
-    shutil.move(Path(cold) / "t", aside)
-    append(log, "t", 2)
-    process.says("archiving t failed")
-    append(log, "other", 2)
-    process.archived(2)
-    shutil.rmtree(Path(cold) / "t", ignore_errors=True)
-    shutil.move(aside, Path(cold) / "t")
-    process.archived(2)
-    assert process.end() == 0, "".join(process.said)
-    assert archived(log, "t") == 5
-
-
 # -- many topics, and stops ----------------------------------------------------------------------
 
 
@@ -392,25 +322,6 @@ def test_a_stop_reaches_a_process_whose_output_nobody_reads(server, log, cold):
         _, said = process.communicate(timeout=LIVENESS_S)
     assert process.returncode == 1
     assert "did not in time" in said
-
-
-def test_status_says_what_was_written_down_while_redis_is_away(server, log, cold, start, capsys):
-    log.topics.create("t", 1, AT_ONCE)
-    process = start(server.url, cold)
-    append(log, "t", 3)
-    process.archived(3)
-    server.kill()
-    process.says("archiving from")
-    arguments = ["--redis", server.url, "--cold", cold, "status"]
-
-    def said() -> str:
-        assert cli.main(arguments) == 1
-        found = capsys.readouterr()
-        return found.out + found.err
-
-    eventually(lambda: "archiving" in said())
-    assert "Redis: not archived since" in said()
-    assert "cannot reach Redis" in said()
 
 
 # -- processes of others -------------------------------------------------------------------------

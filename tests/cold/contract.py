@@ -162,17 +162,6 @@ class ColdTableContract:
             assert self.comparable(snapshot.files) == self.comparable(applied.files)
             assert read(opened, snapshot, 0, 2000) == ROWS.records(ORDERS_0, 0, 2000)
 
-    def test_several_partitions_are_one_commit(self, table, topic: Topic):
-        empty = table.snapshot()
-        changes = [archive(topic, empty, 10 + number, partition=number) for number in range(3)]
-        change = Change(
-            adds=tuple(add for change in changes for add in change.adds),
-            registers={r: v for change in changes for r, v in change.registers.items()},
-        )
-        snapshot = table.apply(change, empty).snapshot
-        assert [snapshot.archived_end(number) for number in range(3)] == [10, 11, 12]
-        assert [len(offsets(table, snapshot, number)) for number in range(3)] == [10, 11, 12]
-
     # -- producers -------------------------------------------------------------------------------
 
     def test_what_producers_had_sent_last_moves_with_the_archived_end(
@@ -316,17 +305,6 @@ class ColdTableContract:
         assert offsets(table, second) == list(range(25))
         assert offsets(table, first) == list(range(10))  # the old one still answers
 
-    def test_a_gap_is_covered_by_the_file_that_follows_it(self, table, topic: Topic):
-        first = table.apply(archive(topic, table.snapshot(), 100), table.snapshot()).snapshot
-        snapshot = table.apply(archive(topic, first, 600, segment=500), first).snapshot
-
-        assert [(f.start_offset, f.end_offset) for f in snapshot.files] == [(0, 100), (100, 600)]
-        assert offsets(table, snapshot) == [*range(100), *range(500, 600)]
-        at_gap = snapshot.files.file_at(0, 250)
-        assert at_gap is not None
-        assert at_gap.segment == 500
-        assert read(table, snapshot, 250, 501) == ROWS.records(ORDERS_0, 500, 501)
-
     @pytest.mark.parametrize(
         "lost", [{99}, {0}, {50}], ids=["the last", "the first", "one in between"]
     )
@@ -386,30 +364,6 @@ class ColdTableContract:
         with pytest.raises(InvalidArgumentError, match="only grows"):
             table.apply(Change(registers={LogStart(0): 50}), after)
 
-    def test_everything_may_be_removed_and_archiving_goes_on(self, table, topic: Topic):
-        before = table.apply(archive(topic, table.snapshot(), 100), table.snapshot()).snapshot
-        change = Change(removes=tuple(before.files), registers={LogStart(0): 100})
-        empty = table.apply(change, before).snapshot
-        assert len(empty.files) == 0
-        after = table.apply(archive(topic, empty, 150), empty).snapshot
-        assert offsets(table, after) == list(range(100, 150))
-
-    def test_the_log_start_may_pass_what_is_archived(self, table, topic: Topic):
-        first = table.apply(archive(topic, table.snapshot(), 100), table.snapshot()).snapshot
-        second = table.apply(Change(registers={LogStart(0): 130}), first).snapshot
-        third = table.apply(archive(topic, second, 200), second).snapshot
-        assert read(table, third, 130, 200) == ROWS.records(ORDERS_0, 130, 200)
-
-    def test_archiving_and_retention_do_not_stand_in_each_others_way(
-        self, table, make_table, topic: Topic
-    ):
-        planned_on = table.apply(archive(topic, table.snapshot(), 100), table.snapshot()).snapshot
-        retention = Change(removes=tuple(planned_on.files), registers={LogStart(0): 100})
-        make_table().apply(archive(topic, planned_on, 150), planned_on)
-        applied = table.apply(retention, planned_on)
-        assert applied.superseded == frozenset()
-        assert offsets(table, applied.snapshot) == list(range(100, 150))
-
     def test_a_rewrite_keeps_the_records_and_the_range(self, table, topic: Topic):
         before = archive_and_close(table, topic, 100, 900, 1000)
         applied = table.apply(rewrite(before), before)
@@ -418,13 +372,6 @@ class ColdTableContract:
         ]
         assert list(applied.snapshot.files)[:1] == list(applied.files)
         assert read(table, applied.snapshot, 0, 1001) == ROWS.records(ORDERS_0, 0, 1001)
-
-    def test_of_two_rewrites_of_a_file_only_one_stands(self, table, make_table, topic: Topic):
-        before = archive_and_close(table, topic, 50, 100)
-        make_table().apply(rewrite(before), before)
-        applied = table.apply(rewrite(before), before)
-        assert applied.superseded == {0}
-        assert offsets(table, applied.snapshot) == list(range(101))
 
     def test_a_compaction_leaves_out_offsets_and_dates_tombstones(self, table, topic: Topic):
         before = table.apply(archive(topic, table.snapshot(), 60, 100), table.snapshot()).snapshot
@@ -449,22 +396,6 @@ class ColdTableContract:
         rows = pa.Table.from_batches(table.read(list(after.files), 0, 60, columns)).to_pylist()
         dated = [row["offset"] for row in rows if row["delete_horizon"] is not None]
         assert dated == [26, 39, 52]
-
-    def test_a_segment_may_be_compacted_to_nothing(self, table, topic: Topic):
-        first = table.apply(archive(topic, table.snapshot(), 50), table.snapshot()).snapshot
-        before = table.apply(archive(topic, first, 100, segment=50), first).snapshot
-        file = before.files.of_partition(0)[0]
-        change = Change(
-            adds=(Rewrite(ORDERS_0, 0, (file,), OffsetSet.of(range(50))),),
-            removes=(file,),
-            registers={CleanedEnd(0): 50},
-        )
-        after = table.apply(change, before).snapshot
-        assert offsets(table, after) == list(range(50, 100))
-        found = after.files.file_at(0, 0)
-        assert found is not None
-        assert found.segment == 50
-        assert table.max_timestamp(after, 0, 0) == OffsetAndTimestamp(99, EPOCH_MS + 99)
 
     def test_an_erasure_takes_records_and_all_but_the_offset_of_the_last(
         self, table, make_table, topic: Topic
@@ -531,13 +462,6 @@ class ColdTableContract:
             opened.mirror(settings(topic, 6, file_delete_delay_ms=6000))
             assert opened.vacuum().retention_ms == 7000
         assert table.snapshot().version == version
-
-    def test_changed_settings_stand_in_nobodys_way(self, table, make_table, topic: Topic):
-        before = table.apply(archive(topic, table.snapshot(), 100), table.snapshot()).snapshot
-        make_table().mirror(settings(topic, 2, retention_ms=5))
-        applied = table.apply(archive(topic, before, 150), before)
-        assert applied.superseded == frozenset()
-        assert applied.snapshot.version == before.version + 2
 
     # -- files that go ---------------------------------------------------------------------------
 
@@ -643,11 +567,6 @@ class ColdTableContract:
         assert found["value"].to_pylist() == [b"value-98", b"value-99"]
         with pytest.raises(InvalidArgumentError, match="no column 'colour'"):
             list(table.read(list(snapshot.files), 0, 1, ["colour"]))
-
-    def test_a_range_without_records_is_empty(self, table, topic: Topic):
-        snapshot = table.apply(archive(topic, table.snapshot(), 100), table.snapshot()).snapshot
-        assert read(table, snapshot, 100, 200) == []
-        assert read(table, snapshot, 40, 40) == []
 
     @given(data=st.data())
     def test_seeks_agree_with_a_list(self, make_fresh_table, topic: Topic, data):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ from lakelog.cold.answers import Orphans
 from lakelog.cold.by_path import path_table
 from lakelog.cold.by_path.delta_log import DeltaLog
 from lakelog.cold.change import Change
-from lakelog.cold.properties import mirrored_topic, mirrored_version
+from lakelog.cold.properties import mirrored_topic
 from lakelog.cold.registers import LogStart
 from lakelog.errors import (
     ColdTierError,
@@ -29,19 +27,6 @@ from lakelog.errors import (
     MissingFileError,
 )
 from lakelog.values.topic_partition import TopicPartition
-
-PROGRAM = Path(__file__).with_name("applier_process.py")
-
-
-@pytest.fixture
-def start_applier(root: Path, topic: Any) -> Callable[..., subprocess.Popen[bytes]]:
-    """``start_applier(partition, end, step)``."""
-
-    def start(*numbers: int) -> subprocess.Popen[bytes]:
-        arguments = [str(root), str(topic.topic_id), *map(str, numbers)]
-        return subprocess.Popen([sys.executable, str(PROGRAM), *arguments], stderr=subprocess.PIPE)
-
-    return start
 
 
 @pytest.fixture
@@ -63,17 +48,6 @@ def parquet_files(root: Path) -> list[Path]:
 # -- what others left ----------------------------------------------------------------------------
 
 
-def test_a_process_killed_while_it_makes_the_table_is_no_obstacle(table, topic, root):
-    (Path(table.path) / "_delta_log").mkdir(parents=True)
-    snapshot = table.apply(archive(topic, table.snapshot(), 10), table.snapshot()).snapshot
-    assert offsets(table, snapshot) == list(range(10))
-
-
-def test_a_removed_file_is_no_orphan_until_the_log_forgets_it(table, archived):
-    table.apply(rewrite(archived), archived)
-    assert table.orphans() == Orphans()
-
-
 def test_a_failed_write_leaves_no_file(make_table, topic, root):
     table = make_table(MadeUpRows(lost=frozenset({99})))
     with pytest.raises(ContradictionError):
@@ -82,29 +56,6 @@ def test_a_failed_write_leaves_no_file(make_table, topic, root):
 
 
 # -- races -------------------------------------------------------------------------------------
-
-
-def test_two_processes_that_archive_the_same_partition_double_nothing(table, root, start_applier):
-    processes = [start_applier(0, 1000, 50) for _ in range(2)]
-    for process in processes:
-        _, errors = process.communicate(timeout=120)
-        assert process.returncode == 0, errors
-
-    snapshot = table.snapshot()
-    assert offsets(table, snapshot) == list(range(1000))
-    table.remove_orphans()
-    assert len(parquet_files(root)) == len(snapshot.files)
-
-
-def test_processes_that_archive_different_partitions_all_get_through(table, start_applier):
-    processes = [start_applier(number, 200, 10) for number in range(3)]
-    for process in processes:
-        _, errors = process.communicate(timeout=120)
-        assert process.returncode == 0, errors
-    snapshot = table.snapshot()
-    for number in range(3):
-        assert offsets(table, snapshot, number) == list(range(200))
-    assert table.orphans() == Orphans()  # a lost race threw no file away
 
 
 @pytest.mark.parametrize("stranger", ["compact", "z_order", "properties", "empty"])
@@ -135,13 +86,6 @@ def test_a_strangers_commit_in_between_costs_nothing(table, topic, archived, str
     rows = MadeUpRows().records(TopicPartition("orders", 0), 0, 1200)
     assert read(table, applied.snapshot, 0, 1200) == rows
     assert table.orphans() == Orphans()
-
-
-def test_a_rewrite_of_files_that_a_stranger_merged_is_superseded(table, archived):
-    DeltaTable(table.path).optimize.compact()
-    applied = table.apply(rewrite(archived), archived)
-    assert applied.superseded == {0}
-    assert offsets(table, applied.snapshot) == list(range(1000))
 
 
 def test_files_removed_in_between_are_noticed(table, make_table, archived):
@@ -235,20 +179,6 @@ def test_a_restore_does_not_revive_a_rewrite_whose_file_was_removed(table, make_
 # -- settings ----------------------------------------------------------------------------------
 
 
-def test_archiving_and_changing_settings_do_not_stop_each_other(
-    table, topic, archived, start_applier
-):
-    process = start_applier(0, 2000, 20)
-    for version in range(2, 22):
-        table.mirror(settings(topic, version, retention_ms=version))
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors
-    snapshot = table.snapshot()
-    assert offsets(table, snapshot) == list(range(2000))
-    assert mirrored_version(DeltaTable(table.path).metadata().configuration) == 21
-    assert snapshot.version == archived.version + 50 + 20
-
-
 @pytest.mark.parametrize(("other_version", "winner"), [(9, 9), (4, 5)])
 def test_settings_of_two_at_once_end_with_the_newer(
     table, make_table, topic, archived, monkeypatch, other_version, winner
@@ -310,14 +240,6 @@ def _lose_replies(monkeypatch: pytest.MonkeyPatch, then: Callable[[], object] = 
     monkeypatch.setattr(DeltaLog, "commit", lossy)
 
 
-def test_a_lost_reply_is_settled_by_reading_back(table, topic, archived, monkeypatch):
-    _lose_replies(monkeypatch)
-    applied = table.apply(archive(topic, archived, 1100), archived)
-    assert applied.superseded == frozenset()
-    assert applied.snapshot.version == archived.version + 1
-    assert offsets(table, applied.snapshot) == list(range(1100))
-
-
 def test_a_lost_reply_is_found_below_the_commits_of_others(
     table, make_table, topic, archived, monkeypatch
 ):
@@ -327,13 +249,6 @@ def test_a_lost_reply_is_found_below_the_commits_of_others(
     assert applied.superseded == frozenset()
     assert applied.snapshot.version == archived.version + 2
     assert offsets(table, applied.snapshot) == list(range(1100))
-
-
-def test_a_lost_reply_of_a_change_without_files_is_settled_too(table, archived, monkeypatch):
-    _lose_replies(monkeypatch)
-    applied = table.apply(Change(registers={LogStart(0): 300}), archived)
-    assert applied.superseded == frozenset()
-    assert applied.snapshot.version == archived.version + 1
 
 
 @pytest.mark.parametrize("kind", ["archive", "rewrite", "log start"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,12 +21,9 @@ from lakelog.cold.store.storage import Storage
 from lakelog.cold.store_errors import error_class, one_line
 from lakelog.errors import (
     ColdTierAccessError,
-    ColdTierError,
     ColdTierFullError,
     ColdTierRefusedError,
     ColdTierUnavailableError,
-    CorruptRecordError,
-    MissingFileError,
     OffsetOutOfRangeError,
 )
 from tests.support.object_store import Fault, FaultyFront, s3_options
@@ -117,16 +113,6 @@ def test_a_denial_is_told_at_once(storage, s3_front, call, status):
         CALLS[call](storage)
     assert not caught.value.retriable
     assert sum(fault.happened for fault in faults) <= 2
-
-
-@pytest.mark.parametrize("status", [*BUSY, *DENIED])
-def test_a_write_is_refused_by_the_same_words(storage, s3_front, status):
-    s3_front.inject(*(Fault(method, ".", status=status, times=None) for method in METHODS))
-    with pytest.raises(ColdTierError) as caught:
-        write(storage, f"{storage.root}/other", b"x")
-    assert type(caught.value) is (
-        ColdTierUnavailableError if status in BUSY else ColdTierAccessError
-    )
 
 
 @pytest.mark.parametrize("status", [*BUSY, *DENIED])
@@ -231,16 +217,6 @@ def test_words_of_other_libraries(said, expected):
     assert error_class(said) is expected
 
 
-def test_a_file_that_is_missing_or_damaged_is_neither(storage, tmp_path):
-    with pytest.raises(MissingFileError):
-        storage.size_bytes(f"{storage.root}/nothing")
-    local = Storage(str(tmp_path))
-    with pytest.raises(CorruptRecordError), local.naming("a file"):
-        raise pa.ArrowInvalid("Parquet magic bytes not found in footer")
-    with pytest.raises(CorruptRecordError), local.naming("a file"):
-        raise OSError("Corrupt snappy compressed data.")
-
-
 @pytest.mark.parametrize(
     ("status", "expected"),
     [(503, ColdTierUnavailableError), (403, ColdTierAccessError), (404, OffsetOutOfRangeError)],
@@ -259,17 +235,3 @@ def test_an_old_version_is_gone_only_if_the_store_says_so(redis_url, s3_front, s
         s3_front.inject(Fault("GET", "_delta_log/.*json", status=status, times=None))
         with pytest.raises(expected):
             PathAsArchived(log.table, topic, 0, since=since, start=0, end=2).snapshot()
-
-
-def test_a_name_that_is_too_long_for_the_disk_is_told(tmp_path):
-    with pytest.raises(ColdTierRefusedError, match="File name too long"):
-        Storage(str(tmp_path / ("x" * 300))).check_writable()
-
-
-def test_errors_travel(storage):
-    import pickle
-
-    for kind in (ColdTierAccessError, ColdTierFullError, ColdTierUnavailableError):
-        error = pickle.loads(pickle.dumps(kind("a sentence", path="p")))
-        assert (type(error), str(error), error.path) == (kind, "a sentence", "p")
-    assert json.dumps(str(error)) == '"a sentence"'

@@ -15,19 +15,15 @@ from lakelog.errors import (
     InvalidRecordError,
     InvalidTimestampError,
     LakelogError,
-    OffsetsExhaustedError,
     OutOfOrderSequenceError,
     ProducerFencedError,
     RecordTooLargeError,
     RepeatDiffersError,
     UnknownProducerError,
-    UnknownTopicIdError,
-    UnknownTopicOrPartitionError,
 )
 from lakelog.hot import Acks, AppendResult
 from lakelog.values.config import DAY_MS, HOUR_MS, EntryFormat
 from lakelog.values.record import TimestampType
-from lakelog.values.topic_partition import TopicPartition
 
 NOW_MS = 1_700_000_000_000  # where the manual clock begins
 TENTH_OF_2_TO_53 = 10**14  # where Lua's `..` turns to exponents
@@ -87,14 +83,6 @@ def test_large_offsets_are_written_out_in_full(bench, make_batch, base):
     assert bench.read_offsets(base + 2) == [base + 2]
 
 
-def test_offsets_end_below_2_to_53(bench, make_batch):
-    bench.client.hset(bench.keys()[1], "log_end", 2**53 - 2)
-    error = refusal(bench, make_batch([NOW_MS] * 3))
-    assert isinstance(error, OffsetsExhaustedError)
-    assert error.log_end == 2**53 - 2
-    assert bench.client.xlen(bench.keys()[0]) == 0
-
-
 # -- idempotence -------------------------------------------------------------------------------
 
 
@@ -115,13 +103,6 @@ def test_a_duplicate_older_than_five_calls_is_out_of_order(bench, make_batch):
         error = refusal(bench, call)
         assert isinstance(error, OutOfOrderSequenceError)
         assert error.expected == 14
-
-
-def test_a_duplicate_is_known_across_interleaved_producers(bench, make_batch):
-    calls = {p: calls_of(make_batch, 5, producer_id=p) for p in (1, 2, 3)}
-    answers = {(p, i): bench.send(calls[p][i]) for i in range(5) for p in (1, 2, 3)}
-    for (p, i), answer in answers.items():
-        assert bench.send(calls[p][i]).base_offset == answer.base_offset
 
 
 @pytest.mark.parametrize(
@@ -176,13 +157,6 @@ def test_checksums_begin_anew_with_an_epoch(bench, make_batch):
         RepeatDiffersError)  # fmt: skip
 
 
-def test_a_batch_whose_sequences_do_not_count_its_records_cannot_be_made(make_batch):
-    entries = make_batch([NOW_MS] * 3).entries
-    for first, last in [(0, 1), (0, 3), (2**31 - 1, 2), (5, 0)]:
-        with pytest.raises(InvalidArgumentError):
-            ProducedBatch(entries, 1, 0, first, last)
-
-
 def test_calls_in_one_trip_are_appended_in_order(bench, make_batch):
     calls = calls_of(make_batch, 5)
     answers = bench.hot.append_all([bench.call(call) for call in calls])
@@ -225,12 +199,6 @@ def test_a_lower_epoch_is_fenced_even_for_a_duplicate(bench, make_batch):
         assert error.current_epoch == 3
 
 
-def test_epochs_are_per_topic_partition(make_bench, make_batch):
-    bench = make_bench(2)
-    bench.send(make_batch([NOW_MS], epoch=5), 0)
-    assert bench.send(make_batch([NOW_MS], epoch=0), 1).base_offset == 0
-
-
 # -- producers Redis does not know -------------------------------------------------------------
 
 
@@ -259,14 +227,6 @@ def test_after_somebody_deleted_producer_state_a_resend_is_unknown(bench, make_b
     # what continues it is unknown too, what is new is not
     assert isinstance(refusal(bench, make_batch([NOW_MS], first_sequence=1)), UnknownProducerError)
     assert bench.send(make_batch([NOW_MS], producer_id=9)).base_offset == 1
-
-
-def test_after_one_of_many_producers_was_deleted_its_resend_is_unknown(bench, make_batch):
-    batches = [make_batch([NOW_MS], producer_id=p) for p in range(5)]
-    run_id = {bench.send(batch).run_id for batch in batches}.pop()
-    bench.client.hdel(bench.keys()[4], "3")
-    assert isinstance(refusal(bench, batches[3], sent_under=run_id), UnknownProducerError)
-    assert bench.send(batches[2], sent_under=run_id).duplicate
 
 
 def test_an_idle_producer_expires(make_bench, make_batch):
@@ -310,12 +270,6 @@ def test_expired_producers_are_forgotten_as_others_come(make_bench):
     assert int(bench.state("producer_count")) == bench.client.hlen(bench.keys()[4])
 
 
-def test_a_foreign_field_among_the_producers_disturbs_nobody(bench, make_batch):
-    bench.client.hset(bench.keys()[4], "somebody", "else")
-    assert [bench.append(NOW_MS).base_offset for _ in range(5)] == list(range(5))
-    assert bench.read_offsets() == list(range(5))
-
-
 # -- timestamps --------------------------------------------------------------------------------
 
 
@@ -339,11 +293,6 @@ def test_timestamps_out_of_bounds_reject_the_whole_call(
     assert f"message.timestamp.{word}.max.ms=" in str(error)
 
 
-def test_one_bad_timestamp_in_the_last_entry_rejects_them_all(bench, make_batch):
-    error = refusal(bench, make_batch([NOW_MS, -1, NOW_MS, NOW_MS + HOUR_MS + 1]))
-    assert [i for i, _, _ in error.record_errors] == [3]
-
-
 def test_timestamps_at_the_bounds_and_none_are_accepted(make_bench):
     bench = make_bench(message_timestamp_before_max_ms=DAY_MS)
     bench.append(NOW_MS - DAY_MS, -1, NOW_MS + HOUR_MS)
@@ -352,13 +301,6 @@ def test_timestamps_at_the_bounds_and_none_are_accepted(make_bench):
         -1,
         NOW_MS + HOUR_MS,
     ]
-
-
-def test_without_the_manual_clock_redis_tells_the_time(make_bench, make_batch):
-    bench = make_bench(clock=False)
-    now_ms = bench.hot.now_ms()
-    bench.append(now_ms, now_ms + HOUR_MS - 60_000)
-    assert isinstance(refusal(bench, make_batch([now_ms + 2 * HOUR_MS])), InvalidTimestampError)
 
 
 @pytest.mark.parametrize("entry_format", [EntryFormat.FIELDS, EntryFormat.ARROW])
@@ -438,33 +380,6 @@ def test_an_entry_of_as_many_fields_as_a_script_can_pass(make_bench):
     for odd in ([b"x"] * 7992, [b"x"] * 3):
         error = refusal(bench, ProducedBatch((replace(entry, fields=odd),), 2, 0, 0, 0))
         assert isinstance(error, InvalidArgumentError)
-
-
-def test_another_creation_of_the_topic(bench, make_batch):
-    stale = bench.topic
-    bench.hot.topics().delete("orders")
-    error = refusal(bench, make_batch([NOW_MS]))
-    assert isinstance(error, UnknownTopicOrPartitionError)
-    bench.hot.topics().create("orders")
-    error = refusal(bench, make_batch([NOW_MS]))
-    assert isinstance(error, UnknownTopicIdError)
-    assert error.topic_id == stale.topic_id
-
-
-def test_a_partition_the_topic_does_not_have(bench, make_batch):
-    with pytest.raises(UnknownTopicOrPartitionError, match="orders-7"):
-        bench.hot.append(TopicPartition("orders", 7), bench.topic.topic_id, make_batch([NOW_MS]))
-
-
-@pytest.mark.parametrize("kind", range(5))
-def test_a_key_of_another_type(bench, make_batch, kind):
-    bench.append(NOW_MS)
-    key = bench.keys()[kind]
-    bench.client.delete(key)
-    bench.client.rpush(key, "a list")
-    error = refusal(bench, make_batch([NOW_MS]))
-    assert isinstance(error, ForeignEntryError)
-    assert bench.keys()[0] in str(error)
 
 
 @pytest.mark.parametrize("foreign", ["*", "5-0", "1700000000000-1"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 
 import pytest
 import redis
@@ -12,7 +11,6 @@ from redis.crc import key_slot
 
 from lakelog.errors import (
     HotTierUnavailableError,
-    InvalidArgumentError,
     LakelogError,
     RecoveryNeededError,
 )
@@ -20,7 +18,7 @@ from lakelog.hot import AppendResult, HotLog
 from lakelog.hot.connection import connect
 from lakelog.hot.keys import Keys
 from lakelog.testing.eventually import eventually
-from tests.support.servers import RedisClusterServers, RedisServer, free_port
+from tests.support.servers import RedisClusterServers, free_port
 
 NOW_MS = 1_700_000_000_000
 PARTITIONS = 12
@@ -284,11 +282,6 @@ def test_of_what_a_url_names_one_has_to_answer(tmp_path):
         cluster.stop()
 
 
-def test_only_a_cluster_has_several_hosts():
-    with pytest.raises(InvalidArgumentError, match=r"redis://:\*\*\*@a:1,b:2.*cluster=true"):
-        connect("redis://:secret@a:1,b:2")
-
-
 def test_no_server_of_the_slot_is_an_error_of_that_call(bench, make_batch, monkeypatch):
     servers = bench.hot._servers
     slot = key_slot(Keys().partition(bench.tp(0)).stream.encode())
@@ -302,18 +295,3 @@ def test_no_server_of_the_slot_is_an_error_of_that_call(bench, make_batch, monke
 def _held(servers, bench, partition):
     slot = key_slot(bench.keys(partition)[0].encode())
     return any(first <= slot <= last for first, last, _ in servers._slots)
-
-
-@pytest.mark.parametrize("taken", ["port", "bus_port"])
-def test_a_node_of_which_somebody_took_a_port_starts_on_another(tmp_path, taken):
-    node = RedisServer(tmp_path, {"cluster-enabled": "yes"})
-    with socket.socket() as somebody:
-        somebody.bind(("127.0.0.1", 0))
-        somebody.listen()
-        port = somebody.getsockname()[1]
-        setattr(node, taken, port)
-        try:
-            assert node.start().client().execute_command("CLUSTER MYID")
-            assert getattr(node, taken) != port
-        finally:
-            node.kill()

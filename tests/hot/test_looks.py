@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from lakelog.hot import fetch, inspection, looks
-from lakelog.values.topic_partition import OffsetRange
 
 SIZE = 600_000  # more than half a segment
 CONFIG = {
@@ -35,38 +34,6 @@ def many(make_bench: Callable[..., Any]) -> Any:
     for n in range(41):
         bench.append_sized(SIZE, bench.clock.now_ms() + n)
     return bench
-
-
-def bases(seen: Any) -> list[int]:
-    return [segment.base_offset for segment in seen.segments]
-
-
-def test_pages_are_the_whole(many: Any, small: None) -> None:
-    seen = many.offsets()
-    assert bases(seen) == [*range(41)]
-    assert seen.unseen == (0, 0)
-    assert (seen.segment_count, seen.size_bytes) == (41, 41 * SIZE)
-    look = many.hot.inspection().look(many.tp(), many.topic.topic_id)
-    assert (look.segments, look.flaws) == (seen.segments, ())
-
-
-def test_what_lies_below_a_start_is_left_out_but_for_the_oldest(many: Any, small: None) -> None:
-    def asked(start: int, oldest: int = 0) -> Any:
-        found = many.hot.segments([many.tp()], start={many.tp(): start}, oldest=oldest)
-        return found[many.tp()]
-
-    seen = asked(30, oldest=3)
-    assert bases(seen) == [0, 1, 2, *range(30, 41)]
-    assert seen.unseen == OffsetRange(3, 30)
-    assert seen.bytes_from(35) == 6 * SIZE
-    assert bases(asked(30)) == [*range(30, 41)]
-    assert asked(30).unseen == OffsetRange(0, 30)
-    assert bases(asked(2, oldest=5)) == [*range(41)]
-    assert asked(2, oldest=5).unseen == (0, 0)
-    assert bases(asked(10**6)) == [39, 40]
-    assert (asked(10**6).log_end, asked(10**6).segment_count) == (41, 41)
-    many.hot.raise_log_start(many.tp(), 20)
-    assert asked(10**6, oldest=1).held_bytes == many.offsets().bytes_from(0) == 21 * SIZE
 
 
 def test_where_a_partition_ends_is_told_without_its_segments(many: Any, small: None) -> None:
@@ -148,14 +115,6 @@ def test_trimming_goes_by_parts_and_all_the_way(many: Any) -> None:
     seen = many.offsets()
     assert (seen.log_start, seen.local_log_start, seen.segments[0].base_offset) == (1_250,) * 3
     assert seen.size_bytes == 5_000
-
-
-def test_foreign_segments_of_one_score_are_all_looked_at(many: Any, small: None) -> None:
-    key = many.keys()[2]
-    many.client.zadd(key, {f"foreign {n}": 7 for n in range(8)})
-    look = many.hot.inspection().look(many.tp(), many.topic.topic_id)
-    assert sum("foreign" in flaw.what for flaw in look.flaws) == 8
-    assert bases(look) == [*range(41)]
 
 
 def steps(chance: random.Random) -> Iterator[int]:

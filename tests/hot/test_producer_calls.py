@@ -9,12 +9,9 @@ from msgspec.structs import replace
 
 from lakelog.errors import (
     OutOfOrderSequenceError,
-    ProducerFencedError,
     RepeatDiffersError,
-    UnknownProducerError,
 )
 from lakelog.hot import AppendResult
-from lakelog.values.config import DAY_MS
 from lakelog.values.producer_calls import (
     CUT,
     MAX_SEQUENCES,
@@ -103,31 +100,6 @@ def test_the_last_five_calls_are_told_with_the_log_end(tiered, sink) -> None:
     assert tiered.offsets().calls == ()  # not asked for
 
 
-def test_a_new_epoch_is_told_alone(tiered, sink) -> None:
-    sink.send(0)
-    sink.send(1)
-    sink.send(0, epoch=3)
-    assert known(tiered) == (sink.call(0, 4, epoch=3),)
-
-
-def test_producers_that_redis_would_forget_are_left_out(tiered, sink, make_batch) -> None:
-    sink.send(0)
-    tiered.clock.advance(DAY_MS - 1)
-    other = Sink(tiered, make_batch, 8)
-    other.send(0)
-    assert {call.producer_id for call in known(tiered)} == {7, 8}
-    tiered.clock.advance(1)
-    assert {call.producer_id for call in known(tiered)} == {8}
-
-
-def test_without_checksums_nobody_is_looked_at(tiered) -> None:
-    tiered.append(NOW_MS)
-    assert tiered.state("checksums") is None
-    # Not even those whose values are none of lakelog's.
-    tiered.client.hset(tiered.keys()[4], "7", "0 1|0 1 0 -1 abc")
-    assert known(tiered) == ()
-
-
 # -- recovering ------------------------------------------------------------------------------------
 
 
@@ -146,25 +118,6 @@ def test_what_was_archived_is_known_again(tiered, sink) -> None:
     assert not sink.send(3).duplicate
     assert {call.checksum for call in known(tiered)} == {"a0000003", "a0000004"}
     assert tiered.state("producer_count") == b"1"
-
-
-def test_epochs_come_back(tiered, sink) -> None:
-    sink.send(0, epoch=4)
-    archived = last_calls(known(tiered), 2)
-    lose(tiered, *archived)
-    with pytest.raises(ProducerFencedError):
-        sink.send(0, epoch=3)
-    assert sink.send(0, epoch=4).duplicate
-    assert not sink.send(0, epoch=5).duplicate
-
-
-def test_a_producer_counts_as_seen_when_it_came_back(tiered, sink) -> None:
-    """However long Redis was away, a repeat is known for a while."""
-    sink.send(0)
-    archived = last_calls(known(tiered), 2)
-    tiered.clock.advance(10 * DAY_MS)
-    lose(tiered, *archived)
-    assert sink.send(0).duplicate
 
 
 def test_what_survived_in_redis_is_newer_than_what_is_archived(tiered, sink) -> None:
@@ -187,15 +140,6 @@ def test_what_is_archived_beyond_what_survived_counts(tiered, sink) -> None:
     assert not sink.send(4).duplicate
 
 
-def test_an_unsure_archive_does_not_count_against_what_survived(tiered, sink) -> None:
-    sink.send(0)
-    sink.send(1)
-    cut = last_calls(known(tiered), 3)
-    assert [call.checksum for call in cut] == [CUT]
-    recover(tiered, *cut)
-    assert sink.send(1).duplicate
-
-
 def test_work_that_is_cut_is_refused_and_what_comes_next_is_taken(tiered, sink) -> None:
     cut = replace(sink.call(0, 2), last_sequence=MAX_SEQUENCES - 1, checksum=CUT)
     lose(tiered, cut)
@@ -206,27 +150,3 @@ def test_work_that_is_cut_is_refused_and_what_comes_next_is_taken(tiered, sink) 
     assert known(tiered) == (cut,)
     assert tiered.hot.inspection().producer_calls(tiered.tp()) == []
     assert not sink.send(0, epoch=1).duplicate
-
-
-def test_a_recovery_that_loses_nothing_changes_no_producer(tiered, sink) -> None:
-    sink.send(0)
-    tiered.hot.pause([tiered.tp()])
-    tiered.hot.resume([tiered.tp()])
-    before = tiered.client.hgetall(tiered.keys()[4])
-    ends = tiered.offsets()
-
-    def reserve(wanted: Mapping[TopicPartition, Wanted]) -> Mapping[TopicPartition, Reserved]:
-        more = OffsetRange(ends.reserved_end, ends.reserved_end + 10**6)
-        return dict.fromkeys(wanted, Reserved(more, [sink.call(9, 100)]))
-
-    tiered.hot.reserve_more(tiered.tp(), reserve, tiered.topic.topic_id)
-    assert tiered.client.hgetall(tiered.keys()[4]) == before
-
-
-def test_a_producer_without_checksums_does_not_come_back(tiered, make_batch) -> None:
-    batch = make_batch([NOW_MS], producer_id=9)
-    tiered.send(batch)
-    lose(tiered, *last_calls(known(tiered), 1))
-    tiered.client.hset(tiered.keys()[1], "forgotten", tiered.state("run_id"))
-    with pytest.raises(UnknownProducerError):
-        tiered.send(batch, sent_under=tiered.state("run_id").decode())

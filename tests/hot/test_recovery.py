@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from lakelog.errors import (
     HotTierPausedError,
-    HotTierUnavailableError,
     InvalidArgumentError,
     RecoveryNeededError,
     UnknownProducerError,
@@ -72,17 +71,6 @@ def test_after_a_lost_tail_no_offset_is_used_twice(lost):
     assert lost.hot.offset_for_timestamp(lost.tp(), NOW_MS).offset == 0
 
 
-def test_kill_alone_loses_nothing_but_recovers_all_the_same(make_redis, make_bench):
-    server = make_redis(appendfsync="no")  # everysec may hold a write back
-    bench = make_bench(url=server.url)
-    bench.append(NOW_MS, NOW_MS)
-    server.restart(clean=False)
-    with pytest.raises(RecoveryNeededError):
-        bench.append(NOW_MS)
-    assert bench.hot.recover(bench.tp(), 2).log_end == GAP + 2
-    assert bench.read_offsets() == [0, 1]
-
-
 @pytest.mark.parametrize(
     ("at_least", "log_end"), [(0, 3 + GAP), (2, 3 + GAP), (3, 3 + GAP), (50, 50 + GAP)]
 )
@@ -113,18 +101,6 @@ def test_recover_does_nothing_twice(bench):
     assert bench.dump() == dump
 
 
-def test_recover_does_nothing_when_nothing_was_lost(bench):
-    bench.append(NOW_MS)
-    dump = bench.dump()
-    assert bench.hot.recover(bench.tp(), 1).gaps == ()
-    assert bench.dump() == dump
-
-
-def test_one_who_knows_of_more_leaves_a_gap_though_the_server_never_stopped(bench):
-    bench.append(NOW_MS)
-    assert bench.hot.recover(bench.tp(), 9).gaps == (OffsetRange(1, 9 + GAP),)
-
-
 def test_many_recoverers_leave_one_gap(make_bench, redis_url):
     bench = make_bench()
     bench.append(NOW_MS)
@@ -145,18 +121,6 @@ def test_many_recoverers_leave_one_gap(make_bench, redis_url):
     assert bench.offsets().gaps == (OffsetRange(1, 1 + GAP),)
 
 
-def test_gaps_add_up(bench):
-    bench.append(NOW_MS)
-    for _ in range(3):
-        another_run(bench)
-        end = bench.hot.recover(bench.tp(), 0).log_end
-        bench.append(NOW_MS)
-    assert len(bench.offsets().gaps) == 3
-    assert bench.read_offsets() == [0, GAP + 1, 2 * GAP + 2, end]
-    bench.hot.trim(bench.tp(), GAP + 1)
-    assert bench.read_offsets(GAP + 1) == [GAP + 1, 2 * GAP + 2, end]
-
-
 def test_an_empty_partition_is_recovered_too(bench):
     another_run(bench)
     assert bench.hot.recover(bench.tp(), 0).log_end == GAP
@@ -172,15 +136,6 @@ def test_recover_refuses_what_is_no_offset(bench):
 
 
 # -- producers ---------------------------------------------------------------------------------
-
-
-def test_recovery_forgets_producers(bench, make_batch):
-    bench.send(make_batch([NOW_MS]))
-    another_run(bench)
-    bench.hot.recover(bench.tp(), 1)
-    with pytest.raises(UnknownProducerError):
-        bench.send(make_batch([NOW_MS], first_sequence=1))
-    assert bench.send(make_batch([NOW_MS], epoch=1)).base_offset == GAP + 1
 
 
 def test_many_producers_are_looked_through_in_parts(bench):
@@ -274,25 +229,6 @@ def test_recover_adopts_a_clean_stop_by_itself(make_redis, make_bench):
     assert bench.append(NOW_MS).base_offset == 1
 
 
-def test_a_clean_mark_of_less_than_what_was_told_is_not_believed(make_redis, make_bench):
-    server = make_redis()
-    bench = make_bench(url=server.url)
-    bench.append(NOW_MS)
-    bench.hot.pause([bench.tp()])
-    server.restart()
-    assert bench.hot.recover(bench.tp(), 2).log_end == GAP + 2
-
-
-def test_a_pause_may_end_without_a_stop(bench):
-    bench.append(NOW_MS)
-    bench.hot.pause([bench.tp()])
-    assert bench.hot.recover(bench.tp(), 1).paused  # nothing to recover, and still paused
-    assert bench.hot.resume([bench.tp()])
-    assert not bench.offsets().paused
-    assert bench.append(NOW_MS).base_offset == 1
-    assert bench.hot.resume([bench.tp()])  # again
-
-
 def test_the_mark_is_off_the_disk_before_anything_is_appended(make_redis, make_bench, monkeypatch):
     """Else a crash could bring it back without the records that came after it."""
     server = make_redis()
@@ -335,17 +271,6 @@ def test_a_crash_after_a_pause_keeps_the_mark_true(make_redis, make_bench):
     assert bench.append(NOW_MS).base_offset == 2
     lose_tail(server, size)
     assert bench.hot.recover(bench.tp(), 3).log_end == GAP + 3
-
-
-def test_a_partition_that_cannot_be_paused_or_resumed_holds_up_no_other(make_bench):
-    bench = make_bench(3)
-    bench.client.hset(bench.keys(1)[1], "run_id", "f" * 40)
-    with pytest.raises(RecoveryNeededError, match="orders-1"):
-        bench.hot.pause(bench.topic.topic_partitions())
-    assert [bench.offsets(p).paused for p in range(3)] == [True, False, True]
-    with pytest.raises(RecoveryNeededError, match="orders-1"):
-        bench.hot.resume(bench.topic.topic_partitions())
-    assert [bench.offsets(p).paused for p in range(3)] == [False, False, False]
 
 
 def test_who_cannot_be_paused_or_resumed_is_named_among_many(make_bench):
@@ -461,22 +386,6 @@ def promote(server):
 QUICK = {"repl-diskless-sync-delay": 0}
 
 
-def test_a_promoted_replica_that_lags_asks_for_recovery(make_redis, make_bench, redis_program):
-    primary, replica = (make_redis(program=redis_program, **QUICK) for _ in range(2))
-    bench = make_bench(url=primary.url)
-    bench.append(NOW_MS)
-    replica.follow(primary)
-    promote(replica)
-    bench.append(NOW_MS)  # acknowledged by the old primary alone
-    hot = HotLog.connect(replica.url)
-    bench.hot.close()
-    bench.hot = hot
-    with pytest.raises(RecoveryNeededError):
-        bench.append(NOW_MS)
-    hot.recover(bench.tp(), 2)
-    assert bench.append(NOW_MS).base_offset == GAP + 2
-
-
 def test_a_primary_that_was_refilled_meanwhile_asks_for_recovery(
     make_redis, make_bench, redis_program
 ):
@@ -518,14 +427,6 @@ def test_a_promoted_replica_does_not_adopt_a_clean_mark(make_redis, make_bench):
 # -- scripts -----------------------------------------------------------------------------------
 
 
-def test_flushed_scripts_are_loaded_again(bench):
-    bench.append(NOW_MS)
-    bench.client.script_flush()
-    assert bench.append(NOW_MS).base_offset == 1
-    bench.client.script_flush()
-    assert bench.offsets().log_end == 2
-
-
 def test_no_script_of_an_earlier_run_is_ever_loaded(make_redis, make_bench, make_batch):
     """A connection that outlives the server, as through a proxy, meets NOSCRIPT first."""
     server = make_redis(appendfsync="no")  # everysec may hold a write back
@@ -536,36 +437,6 @@ def test_no_script_of_an_earlier_run_is_ever_loaded(make_redis, make_bench, make
     server.restart(clean=False)
     with pytest.raises(redis.exceptions.NoScriptError):
         bench.client.execute_command(*old)
-
-
-def test_an_answer_that_was_lost_with_the_server_is_unknown(make_redis, make_bench, make_batch):
-    server = make_redis(appendfsync="no")  # everysec may hold a write back
-    bench = make_bench(url=f"{server.url}?socket_timeout=2")
-    bench.append(NOW_MS)
-    batch = make_batch([NOW_MS])
-    with server.client() as client:
-        client.client_pause(60_000)
-    with pytest.raises(HotTierUnavailableError) as caught:
-        bench.send(batch)
-    assert caught.value.sent
-    server.restart(clean=False)
-    bench.hot.recover(bench.tp(), 1)
-    with pytest.raises(UnknownProducerError):
-        bench.send(batch, sent_under=caught.value.run_id)
-
-
-def test_a_recovery_that_was_lost_in_its_turn_gives_no_offset_again(make_redis, make_bench):
-    server = make_redis(appendfsync="no")
-    bench = make_bench(url=server.url, clock=False)
-    bench.append(bench.hot.now_ms())
-    size = server.append_only_size()
-    given = []
-    for _ in range(3):
-        server.cut_append_only_file(to_size=size)
-        server.start()
-        bench.hot.recover(bench.tp(), 0)  # by an archiver: it was told of no offset
-        given.append(bench.append(bench.hot.now_ms()).base_offset)
-    assert given == sorted(set(given))
 
 
 # -- half a transaction (tests/archive/test_half_transactions.py cuts files everywhere) ----------

@@ -18,7 +18,6 @@ from lakelog.errors import (
     InvalidConfigError,
     InvalidTopicError,
     RecoveryNeededError,
-    TopicExistsError,
     TopicPurgedError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
@@ -27,7 +26,7 @@ from lakelog.hot import HotLog, TopicRegistry
 from lakelog.hot.declared_topics import DeclaredTopic, apply
 from lakelog.hot.keys import Keys
 from lakelog.hot.topic_definition import settings_text
-from lakelog.values.config import DAY_MS, TopicConfig
+from lakelog.values.config import DAY_MS
 from lakelog.values.topic_partition import TopicPartition
 
 NOW_MS = 1_700_000_000_000
@@ -59,12 +58,6 @@ def test_a_created_topic_is_what_get_and_list_say(topics):
     assert other.topic_id != created.topic_id
 
 
-def test_a_created_topic_takes_appends_in_every_partition(make_bench):
-    bench = make_bench(3)
-    for partition in range(3):
-        assert bench.append(NOW_MS, partition=partition).base_offset == 0
-
-
 def test_one_that_is_there_already_is_given_as_it_is_if_that_is_asked_for(topics):
     first = topics.create("t", 2, {"retention.ms": "1d"}, if_not_exists=True)
     again = topics.create("t", 5, {"retention.ms": "2d"}, if_not_exists=True)
@@ -75,28 +68,10 @@ def test_one_that_is_there_already_is_given_as_it_is_if_that_is_asked_for(topics
     assert repr(topics) == "TopicRegistry(keyspace='lakelog')"
 
 
-def test_a_topic_that_exists_is_not_created_again(topics):
-    created = topics.create("orders", config=TopicConfig.of(retention_ms=5))
-    with pytest.raises(TopicExistsError, match="orders"):
-        topics.create("orders", 2)
-    assert topics.list() == [created]
-
-
 def test_no_such_topic(topics):
     for ask in (topics.get, topics.delete, lambda name: topics.alter(name, {})):
         with pytest.raises(UnknownTopicOrPartitionError, match="no topic 'orders'"):
             ask("orders")
-
-
-def test_keyspaces_do_not_see_each_other(redis_url, make_batch):
-    one, other = HotLog.connect(redis_url, "one"), HotLog.connect(redis_url, "other")
-    topic = one.topics().create("orders")
-    assert other.topics().list() == []
-    stranger = other.topics().create("orders")
-    one.append(topic.partition(0), topic.topic_id, make_batch([-1]))
-    assert other.offsets([stranger.partition(0)])[stranger.partition(0)].log_end == 0
-    one.close()
-    other.close()
 
 
 @pytest.mark.parametrize(
@@ -135,18 +110,6 @@ def test_illegal_keyspaces(redis_url, keyspace):
 
 
 # -- alter, add partitions ---------------------------------------------------------------------
-
-
-def test_alter_changes_what_append_goes_by(make_bench):
-    bench = make_bench(2)
-    altered = bench.hot.topics().alter("orders", {"internal.segment.bytes": 150})
-    assert altered == bench.hot.topics().get("orders")
-    assert altered.config_version == 2
-    bench.append_sized(100, NOW_MS)
-    bench.append_sized(100, NOW_MS)
-    assert bench.bases() == [0, 1]
-    back = bench.hot.topics().alter("orders", {"internal.segment.bytes": None})
-    assert back.config == TopicConfig()
 
 
 def test_value_columns_can_only_be_added(topics):
@@ -247,14 +210,6 @@ def test_the_stale_of_a_recreated_topic_reach_nothing(make_bench, make_batch):
     assert bench.dump() == dump
 
 
-def test_repair_does_not_revive_a_deleted_topic(make_bench):
-    bench = make_bench(2)
-    bench.hot.topics().delete("orders")
-    with pytest.raises(UnknownTopicIdError):
-        bench.hot.topics().repair(bench.topic)
-    assert in_place(bench) == []
-
-
 def test_a_deletion_in_the_middle_of_a_repair_is_noticed(make_bench, monkeypatch):
     bench = make_bench(2)
     topics, init = bench.hot.topics(), TopicRegistry._init
@@ -281,18 +236,6 @@ def test_a_stale_creator_cannot_wipe_a_newer_topic(make_bench):
     with pytest.raises(ConcurrentConfigChangeError):
         topics._init(stale, bench.tp(), "1 2 3", ("a run",))
     assert bench.dump() == dump
-
-
-def test_what_a_deletion_that_was_cut_short_left_does_not_show_in_the_next(make_bench):
-    bench = make_bench(3)
-    for partition in range(3):
-        bench.append(NOW_MS, partition=partition)
-    bench.client.hdel("lakelog:topics", "orders")  # and then it died
-    topics = bench.hot.topics()
-    bench.topic = topics.create("orders", 1)
-    assert bench.append(NOW_MS).base_offset == 0
-    bench.topic = topics.add_partitions("orders", 3)
-    assert [bench.append(NOW_MS, partition=p).base_offset for p in range(3)] == [1, 0, 0]
 
 
 def test_creations_of_one_name_are_ordered_though_clocks_are_not(topics, redis_client):
@@ -348,17 +291,6 @@ def test_a_creation_that_was_cut_short_is_finished(make_bench, partition):
     topics.repair(bench.topic)
     assert [bench.append(NOW_MS, partition=p).base_offset for p in range(3)] == [0, 0, 0]
     assert topics.get("orders") == bench.topic
-
-
-def test_growth_that_was_cut_short_is_finished_by_any_change(make_bench):
-    bench = make_bench(1)
-    topics = bench.hot.topics()
-    bench.append(NOW_MS)
-    with dying_at(1), pytest.raises(KeyboardInterrupt):
-        topics.add_partitions("orders", 3)
-    bench.topic = topics.alter("orders", {"retention.ms": 77})
-    assert bench.topic.partitions == 3
-    assert [bench.append(NOW_MS, partition=p).base_offset for p in range(3)] == [1, 0, 0]
 
 
 def test_an_alteration_that_was_cut_short_is_finished(make_bench):
@@ -435,55 +367,6 @@ def test_defaults_reach_the_topics_that_are_there(make_redis, redis_program, mak
     assert bench.bases() == [0, 2]
 
 
-def test_defaults_reach_the_topics_that_come(make_bench):
-    bench = make_bench(name="other")
-    topics = bench.hot.topics()
-    topics.set_defaults({"log.retention.minutes": 1, "log.segment.bytes": 2**20})
-    bench.topic = topics.create("orders", config={"retention.ms": 5})
-    assert bench.topic == topics.get("orders")
-    assert bench.topic.config["segment.bytes"] == 2**20
-    assert bench.topic.config["retention.ms"] == 5
-    assert written_settings(bench) == settings_text(bench.topic.config)
-    assert topics.create("copy", config=bench.topic.config).config == bench.topic.config
-
-
-def test_a_default_taken_back_is_back_everywhere(make_bench):
-    bench = make_bench(retention_ms=5)
-    topics = bench.hot.topics()
-    topics.set_defaults({"log.retention.hours": 1, "log.roll.ms": 50})
-    assert topics.set_defaults({"log.retention.hours": None, "log.roll.ms": None}) == {}
-    topic = topics.get("orders")
-    assert topic.config == bench.topic.config
-    assert topic.config_version == bench.topic.config_version + 2
-    assert written_settings(bench) == settings_text(bench.topic.config)
-    assert bench.state("config_version") == b"3"
-
-
-def test_what_a_topic_sets_itself_stays_and_goes_back_to_the_keyspaces(make_bench):
-    bench = make_bench(retention_ms=5)
-    topics = bench.hot.topics()
-    topics.set_defaults({"log.retention.ms": 7})
-    assert topics.get("orders").config["retention.ms"] == 5
-    altered = topics.alter("orders", {"retention.ms": None})
-    assert altered == topics.get("orders")
-    assert (altered.config["retention.ms"], altered.config_version) == (7, 3)
-    assert written_settings(bench) == settings_text(altered.config)
-    grown = topics.add_partitions("orders", 2)
-    assert grown == topics.get("orders")
-    bench.topic = grown
-    assert [written_settings(bench, p) for p in range(2)] == [settings_text(altered.config)] * 2
-    assert topics.defaults() == {"log.retention.ms": "7"}
-
-
-def test_defaults_are_the_keyspaces_own(redis_url):
-    one, other = HotLog.connect(redis_url, "one"), HotLog.connect(redis_url, "other")
-    one.topics().set_defaults({"log.retention.ms": 7})
-    assert other.topics().defaults() == {}
-    assert other.topics().create("orders").config == TopicConfig()
-    one.close()
-    other.close()
-
-
 def test_settings_are_legal_by_what_is_in_effect(topics):
     topics.set_defaults({"log.retention.hours": -1})
     month = {"local.retention.ms": 30 * DAY_MS}
@@ -501,18 +384,6 @@ def test_settings_are_legal_by_what_is_in_effect(topics):
         topics.create("short", config={"retention.ms": DAY_MS - 1})
     with pytest.raises(InvalidConfigError, match=r"\(the keyspace's\)"):
         topics.alter("orders", {"local.retention.ms": 31 * DAY_MS})
-
-
-def test_compaction_for_all_is_refused_while_a_topic_is_untiered(topics):
-    topics.create("orders")
-    topics.create("untiered", config={"remote.storage.enable": False})
-    with pytest.raises(InvalidConfigError, match=r"'untiered'.*cold tier"):
-        topics.set_defaults({"log.cleanup.policy": "compact"})
-    assert not topics.get("orders").config.compacted
-    topics.alter("untiered", {"cleanup.policy": "delete"})
-    topics.set_defaults({"log.cleanup.policy": "compact"})
-    assert topics.get("orders").config.compacted
-    assert not topics.get("untiered").config.compacted
 
 
 def test_defaults_that_are_not_legal_change_nothing(topics, redis_client):
@@ -555,18 +426,6 @@ def test_a_change_of_defaults_that_was_cut_short_is_finished(make_bench, partiti
     assert [written_settings(bench, p) for p in range(2)] == [now] * 2
     topics.repair(bench.topic)  # an older look changes nothing back
     assert [written_settings(bench, p) for p in range(2)] == [now] * 2
-
-
-def test_a_topic_that_was_being_created_is_finished_with_the_defaults(make_bench):
-    bench = make_bench(name="other")
-    topics = bench.hot.topics()
-    with dying_at(1), pytest.raises(KeyboardInterrupt):
-        topics.create("orders", 2)
-    topics.set_defaults({"log.roll.ms": 50})
-    bench.topic = topics.get("orders")
-    assert [bench.append(NOW_MS, partition=p).base_offset for p in range(2)] == [0, 0]
-    assert [written_settings(bench, p) for p in range(2)] == [settings_text(bench.topic.config)] * 2
-    assert b"fresh" not in bench.client.hget("lakelog:topics", "orders")
 
 
 def meanwhile(monkeypatch, method, other):
@@ -656,35 +515,11 @@ def test_a_topic_that_cannot_be_repaired_keeps_no_other_from_the_defaults(make_b
     assert written_settings(bench) == settings_text(topics.get("orders").config)
 
 
-def test_defaults_reach_every_node_of_a_cluster(redis_cluster):
-    hot = HotLog.connect(redis_cluster.url)
-    topics = hot.topics()
-    topic = topics.create("orders", 8)
-    topics.set_defaults({"log.roll.ms": 50})
-    changed = topics.get("orders")
-    assert topics.list() == [changed]
-    for topic_partition in topic.topic_partitions():
-        state = Keys().partition(topic_partition).state
-        server = hot._servers.for_key(state)
-        assert server.call(("HGET", state, "settings"))[0].decode() == settings_text(changed.config)
-    hot.close()
-
-
 def written_settings(bench, partition=0):
     return bench.client.hget(bench.keys(partition)[1], "settings").decode()
 
 
 # -- somebody else's keys ----------------------------------------------------------------------
-
-
-def test_a_stream_of_somebody_else_stays_untouched(topics, redis_client):
-    stream = Keys().partition(TopicPartition("orders", 0)).stream
-    redis_client.set(stream, "precious")
-    with pytest.raises(ForeignEntryError, match="string"):
-        topics.create("orders")
-    assert redis_client.get(stream) == b"precious"
-    redis_client.delete(stream)
-    topics.repair(topics.get("orders"))
 
 
 def test_definitions_that_are_not_ours(topics, redis_client):

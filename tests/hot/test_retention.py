@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.errors import HotTierFullError, UnknownTopicOrPartitionError
-from lakelog.values.config import DAY_MS, KEYSPACE_SETTINGS, MINUTE_MS, EntryFormat
-from lakelog.values.topic_partition import TopicPartition
+from lakelog.errors import HotTierFullError
+from lakelog.values.config import DAY_MS, KEYSPACE_SETTINGS
 
 NOW_MS = 1_700_000_000_000
 CHECK_MS = int(KEYSPACE_SETTINGS["log.retention.check.interval.ms"].default)
@@ -80,19 +79,6 @@ def test_entries_limit_is_exact_and_not_by_segment(make_bench):
     assert bench.read_offsets(13) == list(range(13, 20))
 
 
-def test_entries_of_many_records_count_once(make_bench):
-    bench = make_bench(**UNTIERED, lakelog_retention_entries=2)
-    for _ in range(3):
-        bench.append(*[NOW_MS] * 10, entry_format=EntryFormat.ARROW)
-    assert starts(bench) == (10, 10)
-
-
-def test_zero_entries_keep_nothing(make_bench):
-    bench = make_bench(**UNTIERED, lakelog_retention_entries=0)
-    fill(bench, 3)
-    assert starts(bench) == (3, 3)
-
-
 def test_time_and_entries_together(make_bench):
     bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 1000}, lakelog_retention_entries=8)
     fill(bench, 10, NOW_MS)
@@ -128,42 +114,6 @@ def test_a_tiered_topic_never_drops_by_itself(make_bench, settings):
 # -- when ----------------------------------------------------------------------------------
 
 
-def test_what_is_too_old_when_it_comes_is_readable_until_the_next_check(make_bench):
-    """Source: Kafka's LogManager deletes old segments each log.retention.check.interval.ms."""
-    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 1000})
-    fill(bench, 12, timestamp_ms=10)
-    bench.clock.advance(CHECK_MS - 1)
-    fill(bench, 1, timestamp_ms=10)
-    assert bench.read_offsets() == list(range(13))
-    bench.clock.advance(1)
-    assert bench.append(NOW_MS + CHECK_MS).log_start == 13
-    assert bench.read_offsets(13) == [13]
-
-
-def test_a_check_is_of_what_was_there_before_the_append(make_bench):
-    """A backfill into a partition that was idle for long is as readable as any other."""
-    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 1000})
-    fill(bench, 1)
-    bench.clock.advance(DAY_MS)
-    fill(bench, 12, timestamp_ms=10)
-    assert bench.bases() == [1, 6, 11]
-    assert bench.read_offsets(1) == list(range(1, 13))
-    bench.clock.advance(CHECK_MS)
-    fill(bench, 3, timestamp_ms=10)
-    assert bench.read_offsets(13) == [13, 14, 15]
-    assert starts(bench) == (13, 13)
-
-
-def test_checks_come_an_interval_apart(make_bench):
-    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 0})
-    fill(bench, 1)
-    found = []
-    for _ in range(8):
-        bench.clock.advance(2 * MINUTE_MS)
-        found.append(bench.append_sized(RECORD, 10).log_start)
-    assert found == [0, 0, 3, 3, 3, 6, 6, 6]
-
-
 def test_the_keyspace_sets_how_often_is_checked(make_bench):
     bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 1000})
     fill(bench, 3, timestamp_ms=10)
@@ -181,13 +131,6 @@ def test_a_clock_that_is_set_back_puts_a_check_off_by_an_interval_at_most(make_b
     assert bench.append_sized(RECORD, 10).log_start == 0
     bench.clock.advance(CHECK_MS)
     assert bench.append_sized(RECORD, 10).log_start == 4
-
-
-def test_size_and_entries_wait_for_no_check(make_bench):
-    """Redis's memory is bounded by them."""
-    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 1000, "retention_bytes": 5 * RECORD})
-    fill(bench, 11, timestamp_ms=10)
-    assert starts(bench) == (5, 5)
 
 
 def test_what_is_asked_when_due_goes_as_an_append_would_have_it(make_bench):
@@ -221,27 +164,6 @@ def test_an_interval_that_somebody_else_wrote_begins_anew(make_bench):
         bench.clock.advance(1)
         fill(bench, 1, timestamp_ms=10)
         assert bench.state("retention_checked") == b"%d" % bench.clock.now_ms()
-
-
-def test_an_idle_partition_is_retained_on_demand(make_bench):
-    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 1000})
-    fill(bench, 7)
-    bench.clock.advance(1001)
-    assert bench.hot.retain(bench.tp()) == 7
-    assert bench.read_offsets(7) == []
-    assert bench.append(NOW_MS + 1001).base_offset == 7
-
-
-def test_altered_retention_applies_to_what_is_there(make_bench):
-    bench = make_bench(**FIVE_A_SEGMENT)
-    fill(bench, 15)
-    bench.hot.topics().alter("orders", {"retention.bytes": 5 * RECORD})
-    assert bench.hot.retain(bench.tp()) == 10
-
-
-def test_an_unknown_partition_has_nothing_to_retain(bench):
-    with pytest.raises(UnknownTopicOrPartitionError):
-        bench.hot.retain(TopicPartition("orders", 9))
 
 
 def test_a_full_redis_makes_room_by_retention(make_redis, make_bench):
@@ -306,13 +228,6 @@ def test_what_a_trim_left_that_was_cut_short_goes_by_parts_too(make_bench, entri
     assert kept == (MANY - 1 if entries < 0 else MANY)
     assert bench.client.zcard(bench.keys()[2]) <= 1
     assert bench.read_offsets(kept) == list(range(kept, MANY + 1))
-
-
-def test_a_call_of_many_entries_drops_as_many_as_it_adds(make_bench):
-    bench = make_bench(**UNTIERED, lakelog_retention_entries=3)
-    for end in (900, 1800):
-        bench.append(*[NOW_MS] * 900)
-        assert starts(bench) == (end - 3, end - 3)
 
 
 # -- gaps --------------------------------------------------------------------------------------

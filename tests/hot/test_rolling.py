@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from uuid import uuid4
 
 import pytest
 from hypothesis import given
@@ -26,39 +25,6 @@ def jitter_ms(topic_id, base_offset, max_jitter_ms):
 
 
 # -- Kafka's cases -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("first_ms", "then_ms", "step_ms", "segments"),
-    [
-        (NOW_MS, NOW_MS + HOUR_MS, 0, 1),
-        (NOW_MS, NOW_MS + HOUR_MS + 1, 0, 2),  # a timestamp from the future rolls
-        (NOW_MS, NOW_MS - DAY_MS, 0, 1),  # one that comes late does not
-        (NOW_MS, NOW_MS, DAY_MS, 1),  # nor does the wall clock
-        (NOW_MS, -1, DAY_MS, 1),  # nor a record without a timestamp
-        (-1, NOW_MS, 0, 1),
-        (-1, -1, HOUR_MS, 1),
-        (-1, -1, HOUR_MS + 1, 2),
-        (-1, NOW_MS - DAY_MS, HOUR_MS + 1, 2),
-        (0, HOUR_MS + 1, 0, 2),  # 1970 is a timestamp like any other
-    ],
-)
-def test_waited_time(make_bench, first_ms, then_ms, step_ms, segments):
-    bench = make_bench(segment_ms=HOUR_MS, **ANY_TIME)
-    bench.append(first_ms)
-    bench.clock.advance(step_ms)
-    bench.append(then_ms)
-    assert len(bench.offsets().segments) == segments
-
-
-def test_the_first_entry_sets_the_time_that_counts(make_bench):
-    """Its largest timestamp; later, larger ones do not move it."""
-    bench = make_bench(segment_ms=HOUR_MS, **ANY_TIME)
-    bench.append(NOW_MS, NOW_MS + HOUR_MS, NOW_MS + 10)
-    bench.append(NOW_MS + HOUR_MS)
-    assert bench.bases() == [0]
-    bench.append(NOW_MS + HOUR_MS + 1)
-    assert bench.bases() == [0, 4]
 
 
 def test_log_append_time_rolls_by_the_wall_clock(make_bench):
@@ -88,14 +54,6 @@ def test_offsets_of_a_segment_fit_32_bits(bench, beyond, bases):
     bench.client.hset(bench.keys()[1], mapping=far)
     bench.append_sized(1, NOW_MS)
     assert bench.bases() == bases
-
-
-def test_altered_settings_hold_from_the_next_append(make_bench):
-    bench = make_bench(segment_ms=HOUR_MS, **ANY_TIME)
-    bench.append(NOW_MS)
-    bench.hot.topics().alter("orders", {"segment.ms": 1000})
-    bench.append(NOW_MS + 1001)
-    assert bench.bases() == [0, 1]
 
 
 # -- against a model ---------------------------------------------------------------------------
@@ -204,12 +162,3 @@ def test_what_is_appended_after_all_was_deleted_is_of_a_segment_of_its_own(make_
     bench.append(NOW_MS - 8 * HOUR_MS + 1)
     assert bench.bases() == [1, 2]
     assert bench.read_offsets(1) == [1, 2]
-
-
-def test_another_creation_of_the_topic_is_not_rolled(make_bench):
-    bench = make_bench()
-    bench.append(NOW_MS)
-    bench.hot.trim(bench.tp(), 1, archived_end=1)
-    before = bench.dump()
-    assert not bench.hot.roll(bench.tp(), 1, uuid4())
-    assert bench.dump() == before

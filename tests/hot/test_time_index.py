@@ -26,18 +26,6 @@ def index_of(bench):
     return [(int(offset), int(score)) for offset, score in pairs]
 
 
-def test_at_most_one_entry_per_interval(make_bench):
-    bench = make_bench(index_interval_bytes=1000)
-    for number in range(100):
-        bench.append_sized(100, NOW_MS + number)
-    assert [offset for offset, _ in index_of(bench)] == list(range(9, 100, 10))
-
-
-def test_an_empty_partition_has_no_answer(bench):
-    assert found(bench, 0) is None
-    assert bench.hot.max_timestamp(bench.tp()) is None
-
-
 def test_an_unknown_partition_and_a_deleted_topic(bench):
     with pytest.raises(UnknownTopicOrPartitionError):
         bench.hot.offset_for_timestamp(TopicPartition("orders", 9), 0)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from lakelog.errors import (
     OffsetOutOfRangeError,
-    TrimmedError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
@@ -26,47 +25,6 @@ def filled(make_bench, **config):
     for number in range(5):
         bench.append(*[NOW_MS + number] * 4, entry_format=EntryFormat.ARROW, value_bytes=40)
     return bench
-
-
-def test_trim_in_the_middle_of_an_entry_keeps_the_entry(make_bench):
-    bench = filled(make_bench)
-    bench.hot.trim(bench.tp(), 6)
-    assert bench.offsets().local_log_start == 6
-    assert bench.client.xlen(bench.keys()[0]) == 4
-    assert bench.read_offsets(6) == list(range(6, 20))
-    with pytest.raises(TrimmedError) as caught:
-        bench.read(5)
-    assert caught.value.local_log_start == 6
-
-
-def test_trim_drops_segments_and_index_entries_wholly_below(make_bench):
-    bench = filled(make_bench)
-    before = bench.offsets()
-    assert bench.bases() == [0, 8, 16]
-    bench.hot.trim(bench.tp(), 9)
-    after = bench.offsets()
-    assert after.segments == before.segments[1:]
-    assert after.size_bytes == before.size_bytes - before.segments[0].size_bytes
-    assert [int(o) for o in bench.client.zrange(bench.keys()[3], 0, -1)] == [11, 15, 19]
-
-
-def test_trim_of_everything_leaves_the_open_segment(make_bench):
-    bench = filled(make_bench)
-    bench.hot.trim(bench.tp(), 20)
-    assert bench.client.xlen(bench.keys()[0]) == 0
-    assert bench.bases() == [16]
-    assert bench.read_offsets(20) == []
-    assert bench.append(NOW_MS).base_offset == 20
-    assert bench.read_offsets(20) == [20]
-
-
-@pytest.mark.parametrize("before", [0, 3, 6])
-def test_trim_never_goes_back(make_bench, before):
-    bench = filled(make_bench)
-    bench.hot.trim(bench.tp(), 6)
-    dump = bench.dump()
-    bench.hot.trim(bench.tp(), before)
-    assert bench.dump() == dump
 
 
 def test_trim_beyond_the_log_end_is_refused(make_bench):
@@ -95,15 +53,6 @@ def test_the_log_start_of_a_tiered_topic_is_not_moved_by_trim(make_bench):
     bench = filled(make_bench)
     bench.hot.trim(bench.tp(), 8)
     assert bench.offsets().log_start == 0
-
-
-def test_raise_log_start_moves_both_and_only_grows(make_bench):
-    bench = filled(make_bench, remote_storage_enable=False, retention_ms=-1)
-    bench.hot.raise_log_start(bench.tp(), 6)
-    assert (bench.offsets().log_start, bench.offsets().local_log_start) == (6, 6)
-    bench.hot.raise_log_start(bench.tp(), 2)
-    assert bench.offsets().log_start == 6
-    assert bench.append(NOW_MS).log_start == 6
 
 
 # -- what is archived ---------------------------------------------------------------------------

@@ -8,55 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lakelog.errors import HotTierUnavailableError, TrimmedError, UnknownTopicOrPartitionError
+from lakelog.errors import HotTierUnavailableError, TrimmedError
 from lakelog.hot import HotLog, waits
 from lakelog.hot.connection import Wire
 from lakelog.hot.waits import Waker
 from lakelog.testing.eventually import eventually
-from lakelog.values.topic_partition import TopicPartition
 
 NOW_MS = 1_700_000_000_000
 LONG_MS = 60_000  # a test that waits so long has failed
-
-
-def test_what_is_there_already_is_told_at_once(make_bench):
-    bench = make_bench(3)
-    bench.append(NOW_MS, NOW_MS, partition=0)
-    bench.append(NOW_MS, partition=2)
-    positions = {bench.tp(0): 1, bench.tp(1): 0, bench.tp(2): 0}
-    assert bench.hot.wait(positions, LONG_MS) == {bench.tp(0), bench.tp(2)}
-
-
-@pytest.mark.parametrize("position", [0, 1, 5])
-def test_time_out_is_an_empty_set(bench, position):
-    if position:
-        bench.append(NOW_MS)
-    assert bench.hot.wait({bench.tp(): position}, 20) == set()
-    assert bench.hot.wait({bench.tp(): position}, 0) == set()
-
-
-@pytest.mark.parametrize("timeout_ms", [0, 20])
-@pytest.mark.parametrize("has_waker", [False, True])
-def test_a_short_wait_never_takes_as_long_as_a_read_that_is_kept(
-    make_bench, redis_url, monkeypatch, timeout_ms, has_waker
-):
-    monkeypatch.setattr(waits, "MAX_BLOCK_MS", 10 * LONG_MS)  # a read that is as good as for ever
-    bench = make_bench(url=f"{redis_url}?socket_timeout=10000")
-    position, waker = {bench.tp(): 0}, Waker()
-    assert bench.hot.wait(position, 20, waker) == set()  # and keeps its read for the next wait
-    eventually(lambda: bench.client.info("clients")["blocked_clients"])
-    with ThreadPoolExecutor(1) as pool:
-        found = pool.submit(bench.hot.wait, position, timeout_ms, waker if has_waker else None)
-        try:
-            eventually(found.done)
-        finally:
-            bench.append(NOW_MS)  # which ends every wait
-    assert found.result() == set()
-    assert bench.hot.wait(position, 0, waker) == {bench.tp()}
-
-
-def test_no_positions_wait_for_nothing(bench):
-    assert bench.hot.wait({}, LONG_MS) == set()
 
 
 @pytest.mark.parametrize("position", [0, 3])
@@ -92,11 +51,6 @@ def test_a_short_socket_timeout_ends_no_wait(make_bench, redis_url):
     with_short_blocks = HotLog.connect(f"{redis_url}?socket_timeout=2")
     assert with_short_blocks.wait({bench.tp(): 0}, 2_500) == set()
     with_short_blocks.close()
-
-
-def test_an_unknown_partition_is_an_error(bench):
-    with pytest.raises(UnknownTopicOrPartitionError):
-        bench.hot.wait({TopicPartition("orders", 9): 0}, 20)
 
 
 @pytest.mark.parametrize(
@@ -209,21 +163,6 @@ def test_reads_that_nobody_asks_again_end(spread, redis_cluster, monkeypatch):
     assert spread.hot.wait({spread.tp(3): 0, spread.tp(4): 0}, LONG_MS) == {spread.tp(3)}
 
 
-def test_what_was_trimmed_at_once_is_noticed_on_a_cluster_too(
-    redis_cluster, make_bench, monkeypatch
-):
-    monkeypatch.setattr(waits, "MAX_BLOCK_MS", 50)
-    bench = make_bench(
-        3,
-        url=redis_cluster.url,
-        remote_storage_enable=False,
-        retention_ms=-1,
-        lakelog_retention_entries=0,
-    )
-    bench.append(NOW_MS, partition=1)
-    assert bench.hot.wait({bench.tp(n): 0 for n in range(3)}, LONG_MS) == {bench.tp(1)}
-
-
 def test_more_partitions_than_reads_are_looked_at(redis_cluster, make_bench, monkeypatch):
     monkeypatch.setattr(waits, "MAX_READS", 4)
     bench = make_bench(6, url=redis_cluster.url)
@@ -233,17 +172,6 @@ def test_more_partitions_than_reads_are_looked_at(redis_cluster, make_bench, mon
     bench.append(NOW_MS, partition=4)
     thread.join()
     assert woken == [{bench.tp(4)}]
-
-
-def test_waits_of_many_threads_do_not_meet(spread):
-    def first_of(number):
-        return spread.hot.wait({spread.tp(number): 0, spread.tp((number + 1) % 12): 1}, LONG_MS)
-
-    with ThreadPoolExecutor(12) as pool:
-        found = [pool.submit(first_of, number) for number in range(12)]
-        for number in range(12):
-            spread.append(NOW_MS, partition=number)
-        assert [one.result() for one in found] == [{spread.tp(number)} for number in range(12)]
 
 
 def test_after_a_close_a_wait_connects_anew(spread):
@@ -270,18 +198,6 @@ def test_a_waker_ends_a_wait(spread, partitions):
     waker.clear()
     spread.append(NOW_MS, partition=0)
     assert spread.hot.wait(positions, LONG_MS, waker) == {spread.tp(0)}
-
-
-def test_a_waker_ends_a_wait_on_one_server_at_once(bench):
-    waker = Waker()
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(bench.hot.wait, {bench.tp(): 0}, LONG_MS, waker)
-        eventually(lambda: bench.client.info("clients")["blocked_clients"])
-        waker.set()
-        assert waiting.result() == set()
-    waker.clear()
-    bench.append(NOW_MS)
-    assert bench.hot.wait({bench.tp(): 0}, LONG_MS, waker) == {bench.tp()}
 
 
 def test_a_waker_that_is_set_again_and_again_blocks_nobody():

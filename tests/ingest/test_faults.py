@@ -3,11 +3,9 @@ whether it is surely not, or unknown.
 """
 
 import random
-import re
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -22,12 +20,8 @@ from lakelog.errors import (
     HotTierFullError,
     HotTierPausedError,
     HotTierUnavailableError,
-    NotEnoughReplicasAfterAppendError,
-    NotEnoughReplicasError,
-    RecoveryNeededError,
     UnknownProducerError,
 )
-from lakelog.hot.append import append_arguments
 from lakelog.testing.eventually import eventually
 from lakelog.values.topic_partition import TopicPartition
 
@@ -67,32 +61,6 @@ def test_each_record_is_in_the_log_once_and_in_order_however_the_network_breaks(
         offsets = [r.result().offset for r in results if r.result().partition == partition]
         offsets += [m.offset for m in bulk if m.partition == partition]
         assert offsets == list(range(len(sent)))
-
-
-def test_a_rejected_call_in_a_breaking_network_leaves_the_others_whole(
-    make_redis, make_network, make_tier, make_producer
-):
-    server = make_redis()
-    direct = make_tier(server.url)
-    direct.topics.create("t")
-    network = make_network(server.port)
-    producer = make_producer(make_tier(network.url), batch_size=100)
-    choose = random.Random(5)
-    producer.send("t", b"first").result()
-    network.plan = lambda: choose.choice(["pass", "lose", "mute"])
-    results = [
-        producer.send("t", b"%d" % n, timestamp_ms=2**45 if n % 40 == 20 else 0) for n in range(200)
-    ]
-    errors = [result.exception() for result in results]
-    producer.close()
-    stored = direct.values("t")
-    assert len(stored) == len(set(stored))
-    written = [b"%d" % n for n, error in enumerate(errors) if error is None]
-    # "unknown" leaves both open; what is told to be written or not is so
-    unknown = {
-        b"%d" % n for n, e in enumerate(errors) if isinstance(e, DeliveryError) and e.unknown
-    }
-    assert [value for value in stored[1:] if value not in unknown] == written
 
 
 def test_a_call_without_an_answer_at_its_timeout_is_unknown_and_those_behind_it_are_not_written(
@@ -136,24 +104,6 @@ def test_a_producer_goes_on_when_its_redis_comes_back(make_redis, make_tier, mak
     waiting.result()
     producer.close()
     assert tier.values("t") == [b"a", b"b"]
-
-
-def test_records_that_never_reached_redis_are_surely_not_written(
-    make_redis, make_tier, make_producer
-):
-    server = make_redis()
-    tier = make_tier(server.url)
-    tier.topics.create("t")
-    producer = make_producer(tier, delivery_timeout_ms=SOON_MS)
-    producer.send("t", b"a").result()
-    server.kill()
-    error = producer.send("t", b"b").exception()
-    assert isinstance(error, DeliveryError)
-    # the first try may have found the old connection still open
-    assert error.not_written + error.unknown == 1
-    error = producer.send("t", b"c").exception()
-    assert (error.not_written, error.unknown) == (1, 0)
-    assert "cannot reach Redis" in str(error)
 
 
 def test_a_topic_that_redis_cannot_name_is_asked_for_until_max_block_ms(
@@ -208,61 +158,9 @@ def test_a_full_redis_takes_records_again_after_a_trim(make_redis, make_tier, ma
     assert [record.value for record in kept] == values[kept[0].offset - 1 :] if kept else True
 
 
-def test_the_log_tells_of_a_full_redis_once_and_when_it_is_over(
-    make_redis, make_tier, make_producer, caplog
-):
-    server = make_redis()
-    tier = make_tier(server.url)
-    tier.topics.create("t")
-    producer = make_producer(tier)
-    with server.client() as client:
-        producer.send("t", b"first").result()
-        client.config_set("maxmemory", 1)
-        later = producer.send("t", b"later")
-        eventually(lambda: "t-0" in caplog.text)
-        client.config_set("maxmemory", 0)
-        later.result()
-    told = [one.getMessage() for one in caplog.records if one.name == "lakelog.back_off"]
-    assert len(told) == 2
-    assert re.match(r"appending to t-0 failed and is tried again in \S+ s, for \S+ s more", told[0])
-    assert re.match(r"appending to t-0 succeeded after \d+ failure", told[1])
-
-
-def test_what_a_full_redis_never_took_says_that_it_is_full(make_redis, make_tier, make_producer):
-    server = make_redis()
-    tier = make_tier(server.url)
-    tier.topics.create("t", config={"lakelog.entry.format": "arrow"})
-    producer = make_producer(
-        tier, compression_type="none", batch_size=16_384, delivery_timeout_ms=SOON_MS
-    )
-    with server.client() as client:
-        producer.send("t", b"first").result()
-        client.config_set("maxmemory", client.info("memory")["used_memory"] + 1_000_000)
-        values = [random.Random(n).randbytes(1000) for n in range(4000)]
-        results = [producer.send("t", value) for value in values]
-        # Those in flight behind the one that was refused are refused too, as out of order.
-        assert isinstance(results[-1].exception().last_error, HotTierFullError)
-
-
 def _is_full(producer) -> bool:
     queues = list(producer._accumulator.active)
     return any(isinstance(queue.last_error, HotTierFullError) for queue in queues)
-
-
-def test_a_full_redis_makes_room_by_the_retention_of_an_untiered_topic(
-    make_redis, make_tier, make_producer
-):
-    server = make_redis()
-    tier = make_tier(server.url)
-    tier.topics.create("t", config={"remote.storage.enable": False, "retention.ms": -1})
-    producer = make_producer(tier, compression_type="none")
-    old = [{"value": bytes(1000), "timestamp_ms": 1_000} for _ in range(2000)]
-    producer.send_batch("t", old)
-    tier.topics.alter("t", {"retention.ms": 60_000})  # only an append would apply it
-    with server.client() as client:
-        client.config_set("maxmemory", client.info("memory")["used_memory"] - 500_000)
-        assert producer.send("t", b"new").result().offset == 2000
-    assert tier.values("t") == [b"new"]
 
 
 def test_a_full_redis_fails_records_at_their_timeout_as_surely_not_written(
@@ -284,13 +182,6 @@ def test_a_full_redis_fails_records_at_their_timeout_as_surely_not_written(
     assert (bulk.value.batch.written, bulk.value.not_written, bulk.value.unknown) == (0, 2, 0)
     assert producer.send("t", b"on").result().offset == 1
     assert tier.values("t") == [b"first", b"on"]
-
-
-def test_a_wrong_password_is_told_at_once(make_redis, make_tier, make_producer):
-    server = make_redis(requirepass="right")
-    tier = make_tier(server.url.replace("right", "wrong"))
-    with pytest.raises(HotTierAccessError, match="check user and password"):
-        make_producer(tier).send("t", b"a")
 
 
 def test_a_right_that_was_taken_away_fails_the_records_that_need_it(
@@ -336,59 +227,6 @@ def test_records_outlive_a_planned_failover(
         result.result().offset for result in results
     ]
     assert make_tier(new.url).values("t") == values
-
-
-def test_calls_after_a_planned_failover_are_refused_by_none_of_the_old_connections(
-    make_redis, make_network, make_tier, redis_program
-):
-    """Whoever asks once only, such as a commit, is served as soon as the name leads elsewhere."""
-    old, new = (make_redis(program=redis_program, **{"repl-diskless-sync-delay": 0}) for _ in "ab")
-    new.follow(old)
-    network = make_network(old.port)
-    tier = make_tier(network.url)
-    together = threading.Barrier(8)
-    names = [f"t{n}" for n in range(8)]
-
-    def at_once(call):
-        together.wait()
-        return call()
-
-    with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda _: at_once(tier.topics.list), range(8)))
-        with old.client() as client:
-            client.execute_command("FAILOVER", "TO", "127.0.0.1", new.port)
-        with new.client() as client:  # the last to know
-            eventually(lambda: client.info("replication")["role"] == "master")
-        network.server_port = new.port
-        list(threads.map(lambda name: at_once(lambda: tier.topics.create(name)), names))
-    assert sorted(topic.name for topic in make_tier(new.url).topics.list()) == names
-
-
-def test_without_the_replicas_nothing_is_written(tier, make_producer):
-    tier.topics.create("t")
-    producer = make_producer(tier, acks="replicas=1", delivery_timeout_ms=SOON_MS)
-    error = producer.send("t", b"a").exception()
-    assert (error.not_written, error.unknown) == (1, 0)
-    assert isinstance(error.last_error, NotEnoughReplicasError)
-    producer.close()
-    assert tier.values("t") == []
-
-
-def test_too_few_confirmations_are_unknown_and_the_record_is_there_once(
-    tier, make_producer, make_redis, monkeypatch
-):
-    monkeypatch.setattr("lakelog.hot.appender.REPLICA_TIMEOUT_MS", 1)
-    monkeypatch.setattr(
-        "lakelog.hot.appender.append_arguments",
-        lambda call, now_ms, replicas: append_arguments(call, now_ms),  # as if one were online
-    )
-    tier.topics.create("t")
-    producer = make_producer(tier, acks="replicas=1", delivery_timeout_ms=SOON_MS)
-    error = producer.send("t", b"a").exception()
-    assert (error.not_written, error.unknown) == (0, 1)
-    assert isinstance(error.last_error, NotEnoughReplicasAfterAppendError)
-    producer.close()
-    assert tier.values("t") == [b"a"]
 
 
 # -- a Redis that forgot -----------------------------------------------------------------------
@@ -444,28 +282,6 @@ def test_a_deleted_producer_state_starts_a_new_epoch_for_what_was_never_sent(
     producer.send("t", b"b").result()
     producer.send("t", b"c").result()
     assert tier.values("t") == [b"a", b"b", b"c"]
-
-
-def test_a_call_without_an_answer_is_unknown_when_the_producer_state_is_gone(
-    make_redis, make_network, make_tier, make_producer
-):
-    server = make_redis()
-    direct = make_tier(server.url)
-    direct.topics.create("t")
-    network = make_network(server.port)
-    producer = make_producer(make_tier(network.url), linger_ms=0)
-    producer.send("t", b"a").result()
-    network.plan = lambda: "mute"
-    unknown = producer.send("t", b"b")
-    assert network.muted.wait(60)
-    network.plan = lambda: "lose"
-    with server.client() as client:
-        client.delete("{lakelog:stream:t:0}:producers")
-    network.plan = lambda: "pass"
-    error = unknown.exception()
-    assert (error.not_written, error.unknown) == (0, 1)
-    producer.send("t", b"c").result()
-    assert direct.values("t") == [b"a", b"b", b"c"]
 
 
 def _restart(server) -> None:
@@ -544,39 +360,6 @@ def test_a_lock_of_a_process_that_was_killed_holds_back_its_partition_alone(make
         assert lake.log("held").offsets()[0].log_end == 2
 
 
-def test_a_recovery_that_takes_long_holds_back_its_own_topic_alone(
-    make_redis, make_tier, make_producer
-):
-    """Such as one that asks a store which does not answer."""
-    server = make_redis()
-    tier = make_tier(server.url)
-    for name in ("held", "free"):
-        tier.topics.create(name)
-    may_end = threading.Event()
-
-    def recover(topic_partition, at_least):
-        if topic_partition.topic == "held":
-            assert may_end.wait(60)
-        tier.hot.recover(topic_partition, at_least)
-
-    producer = make_producer(tier, recover=recover, linger_ms=0, delivery_timeout_ms=SOON_MS)
-    for name in ("held", "free"):
-        producer.send(name, b"before").result()
-    _restart(server)
-    held = producer.send("held", b"after")
-    error = held.exception(60)
-    free = producer.send("free", b"after").result(60)
-    assert not may_end.is_set()
-    may_end.set()
-    assert isinstance(error, DeliveryError)
-    assert (error.not_written, error.unknown) == (1, 0)
-    assert isinstance(error.last_error, RecoveryNeededError)
-    assert tier.values("free") == [b"before", b"after"]
-    on = producer.send("held", b"on").result(60)
-    assert (free.topic, on.topic) == ("free", "held")
-    assert tier.values("held") == [b"before", b"on"]
-
-
 def test_a_producer_is_closed_though_a_recovery_hangs(make_redis, make_tier, make_producer):
     server = make_redis()
     tier = make_tier(server.url)
@@ -616,15 +399,3 @@ def test_a_recovery_that_cannot_succeed_fails_the_records_with_its_error(
     error = result.exception()
     cause = error.last_error if isinstance(error, DeliveryError) else error
     assert isinstance(cause, ContradictionError)
-
-
-def test_a_cluster_takes_records_for_partitions_on_all_its_nodes(
-    redis_cluster, make_tier, make_producer
-):
-    tier = make_tier(redis_cluster.url)
-    tier.topics.create("t", 8)
-    with make_producer(tier, batch_size=300) as producer:
-        results = [producer.send("t", b"%d" % n, partition=n % 8) for n in range(800)]
-    assert {result.result().offset for result in results} == set(range(100))
-    for partition in range(8):
-        assert tier.values("t", partition) == [b"%d" % n for n in range(partition, 800, 8)]
