@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +17,6 @@ from lakelog import Lakelog
 from lakelog.base.failpoints import armed
 from lakelog.cli.main import main
 from lakelog.errors import (
-    ArchivedElsewhereError,
     EraseFailedError,
     HotTierUnavailableError,
     InvalidArgumentError,
@@ -26,7 +24,6 @@ from lakelog.errors import (
 )
 from lakelog.hot.hot_log import HotLog
 from lakelog.operate.erasure.certificate import Erased, certificate, check_certificate
-from lakelog.read.topic_log import TopicLog
 from lakelog.testing.eventually import eventually
 from lakelog.values.topic_partition import OffsetRange, TopicPartition
 from tests.support.servers import RedisServer
@@ -122,19 +119,6 @@ def test_no_byte_stays_in_either_tier(lake, server, tmp_path):
     produce(lake, b"f", KEY)
     assert [one[0] for one in left(lake)][-2:] == [8, 9]
     assert lake.log("orders").offsets()[1].local_log_start == 0
-
-
-def test_records_sent_together_in_arrow_entries_go_too(lake, server, tmp_path):
-    lake.topics.create("orders", 1, BOTH | {"lakelog.entry.format": "arrow"})
-    with lake.producer() as producer:
-        for n in range(100):
-            key = KEY if n % 10 == 3 else b"k%d" % n
-            producer.send("orders", VALUE if key == KEY else b"v", key=key)
-
-    assert lake.erase("orders", KEY).records == 10
-
-    assert len(left(lake)) == 90
-    eventually(lambda: not traces(tmp_path, server, KEY, VALUE))
 
 
 def test_an_entry_that_was_trimmed_in_its_middle_goes_as_a_whole(lake, server, tmp_path):
@@ -328,26 +312,6 @@ def test_a_redis_that_is_away_once_all_is_done_ends_with_the_report(lake, server
     lake.erase("orders", KEY)
 
 
-def test_a_trim_amid_the_last_look_is_none_of_its_failures(lake, monkeypatch):
-    lake.topics.create("orders", 1, BOTH)
-    produce(lake, b"a", KEY, b"b")
-    find = TopicLog.search_ranges
-
-    def find_once_trimmed(log: TopicLog, spans: Any, where: Any) -> Any:
-        if log.table is None and spans:
-            monkeypatch.undo()
-            produce(lake, b"c")
-            lake.topics.alter("orders", {"local.retention.ms": 0})
-            lake.archive("orders")
-        return find(log, spans, where)
-
-    monkeypatch.setattr(TopicLog, "search_ranges", find_once_trimmed)
-    # Of what was appended by then, Redis still has some for the last look to go through.
-    with armed("erase.after_archive", lambda: produce(lake, b"later")):
-        lake.erase("orders", b"no such key")
-    assert TopicLog.search_ranges is find
-
-
 def test_what_shares_memory_with_later_entries_is_told(lake, server, tmp_path):
     """Redis frees the bytes of entries by the node, which those appended meanwhile are in, too."""
     lake.topics.create("orders", 1, BOTH)
@@ -359,28 +323,6 @@ def test_what_shares_memory_with_later_entries_is_told(lake, server, tmp_path):
     # It lets go of all, so of the node too.
     assert _of_shared_memory(lake.erase("orders", b"later")) == []
     assert traces(tmp_path, server, VALUE) == []
-
-
-@pytest.mark.parametrize("entry_format", ["fields", "arrow"])
-def test_what_was_trimmed_before_leaves_the_memory_that_it_shares(
-    lake, server, tmp_path, entry_format
-):
-    """The partition holds no match any more, but a node of its stream does."""
-    more = {"local.retention.bytes": 1, "segment.ms": 1000, "lakelog.entry.format": entry_format}
-    lake.topics.create("orders", 1, {"retention.ms": -1} | more)
-    with lake.producer() as producer:
-        for second, key in enumerate([KEY, b"b", b"c"]):
-            at_ms = 1_700_000_000_000 + 10_000 * second
-            producer.send("orders", VALUE if key == KEY else b"v", key=key, timestamp_ms=at_ms)
-            producer.flush()
-    lake.archive("orders")
-    assert lake.log("orders").offsets()[0].local_log_start > 0
-    assert traces(tmp_path, server, VALUE) != []
-
-    said = _of_shared_memory(lake.erase("orders", KEY))
-
-    assert said == []
-    eventually(lambda: not traces(tmp_path, server, KEY, VALUE))
 
 
 def _of_shared_memory(erased: Erased) -> list[str]:
@@ -482,73 +424,6 @@ def test_what_comes_back_where_no_reader_is_given_it_is_no_success(
         assert VALUE not in repr(client.xrange("lakelog:stream:orders:0")).encode()
 
 
-def test_what_came_back_goes_also_where_cold_has_it_no_more(lake, server):
-    lake.topics.create("orders", 1, BOTH | {"internal.segment.bytes": 200})
-    produce(lake, b"other", KEY, b"third", b"fourth", b"fifth", b"last")
-    lake.archive("orders")
-    size = server.append_only_size()
-
-    with armed("erase.before_persistence", crash), pytest.raises(Crash):
-        lake.erase("orders", KEY)
-    server.cut_append_only_file(to_size=size)
-    server.start()
-    lake.erase("orders", KEY)
-    with server.client() as client:
-        entries = client.xrange("lakelog:stream:orders:0")
-    assert [list(fields) for _, fields in entries] in ([], [[b"__gap"]])
-
-
-def test_a_reader_in_the_middle_of_a_removed_file_looks_again(lake):
-    lake.topics.create("orders", 1, {"retention.ms": -1, "local.retention.ms": 0})
-    for _ in range(3):
-        produce(lake, b"a", KEY, b"b")
-        lake.archive("orders")
-    consumer = lake.consumer(auto_offset_reset="earliest", max_poll_records=1)
-    consumer.assign([TP])
-    got = [record.offset for record in _polled(consumer)]
-    fetches = lake.log("orders").fetches(0, 0, max_bytes=1)
-    first = next(fetches).records.column("offset").to_pylist()
-
-    lake.erase("orders", KEY)
-
-    while got[-1] < 8:
-        got += [record.offset for record in _polled(consumer)]
-    rest = [o for step in fetches for o in step.records.column("offset").to_pylist()]
-    consumer.close()
-    # What was read ahead may still be given; all that stays is, once.
-    assert [offset for offset in got if offset % 3 != 1] == [0, 2, 3, 5, 6, 8]
-    assert [o for o in [*first, *rest] if o % 3 != 1] == [0, 2, 3, 5, 6, 8]
-
-
-def _polled(consumer) -> list[Any]:
-    return [record for records in consumer.poll(1000).values() for record in records]
-
-
-def test_beside_a_producer_and_an_archiver_all_that_was_there_is_erased(lake):
-    lake.topics.create("orders", 1, {"retention.ms": -1, "local.retention.ms": 0})
-    produce(lake, *[KEY, b"a"] * 20)
-    stop = threading.Event()
-
-    def work() -> None:
-        while not stop.is_set():
-            produce(lake, b"a", b"b", b"c")
-            lake.archive("orders")
-            lake.cleanup("orders")
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    try:
-        lake.erase("orders", KEY)
-    finally:
-        stop.set()
-        thread.join(300)
-
-    found = left(lake)
-    assert [one[1] for one in found if one[1] == KEY] == []
-    end = lake.log("orders").offsets()[0].log_end
-    assert [one[0] for one in found] == [o for o in range(end) if o >= 40 or o % 2 == 1]
-
-
 def _where(lake: Lakelog, *command: str) -> list[str]:
     source = lake.place.source
     return [*command, "--redis", source.url, "--cold", str(lake.place.cold), "--engine", "inline"]
@@ -600,18 +475,6 @@ def test_a_damaged_entry_fails_the_run_which_did_the_rest(lake, server):
 
     assert caught.value.report.cold.partitions.keys() == {0}
     assert [one[0] for one in left(lake)] == [0, 2]
-
-
-def test_another_cold_root_than_the_topics_is_refused(lake, server, tmp_path):
-    lake.topics.create("orders", 1, BOTH)
-    produce(lake, b"a", KEY, b"b")
-    lake.archive("orders")
-    with (
-        Lakelog.connect(server.url, tmp_path / "other", engine="inline") as other,
-        pytest.raises(ArchivedElsewhereError),
-    ):
-        other.erase("orders", KEY)
-    assert len(left(lake)) == 3
 
 
 def test_a_snapshot_that_redis_keeps_is_written_anew(tmp_path):
@@ -746,12 +609,3 @@ def test_a_certificate_that_cannot_be_written_is_noticed_first(lake, tmp_path, c
         assert main(command) == 1
     assert len(left(lake)) == 2
     assert there.read_text() == "{}"
-
-
-def test_as_json(lake, capsys):
-    lake.topics.create("orders", 1, BOTH)
-    produce(lake, b"a", KEY, b"b")
-    assert main(_where(lake, "erase", "orders", "--key", KEY.decode(), "--output", "json")) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert [row["records"] for row in said["erased"]] == [1]
-    assert check_certificate(json.dumps(said["certificate"]))["topic"] == "orders"

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import threading
 from datetime import datetime, timezone
 
 import pytest
@@ -15,7 +14,6 @@ from lakelog.errors import (
     InvalidArgumentError,
     NoOffsetForPartitionError,
     OffsetOutOfRangeError,
-    UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
 from lakelog.values.config import EntryFormat
@@ -113,16 +111,6 @@ def test_latest_is_where_a_consumer_begins_by_default(bench, tp):
     assert offsets(consumer.poll(LONG_MS)) == {0: [5]}
 
 
-def test_seek_takes_effect_whatever_was_read_ahead(tp, reader):
-    reader.poll(max_records=2)
-    reader.seek(tp, 7)
-
-    assert reader.position(tp) == 7
-    assert drain(reader) == {0: [7, 8, 9]}
-    reader.seek(tp, 1)
-    assert offsets(reader.poll(max_records=1)) == {0: [1]}
-
-
 def test_seek_to_either_end_is_looked_up_when_it_is_needed(bench, tp, reader):
     reader.seek_to_end(tp)
     bench.append([1])
@@ -200,15 +188,6 @@ def test_assigning_anew_keeps_the_positions_of_those_that_stay(four):
     assert consumer.assignment() == {second, third}
 
 
-def test_a_closed_consumer_has_let_go(tp, bench):
-    with bench.consumer() as consumer:
-        consumer.assign([tp])
-    assert consumer.assignment() == set()
-    assert list(consumer) == []
-    with pytest.raises(InvalidArgumentError, match="closed"):
-        consumer.poll()
-
-
 # -- auto_offset_reset ---------------------------------------------------------------------------
 
 
@@ -264,20 +243,6 @@ def test_by_duration_begins_so_long_before_now(bench, tp):
         assert consumer.position(tp) == offset
 
 
-def test_by_duration_waits_for_a_record_that_is_young_enough(bench, tp):
-    now = bench.clock.now_ms()
-    bench.append([now - 7_200_000])
-    consumer = bench.consumer(auto_offset_reset="by_duration:PT1H")
-    consumer.assign([tp])
-
-    assert consumer.poll() == {}
-    assert consumer.position(tp) is None
-    bench.append([now - 7_100_000])
-    assert consumer.poll() == {}
-    bench.append([now - 7_000_000, now - 1])
-    assert offsets(consumer.poll(LONG_MS)) == {0: [3]}
-
-
 # -- polls ---------------------------------------------------------------------------------------
 
 
@@ -294,27 +259,6 @@ def test_no_partition_starves(four):
             taken[partition] += len(some)
         assert max(taken.values()) - min(taken.values()) <= 6
     assert drain(consumer)[3][-1] == 49
-
-
-def test_records_of_a_quiet_partition_are_found_while_another_is_busy(four):
-    consumer = four.consumer(auto_offset_reset="earliest", max_poll_records=3)
-    quiet, busy = four.topic.partition(0), four.topic.partition(1)
-    consumer.assign([quiet, busy])
-    consumer.seek_to_end(quiet)
-    assert quiet not in consumer.poll()
-
-    four.append([1], partition=0)
-
-    assert quiet in {**consumer.poll(), **consumer.poll()}
-
-
-def test_fewer_partitions_with_records_get_larger_shares(four):
-    consumer = four.consumer(auto_offset_reset="earliest")
-    consumer.assign(four.topic.topic_partitions())
-    consumer.seek_to_end(*four.topic.topic_partitions()[:3])
-    consumer.poll(max_records=1)
-
-    assert offsets(consumer.poll(max_records=20)) == {3: list(range(1, 21))}
 
 
 def test_arrow_polls_give_one_batch_a_partition(four):
@@ -347,71 +291,6 @@ def test_paused_partitions_wait_and_lose_nothing(four):
     consumer.resume()
     assert consumer.paused() == set()
     assert drain(consumer) == {0: list(range(2, 50))}
-
-
-def test_a_poll_waits_until_something_is_appended(bench, tp, reader):
-    drain(reader)
-    appender = threading.Timer(0.05, bench.append, [[7, 8]])
-    appender.start()
-
-    polled = reader.poll(LONG_MS)
-    appender.join()
-
-    assert offsets(polled)[0][0] == 10
-
-
-def test_the_last_records_are_handed_out_before_anybody_looks_for_more(bench, tp):
-    looks = []
-
-    class Counted:
-        def __getattr__(self, name):
-            return getattr(bench.hot, name)
-
-        def offsets(self, *args, **options):
-            looks.append("offsets")
-            return bench.hot.offsets(*args, **options)
-
-        def read(self, *args, **options):
-            steps = bench.hot.read(*args, **options)
-            while True:
-                looks.append("read")
-                if (step := next(steps, None)) is None:
-                    return
-                yield step
-
-    consumer = bench.consumer()
-    bench.log = bench.open(Counted())
-    consumer.assign([tp])
-    assert consumer.poll() == {}
-    bench.append(range(3))
-    looks.clear()
-    assert offsets(consumer.poll(LONG_MS)) == {0: [0, 1, 2]}
-    assert looks == ["read"]
-    assert consumer.poll() == {}
-    bench.append(range(2))
-    bench.append(range(2))
-    assert drain(consumer) == {0: [3, 4, 5, 6]}
-
-
-def test_a_waiting_poll_sleeps_in_redis(bench, tp, reader):
-    drain(reader)
-    waits = []
-
-    class Counted:
-        def __getattr__(self, name):
-            return getattr(bench.hot, name)
-
-        def wait(self, positions, timeout_ms, waker=None):
-            waits.append((dict(positions), timeout_ms))
-            return bench.hot.wait(positions, timeout_ms)
-
-    consumer = bench.consumer()
-    bench.log.hot = Counted()
-    consumer.assign([tp])
-
-    assert consumer.poll(200) == {}
-    assert 1 <= len(waits) <= 4
-    assert all(positions == {tp: 10} for positions, _ in waits)
 
 
 steps = st.lists(
@@ -488,44 +367,6 @@ def test_an_error_of_one_partition_leaves_the_rest_and_all_positions(four, redis
         consumer.poll()
 
 
-def test_a_topic_that_was_dropped_is_noticed_even_by_an_idle_consumer(bench, tp, reader):
-    drain(reader)
-    bench.hot.topics().delete(bench.topic.name)
-
-    with pytest.raises(UnknownTopicIdError, match="deleted"):
-        reader.poll()
-
-
-# -- a server that lost its tail -----------------------------------------------------------------
-
-
-def test_a_position_in_a_lost_tail_waits_for_recovery_and_goes_on_above_it(make_bench, make_redis):
-    server = make_redis(appendfsync="no")
-    bench = make_bench(url=server.url)
-    tp = bench.topic.partition(0)
-    bench.append(range(6))
-    size = server.append_only_size()
-    bench.append(range(4))
-    consumer = bench.consumer(auto_offset_reset="earliest")
-    consumer.assign([tp])
-    drain(consumer)
-    assert consumer.position(tp) == 10
-    server.cut_append_only_file(to_size=size)
-    server.start()
-
-    assert consumer.poll(1) == {}
-    consumer.seek(tp, 8)
-    assert consumer.poll(1) == {}
-    assert consumer.position(tp) == 8
-
-    bench.log.recover(0, 10)
-    end = bench.log.offsets()[0].log_end
-    bench.append([77])
-
-    assert end > 10
-    assert offsets(consumer.poll(LONG_MS)) == {0: [end]}
-
-
 # -- iteration -----------------------------------------------------------------------------------
 
 
@@ -559,19 +400,6 @@ def test_closing_within_an_iteration_ends_it(reader):
         reader.close()
 
     assert seen == [0]
-
-
-def test_an_iteration_goes_on_with_what_is_appended(bench, tp):
-    consumer = bench.consumer(auto_offset_reset="earliest")
-    consumer.assign([tp])
-    bench.append([1])
-    steps = iter(consumer)
-    assert next(steps).offset == 0
-
-    appender = threading.Timer(0.05, bench.append, [[7]])
-    appender.start()
-    assert next(steps).offset == 1
-    appender.join()
 
 
 # -- where partitions begin and end --------------------------------------------------------------
@@ -647,16 +475,3 @@ def test_what_arrived_before_a_seek_is_not_handed_out(make_bench):
     other = 1 - first
     consumer.seek(tps[other], 0)
     assert offsets(consumer.poll(LONG_MS)) == {other: [0, 1]}
-
-
-def test_what_arrived_in_an_earlier_poll_is_read_anew(make_bench):
-    """It was not handed out then, and says of a log end that is not the log end by now."""
-    bench = make_bench(partitions=2)
-    consumer = bench.consumer(auto_offset_reset="latest")
-    consumer.assign(bench.topic.topic_partitions())
-    assert consumer.poll(0) == {}
-    for number in (0, 1):
-        bench.append([100], partition=number)
-    (first,) = offsets(consumer.poll(LONG_MS, max_records=1))
-    bench.append([100], partition=1 - first)
-    assert offsets(consumer.poll(LONG_MS)) == {1 - first: [0, 1]}

@@ -2,15 +2,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.cold.change import Change, Rewrite
-from lakelog.cold.offset_set import OffsetSet
-from lakelog.cold.registers import CleanedEnd
 from lakelog.errors import (
     ContradictionError,
     CorruptRecordError,
     InvalidArgumentError,
     MissingFileError,
-    OffsetOutOfRangeError,
     RecoveryNeededError,
     UnknownTopicOrPartitionError,
 )
@@ -54,17 +50,6 @@ def robbed(make_bench, make_redis):
     return bench
 
 
-def test_a_fetch_stays_within_its_limit(bench):
-    bench.append(range(40), entry_format=EntryFormat.ARROW, value_bytes=100)
-    bench.tier(20, 20)
-
-    for offset in (0, 20):
-        step = bench.log.fetch(0, offset, max_bytes=1000)
-        assert 1 <= step.records.num_rows < 10
-        assert step.records.nbytes <= 1000
-    assert walk(bench.log, 0, max_bytes=1000) == (list(range(40)), [])
-
-
 @pytest.mark.parametrize("tiered", [True, False], ids=["tiered", "untiered"])
 def test_a_gap_is_skipped_and_reported(make_bench, tiered, caplog):
     bench = make_bench(tiered=tiered)
@@ -75,29 +60,6 @@ def test_a_gap_is_skipped_and_reported(make_bench, tiered, caplog):
     assert walk(bench.log, 0) == ([0, 1, 2, 3, 4, gap.end], [gap])
     assert walk(bench.log, gap.start + 9) == ([gap.end], [OffsetRange(14, gap.end)])
     assert f"offsets [5, {gap.end}) are skipped" in caplog.text
-
-
-def test_a_gap_alone_moves_on(bench):
-    bench.append(range(5))
-    end = recovered_end(bench, 7)
-
-    step = bench.log.fetch(0, 5)
-
-    assert step.records.num_rows == 0
-    assert (step.start_offset, step.next_offset) == (5, end)
-    assert step.gaps == (OffsetRange(5, end),)
-
-
-def test_an_archived_gap_is_still_a_gap(bench):
-    bench.append(range(5))
-    bench.archive(3)
-    end = recovered_end(bench, 7)
-    bench.append([9, 9])
-    bench.tier(end + 1, end + 1)
-
-    assert walk(bench.log, 0) == ([0, 1, 2, 3, 4, end, end + 1], [OffsetRange(5, end)])
-    assert walk(bench.log, 5) == ([end, end + 1], [OffsetRange(5, end)])
-    assert walk(bench.log, 1000) == ([end, end + 1], [OffsetRange(1000, end)])
 
 
 def test_what_cold_holds_of_a_lost_tail_is_read_before_recovery(robbed):
@@ -134,10 +96,6 @@ def test_what_cold_holds_of_a_gap_wins(robbed):
     assert walk(robbed.open(), 0) == ([*range(8), end], [lost])
 
 
-def test_recovery_knows_what_cold_knows(robbed):
-    assert recovered_end(robbed, 0) > 8
-
-
 def test_recovery_does_not_give_out_offsets_below_a_log_start_that_outlived_them(
     make_bench, make_redis
 ):
@@ -170,17 +128,6 @@ def test_a_trim_at_any_moment_loses_no_record(make_bench, disguised, max_bytes, 
     log = bench.open(disguised(bench.hot, trim))
 
     assert list(log.read(0, max_bytes=max_bytes).records()) == bench.appended[0]
-
-
-def test_a_range_whose_start_is_deleted_midway_fails_loudly(bench, disguised):
-    for _ in range(4):
-        bench.append(range(8), entry_format=EntryFormat.ARROW, value_bytes=20)
-    log = bench.open(disguised(bench.hot, lambda: bench.log.raise_log_start(0, 30)))
-
-    with pytest.raises(OffsetOutOfRangeError) as refused:
-        list(log.read(0, 0, 32))
-
-    assert refused.value.log_start == 30
 
 
 def test_files_that_were_rewritten_and_vacuumed_are_looked_up_anew(bench):
@@ -226,30 +173,6 @@ def test_a_file_that_is_missing_for_good_is_an_error(bench):
         bench.open().fetch(0, 3)
 
 
-def test_what_compaction_removed_is_skipped_and_is_no_gap(bench):
-    bench.append(range(10))
-    bench.tier(10, 10)
-    snapshot = bench.table.snapshot()
-    files = tuple(snapshot.files.of_partition(0))
-    topic_partition = bench.topic.partition(0)
-    adds = tuple(
-        Rewrite(topic_partition, file.segment, (file,), OffsetSet.of([0, 1, 4, 5, 6]))
-        for file in files
-    )
-    bench.table.apply(Change(adds, files, {CleanedEnd(0): 10}), snapshot)
-
-    assert walk(bench.log, 0) == ([2, 3, 7, 8, 9], [])
-    assert walk(bench.log, 5) == ([7, 8, 9], [])
-    assert [r.offset for r in bench.fetched(4, max_bytes=1)] == [7]
-    assert [r.offset for r in bench.log.read(0, 3, 6).records()] == [3]
-    assert bench.log.read(0, 4, 7).to_arrow().num_rows == 0
-    consumer = bench.consumer(auto_offset_reset="earliest")
-    consumer.assign([topic_partition])
-    assert [r.offset for r in consumer.poll(max_records=2)[topic_partition]] == [2, 3]
-    assert [r.offset for r in consumer.poll()[topic_partition]] == [7, 8, 9]
-    assert consumer.position(topic_partition) == 10
-
-
 def test_a_file_without_the_records_it_should_hold_is_a_contradiction(bench):
     bench.append(range(10))
     bench.tier(10, 10)
@@ -279,15 +202,6 @@ def test_what_is_damaged_in_hot_is_read_from_cold_while_cold_has_it(bench, redis
     assert [r.offset for r in bench.log.read(0, 0, 7).records()] == list(range(7))
     assert "trying the cold tier from offset" in caplog.text
     with pytest.raises(CorruptRecordError, match="holds nothing for offsets 7"):
-        list(bench.log.read(0))
-
-
-def test_offsets_in_neither_tier_are_a_contradiction(bench):
-    bench.append(range(10))
-    bench.archive(4)
-    bench.trim(6)  # more than is archived: no archiver does that
-
-    with pytest.raises(ContradictionError, match=r"offset 4 of .* is in neither tier"):
         list(bench.log.read(0))
 
 

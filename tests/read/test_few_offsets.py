@@ -7,7 +7,6 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 import redis
 
@@ -15,7 +14,6 @@ import lakelog
 from lakelog import Lakelog
 from lakelog.testing.eventually import eventually
 from lakelog.values.reservation import FEW_OFFSETS
-from lakelog.values.topic_partition import OffsetRange
 
 
 def _answers(client: redis.Redis) -> bool:
@@ -56,17 +54,6 @@ def folder(tmp_path) -> Iterator[Folder]:
     it.lake.close()
 
 
-def test_a_small_log_skips_little_each_time_its_redis_is_killed(folder):
-    given = folder.send(3)
-    for _ in range(4):
-        folder.kill()
-        given += folder.send(3)
-    assert given == sorted(set(given))
-    assert given[-1] < 5 * FEW_OFFSETS
-    read = folder.lake.log("orders").read(0).to_arrow()
-    assert read["offset"].to_pylist() == given
-
-
 def test_it_skips_at_most_as_many_as_it_has_records(folder):
     given = folder.send(5 * FEW_OFFSETS)
     assert given == list(range(5 * FEW_OFFSETS))
@@ -88,14 +75,6 @@ def test_archiving_and_cleaning_up_keep_what_is_reserved(folder):
     assert folder.lake.log("orders").read(0).to_arrow()["offset"].to_pylist() == given
 
 
-def test_one_call_may_have_more_records_than_are_reserved(folder):
-    count = 300_000
-    rows = pa.table({"value": pa.array([b""] * count, pa.binary())})
-    with folder.lake.producer(batch_size=64 * 2**20) as producer:
-        producer.send_batch("orders", rows)
-    assert folder.lake.log("orders").offsets()[0].log_end == count
-
-
 def test_a_topic_that_was_deleted_and_brought_back_skips_as_little(folder):
     given = folder.send(3)
     folder.lake.topics.delete("orders")
@@ -110,13 +89,6 @@ def test_a_partition_that_is_added_begins_with_few_as_well(folder):
     folder.lake.topics.add_partitions("orders", 2)
     seen = folder.lake.hot.offsets(folder.lake.topics.get("orders").topic_partitions())
     assert {one.reserved_end for one in seen.values()} == {FEW_OFFSETS}
-
-
-def test_its_gaps_are_told(folder):
-    folder.send(3)
-    folder.kill()
-    folder.send(1)
-    assert folder.lake.log("orders").offsets()[0].gaps == (OffsetRange(3, FEW_OFFSETS),)
 
 
 def test_a_recovery_counts_as_few_what_python_does() -> None:

@@ -23,7 +23,7 @@ from lakelog.cold.parquet.segment_reader import SegmentReader
 from lakelog.cold.registers import ArchivedEnd, CleanedEnd, app_id
 from lakelog.cold.segment import SegmentFile, file_name
 from lakelog.cold.store.storage import Storage
-from lakelog.errors import MissingFileError, OffsetOutOfRangeError
+from lakelog.errors import OffsetOutOfRangeError
 from lakelog.read.lag import RecordCount, count_records
 from lakelog.read.stretches import stretches_between
 from lakelog.read.tiers import Tiers
@@ -223,15 +223,6 @@ def test_a_search_goes_on_in_the_files_that_replaced_its_own(story):
         log = story.bench.open()
         log._tiers.table = log._tiers.rows = Late()
         assert log.seek(0, where) == found
-
-
-def test_a_search_names_a_file_that_is_missing_for_good(story):
-    for file in story.bench.root.rglob("archive-*.parquet"):
-        file.unlink()
-
-    for where in ("@0", "max-timestamp"):
-        with pytest.raises(MissingFileError):
-            story.bench.log.seek(0, where)
 
 
 @pytest.mark.parametrize("tiered", [True, False], ids=["tiered", "untiered"])

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lakelog import Lakelog, TopicLog
 from lakelog.read.lag import Lag, RecordCount, lag_of
-from tests.support.servers import RedisServer
 
 FIRST_MS = 1_700_000_000_000
 NOW_MS = FIRST_MS + 1_000_000
@@ -56,39 +55,6 @@ def test_who_has_read_all_or_claims_more_is_not_behind(lake: Lakelog, position: 
     assert lag(filled(lake), position) == Lag(RecordCount(0), None)
 
 
-def test_what_was_deleted_below_the_log_start_does_not_count(lake: Lakelog) -> None:
-    log = filled(lake)
-    lake.log("orders").raise_log_start(0, 8)
-    assert lag(log, 3) == Lag(RecordCount(12), NOW_MS - FIRST_MS - 8_000)
-
-
-def test_what_was_compacted_away_does_not_count(lake: Lakelog) -> None:
-    log = filled(
-        lake, **{"cleanup.policy": "compact", "segment.ms": 1, "min.cleanable.dirty.ratio": 0}
-    )
-    lake.archive("orders")
-    lake.cleanup("orders")
-    left = [record.offset for record in log.read(0).records()]
-    assert len(left) < 20
-    for position in range(20):
-        expected = sum(offset >= position for offset in left)
-        assert lag(log, position).records == RecordCount(expected), position
-
-
-def test_the_gap_of_a_lost_tail_does_not_count(
-    make_redis: Callable[..., RedisServer], tmp_path: Path
-) -> None:
-    server = make_redis()
-    with Lakelog.connect(server.url, tmp_path / "cold", engine="inline") as lake:
-        log = filled(lake)
-        server.restart(clean=False)
-        with lake.producer() as producer:
-            sent = producer.send("orders", b"after it", timestamp_ms=NOW_MS).result()
-        assert sent.offset > 1_000
-        assert lag(log, 5).records == RecordCount(16)
-        assert lag(log, 20) == lag(log, 500) == Lag(RecordCount(1), 0)
-
-
 def test_a_record_of_the_future_is_not_old(lake: Lakelog) -> None:
     assert lag(filled(lake), 0, FIRST_MS - 5_000).age_ms == 0
 
@@ -97,12 +63,3 @@ def test_a_record_without_a_timestamp_has_no_age(lake: Lakelog) -> None:
     log = filled(lake)
     found = lag_of(log.tiers().look([0]), 0, 0, lambda: -1, NOW_MS, log.table)
     assert found == Lag(RecordCount(20), None)
-
-
-def test_nothing_is_read_where_nothing_is_left(lake: Lakelog) -> None:
-    log = filled(lake)
-
-    def first_ms() -> int:
-        raise AssertionError("there is no record to ask for")
-
-    assert lag_of(log.tiers().look([0]), 0, 20, first_ms, NOW_MS).age_ms is None

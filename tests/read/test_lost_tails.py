@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import pytest
@@ -13,15 +13,15 @@ from lakelog.archive.archiver import Archiver
 from lakelog.archive.copy import HotRows
 from lakelog.base import failpoints
 from lakelog.base.clock import ManualClock
-from lakelog.cold.reserve import reserve, reserving
-from lakelog.errors import RecoveryNeededError, UnknownTopicIdError
+from lakelog.cold.reserve import reserve
+from lakelog.errors import RecoveryNeededError
 from lakelog.hot.hot_log import HotLog, HotSource
 from lakelog.hot.keys import Keys
 from lakelog.hot.recovery import Recovery
 from lakelog.ingest.producer import Producer
 from lakelog.read.topic_log import TopicLog
 from lakelog.values import reservation
-from lakelog.values.reservation import FIRST_OFFSETS, LEAST_OFFSETS, Reserved, Wanted
+from lakelog.values.reservation import FIRST_OFFSETS, LEAST_OFFSETS, Wanted
 from lakelog.values.topic_partition import OffsetRange, TopicPartition
 from tests.support.servers import RedisServer
 
@@ -103,13 +103,6 @@ def test_no_offset_is_given_twice_whatever_the_clock_does(lossy, steps_ms, first
     assert all(before < after for before, after in itertools.pairwise(given)), given
 
 
-def test_the_gap_is_as_wide_as_what_was_reserved_however_long_the_log_was_idle(lossy):
-    it = lossy()
-    it.lose(HOUR_MS)
-    assert it.produce() == FIRST_OFFSETS
-    assert it.log().offsets()[0].gaps == (OffsetRange(1, FIRST_OFFSETS),)
-
-
 def test_a_recovery_that_died_after_its_commit_wastes_what_it_reserved(lossy):
     it = lossy()
     it.lose(0)
@@ -123,26 +116,6 @@ def test_a_recovery_that_died_after_its_commit_wastes_what_it_reserved(lossy):
         log.hot.recover(it.bench.topic.partition(0), 0, die)
     assert not it.log().offsets()[0].recovered
     assert it.produce() == FIRST_OFFSETS + LEAST_OFFSETS
-
-
-def test_a_recovery_that_slept_through_another_restart_starts_anew(lossy):
-    """What it had reserved lies below what others reserved and lost meanwhile."""
-    it = lossy()
-    it.lose(0)
-    sleeper, given = it.log(), []
-    reserve = reserving(sleeper.topic, sleeper.table, sleeper.hot.archived_into().settle)
-
-    def oversleep(wanted: Mapping[TopicPartition, Wanted]) -> Mapping[TopicPartition, Reserved]:
-        reserved = reserve(wanted)
-        if not given:
-            given.append(reserved[sleeper.topic.partition(0)].offsets.start)
-            given.append(it.produce())
-            it.lose(-DAY_MS)
-        return reserved
-
-    sleeper.hot.recover(sleeper.topic.partition(0), 0, oversleep)
-    given.append(it.produce())
-    assert given == sorted(set(given))
 
 
 def test_what_a_gap_took_in_is_not_archived_after_somebody_read_over_it(lossy):
@@ -180,16 +153,6 @@ def test_appends_go_on_without_a_gap_when_all_that_was_reserved_is_given_out(few
     it = lossy()
     assert [it.produce() for _ in range(3 * few)] == list(range(1, 3 * few + 1))
     assert it.log().offsets()[0].gaps == ()
-
-
-def test_one_producer_keeps_its_sequence_when_more_is_reserved(few, lossy):
-    it = lossy()
-    log = it.log()
-    with it.producer(log) as producer:
-        given = [producer.send(log.topic.name, b"").result().offset for _ in range(3 * few)]
-    assert given == list(range(1, 3 * few + 1))
-    with it.server.client() as client:
-        assert client.hlen(Keys().partition(log.topic.partition(0)).producers) == 2
 
 
 def test_an_archiver_reserves_before_it_is_too_late(few, lossy):
@@ -231,16 +194,6 @@ def test_without_the_cold_tier_a_producer_waits_until_an_archiver_has_settled_it
         root.unlink()
         it.archive()
         assert sent.result().offset >= FIRST_OFFSETS
-
-
-def test_another_creation_of_the_topic_is_not_settled(lossy):
-    """What is reserved in the table of the one is not for the other."""
-    it = lossy()
-    log = it.log()
-    log.hot.topics().delete(log.topic.name)
-    log.hot.topics().create(log.topic.name)
-    with pytest.raises(UnknownTopicIdError):
-        log.recover(0, 5)
 
 
 def test_a_partition_of_an_older_lakelog_is_bound_by_the_clock_once_more(lossy, make_redis):

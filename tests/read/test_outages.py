@@ -97,28 +97,6 @@ def test_one_that_waits_outlives_a_restart(kind: str, server: RedisServer, lake:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_one_that_waits_outlives_a_failover(
-    kind: str, make_redis: Callable[..., RedisServer], server: RedisServer, lake: Lakelog
-) -> None:
-    """Redis breaks its wait off when the server becomes a replica, and reads on there."""
-    heir = make_redis(**{"repl-diskless-sync-delay": 0})
-    heir.follow(server)
-    with KINDS[kind](lake) as consumer, server.client() as client:
-        send(lake, "a")
-        assert read(consumer, 1) == [b"a"]
-        waiting = Meanwhile(lambda: read(consumer, 1))
-        eventually(lambda: client.info("clients")["blocked_clients"])
-        client.execute_command("FAILOVER", "TO", "127.0.0.1", heir.port)
-        eventually(lambda: client.info("replication")["role"] == "slave")
-        with heir.client() as promoted:
-            eventually(heir.is_followed)
-            promoted.execute_command("FAILOVER", "TO", "127.0.0.1", server.port)
-        eventually(lambda: client.info("replication")["role"] == "master")
-        send(lake, "b")
-        assert waiting.outcome() == [b"b"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_a_poll_in_an_outage_finds_nothing_and_the_log_says_why(
     kind: str, server: RedisServer, lake: Lakelog, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -156,48 +134,6 @@ def test_who_may_not_read_is_told_at_once(kind: str, server: RedisServer, lake: 
         with pytest.raises(HotTierAccessError):
             consumer.poll(60_000)
         client.execute_command("ACL", "SETUSER", "default", "+@all")
-
-
-def test_what_a_listener_raises_is_not_taken_for_an_outage(lake: Lakelog) -> None:
-    class Listener:
-        def on_partitions_revoked(self, revoked: object) -> None:
-            pass
-
-        def on_partitions_assigned(self, assigned: object) -> None:
-            raise HotTierUnavailableError("of its own", sent=False, run_id=None)
-
-    send(lake, "a")
-    with lake.consumer(group_id="readers", auto_offset_reset="earliest") as consumer:
-        consumer.subscribe(["orders"], listener=Listener())
-        with pytest.raises(HotTierUnavailableError, match="of its own"):
-            read(consumer, 1)
-        assert read(consumer, 1) == [b"a"]
-
-
-def test_what_a_callback_raises_is_not_taken_for_an_outage(lake: Lakelog) -> None:
-    def told(offsets: object, error: object) -> None:
-        raise HotTierUnavailableError("of its own", sent=False, run_id=None)
-
-    send(lake, "a")
-    with lake.consumer("orders", group_id="readers", auto_offset_reset="earliest") as consumer:
-        assert read(consumer, 1) == [b"a"]
-        consumer.commit_async(callback=told).result()
-        with pytest.raises(HotTierUnavailableError, match="of its own"):
-            consumer.poll(60_000)
-
-
-def test_a_share_consumer_warns_of_an_outage_once(
-    server: RedisServer, lake: Lakelog, caplog: pytest.LogCaptureFixture
-) -> None:
-    send(lake, "a")
-    with KINDS["of a share group"](lake) as consumer:
-        assert read(consumer, 1) == [b"a"]
-        server.kill()
-        for _ in range(20):
-            consumer.poll(0)
-        warned = [one for one in caplog.records if one.name.endswith("share_consumer")]
-        assert sum(one.levelname == "WARNING" for one in warned) == 1
-        server.start()
 
 
 def test_a_read_that_has_begun_goes_on_and_one_that_has_not_says_so(

@@ -1,8 +1,7 @@
 import pytest
 
-from lakelog.errors import InvalidArgumentError, OffsetOutOfRangeError
-from lakelog.values.config import EntryFormat
-from lakelog.values.record import RECORDS, empty_records
+from lakelog.errors import OffsetOutOfRangeError
+from lakelog.values.record import RECORDS
 
 
 @pytest.fixture
@@ -50,11 +49,6 @@ def test_a_range_can_be_read_as_batches_as_records_or_whole(ten):
     assert read.to_arrow().column("offset").to_pylist() == list(range(2, 8))
 
 
-def test_an_empty_range_is_an_empty_table(ten):
-    assert ten.log.read(0, 3, 3).to_arrow().to_batches() == []
-    assert ten.log.read(0, 3, 3).to_arrow().schema == empty_records().schema
-
-
 def test_a_range_is_fixed_when_it_is_asked_for(ten):
     read = ten.log.read(0)
     ten.append([1, 2])
@@ -64,32 +58,7 @@ def test_a_range_is_fixed_when_it_is_asked_for(ten):
     assert list(read.records()) == ten.appended[0][:10]
 
 
-def test_batches_stay_within_their_limit(bench):
-    bench.append(range(60), entry_format=EntryFormat.ARROW, value_bytes=50)
-    bench.tier(30, 30)
-
-    batches = list(bench.log.read(0, max_bytes=800))
-
-    assert max(batch.nbytes for batch in batches) <= 800
-    assert sum(batch.num_rows for batch in batches) == 60
-
-
 @pytest.mark.parametrize(("start", "end"), [(0, 11), (11, "latest"), (20, 30), (11, 10)])
 def test_a_range_past_the_log_end_is_refused(ten, start, end):
     with pytest.raises(OffsetOutOfRangeError, match=r"the log holds \[0, 10\)"):
         ten.log.read(0, start, end).to_arrow()
-
-
-def test_a_range_below_the_log_start_is_refused(ten):
-    ten.log.raise_log_start(0, 5)
-
-    for start, end in [(0, 3), (4, 8), (0, "latest"), (0, "earliest")]:
-        with pytest.raises(OffsetOutOfRangeError, match=r"the log holds \[5, 10\)"):
-            ten.open().read(0, start, end).to_arrow()
-
-
-def test_a_range_that_ends_before_it_begins_is_refused(ten):
-    with pytest.raises(InvalidArgumentError, match="ends before it begins"):
-        ten.log.read(0, 8, 3)
-    with pytest.raises(InvalidArgumentError, match="ends before it begins"):
-        ten.log.read(0, "latest", "earliest")

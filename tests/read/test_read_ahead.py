@@ -12,7 +12,7 @@ import pytest
 
 from lakelog.errors import CorruptRecordError, InvalidConfigError
 from lakelog.testing.eventually import eventually
-from lakelog.values.config import KIB, MIB
+from lakelog.values.config import KIB
 
 LIMIT_BYTES = 8 * KIB
 RECORDS = 60
@@ -104,17 +104,6 @@ def everything(consumer):
     return found
 
 
-def test_what_comes_after_a_record_above_the_limit_is_not_read_ahead(archived, start):
-    """One more of them would be held, decoded, beside the one that is handed out."""
-    consumer = start(0, fetch_max_bytes=VALUE_BYTES)
-    eventually(is_quiet)
-
-    assert everything(consumer) == {0: list(range(1, RECORDS + 5))}
-    large = [step for step in archived.log.steps if step[2] > VALUE_BYTES]
-    assert len(large) == RECORDS
-    assert {who for *_, who in large} == {threading.current_thread().name}
-
-
 def test_the_next_steps_are_read_while_the_first_is_handed_out(archived, start):
     consumer = start(0)
     eventually(is_quiet)
@@ -135,19 +124,6 @@ def test_what_waits_stays_within_the_limit(archived, start):
     assert max(size for *_, size, _ in archived.log.steps) <= LIMIT_BYTES / 2
 
 
-def test_both_partitions_get_their_share_of_the_room(archived, start):
-    consumer = start(0, 1, fetch_max_bytes=4 * LIMIT_BYTES)
-    consumer.poll(max_records=2)
-    eventually(is_quiet)
-    ahead = {number for number, *_, who in archived.log.steps if who == "lakelog-read-ahead"}
-    assert ahead == {0, 1}
-
-
-def test_a_larger_record_is_read_all_the_same(archived, start):
-    consumer = start(0, fetch_max_bytes=100)
-    assert everything(consumer) == {0: list(range(1, RECORDS + 5))}
-
-
 def test_what_is_hot_is_read_ahead_from_the_second_step_on(make_bench):
     """The first may have been sought for a single record."""
     bench = make_bench(partitions=1)
@@ -163,37 +139,6 @@ def test_what_is_hot_is_read_ahead_from_the_second_step_on(make_bench):
         assert everything(consumer) == {0: list(range(1, RECORDS))}
     assert {who for *_, who in bench.log.steps[2:]} == {"lakelog-read-ahead"}
     assert max(size for *_, size, _ in bench.log.steps) <= LIMIT_BYTES / 2
-
-
-def test_nothing_is_read_ahead_at_the_log_end(archived, start):
-    consumer = start(0, fetch_max_bytes=MIB)
-    assert everything(consumer)[0][-1] == RECORDS + 4
-    eventually(is_quiet)
-    read = len(archived.log.steps)
-    archived.append([1])
-    assert offsets(consumer.poll(60_000)[archived.topic.partition(0)]) == [RECORDS + 5]
-    eventually(is_quiet)
-    assert [who for *_, who in archived.log.steps[read:]] == [threading.current_thread().name]
-
-
-def test_two_partitions_are_read_at_once_and_no_more(make_bench):
-    bench = make_bench(partitions=4)
-    for partition in range(4):
-        for _ in range(RECORDS):
-            bench.append([1], partition=partition, value_bytes=VALUE_BYTES)
-        bench.tier(RECORDS, RECORDS, partition=partition)
-    log = bench.log = Watched(bench.log)
-    with bench.consumer(auto_offset_reset="earliest", fetch_max_bytes=MIB) as consumer:
-        consumer.assign([bench.topic.partition(number) for number in range(4)])
-        log.open.clear()
-        polled = consumer.poll(max_records=8)
-        assert {tp.partition for tp in polled} == {0, 1, 2, 3}
-        eventually(lambda: len(log.held) == 2)
-        assert len(reading()) == 2
-        log.open.set()
-        rest = everything(consumer)
-    seen = {tp.partition: offsets(records) + rest[tp.partition] for tp, records in polled.items()}
-    assert seen == {number: list(range(RECORDS)) for number in range(4)}
 
 
 def test_without_room_there_is_no_thread(archived, start):
@@ -223,14 +168,6 @@ def test_an_error_comes_with_the_poll_that_needs_the_file(archived, start):
     assert everything(consumer) == {0: list(range(seen[-1] + 1, RECORDS + 5))}
 
 
-def test_an_error_that_is_over_is_not_seen(archived, start):
-    archived.log.fails_at = 20
-    consumer = start(0)
-    eventually(is_quiet)
-    archived.log.fails_at = None
-    assert everything(consumer) == {0: list(range(1, RECORDS + 5))}
-
-
 def held(archived, start, *partitions):
     """A consumer while a read ahead of it is under way."""
     archived.log.asked.clear()
@@ -251,14 +188,6 @@ def test_a_seek_drops_what_is_being_read(archived, start):
     assert consumer._reading.read_ahead.waiting_bytes == 0
     archived.log.open.set()
     assert everything(consumer) == {0: list(range(50, RECORDS + 5))}
-
-
-def test_partitions_that_are_taken_drop_what_is_being_read(archived, start):
-    consumer, _ = held(archived, start, 0)
-    consumer.assign([archived.topic.partition(1)])
-    assert consumer._reading.read_ahead.waiting_bytes == 0
-    archived.log.open.set()
-    assert everything(consumer) == {1: list(range(RECORDS))}
 
 
 def test_close_waits_for_what_is_being_read_and_leaves_no_thread(archived, start):
@@ -285,37 +214,6 @@ def test_nothing_is_read_ahead_of_a_paused_partition(archived, start):
     consumer.resume(tp)
     position = consumer.position(tp)
     assert everything(consumer) == {0: list(range(position, RECORDS + 5))}
-
-
-def test_what_waits_of_a_paused_partition_makes_room_for_others(archived, start):
-    consumer = start(0)
-    first, second = archived.topic.partition(0), archived.topic.partition(1)
-    eventually(is_quiet)
-    consumer.assign([first, second])
-    consumer.pause(first)
-    assert consumer.poll(max_records=1)[second]
-    eventually(is_quiet)
-    ahead = {number for number, *_, who in archived.log.steps[1:] if who == "lakelog-read-ahead"}
-    assert 1 in ahead
-
-    consumer.resume(first)
-    found = everything(consumer)
-    assert found == {0: list(range(1, RECORDS + 5)), 1: list(range(1, RECORDS))}
-
-
-def test_a_consumer_that_reads_nothing_any_more_leaves_no_thread(archived, start):
-    consumer = start(0)
-    consumer.unsubscribe()
-    eventually(is_quiet)
-
-
-def test_one_poll_hands_out_no_more_than_the_limit(archived):
-    consumer = archived.consumer(auto_offset_reset="earliest", fetch_max_bytes=LIMIT_BYTES)
-    consumer.assign([archived.topic.partition(number) for number in (0, 1)])
-    while polled := consumer.poll():
-        sizes = [len(record.value) for records in polled.values() for record in records]
-        assert sum(sizes) <= LIMIT_BYTES
-    consumer.close()
 
 
 @pytest.mark.parametrize("value", [-1, 1.5, True, None, "8"])

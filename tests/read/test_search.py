@@ -20,7 +20,7 @@ from lakelog.errors import InvalidArgumentError, MissingFileError, UnknownTopicO
 from lakelog.read import search as searching
 from lakelog.read import search_scan
 from lakelog.read import seek as seeking
-from lakelog.read.found import EDGE, FULL, STOPPED, TOO_MANY_RECORDS, SearchLimit, records_of
+from lakelog.read.found import EDGE, STOPPED, SearchLimit
 from lakelog.read.tiers import Tiers
 from lakelog.read.topic_log import TopicLog
 from lakelog.values.config import EntryFormat
@@ -166,21 +166,6 @@ def test_a_search_for_keys_reads_the_row_groups_that_have_them(make_bench):
                 assert page.progress.read == 0
 
 
-def test_a_search_for_keys_asks_redis_no_more_often_than_any_other(make_bench, redis_client):
-    bench = make_bench(partitions=1)
-    for hour in range(12):  # several hot segments
-        bench.append([hour * 100 + n for n in range(20)])
-
-    def commands(expression: str) -> int:
-        before = redis_client.info("stats")["total_commands_processed"]
-        assert rows(bench.log.search(expression).to_arrow()) == []
-        return redis_client.info("stats")["total_commands_processed"] - before
-
-    assert len(bench.hot_offsets().segments) > 3
-    commands('key = "nowhere"')  # whatever is looked up once
-    assert commands('key = "nowhere"') == commands('not (key != "nowhere")')
-
-
 def test_a_file_that_was_rewritten_during_a_search_for_keys_is_read_where_it_is(
     make_bench, monkeypatch
 ):
@@ -220,24 +205,6 @@ def test_what_cannot_match_is_not_read(make_bench):
     assert bench.log.search("partition = 1 and offset < 7").page(100).progress.read <= 20
 
 
-def test_a_page_of_old_cold_records_reads_no_newer_partition(make_bench):
-    bench = make_bench(partitions=3)
-    for partition in range(3):
-        times = [1000 * partition + n for n in range(20)]
-        bench.append(times, partition=partition, value_bytes=100)
-        bench.append([9_999], partition=partition)
-        bench.archive(20, partition=partition)
-        bench.trim(20, partition=partition)
-    page = bench.log.search(end=20).page(5)
-    assert rows(page.records) == [(0, offset) for offset in range(5)]
-    assert page.ended == FULL
-    assert set(page.progress.offsets.values()) >= {0}
-    assert page.progress.read <= 20
-    last = bench.log.search(end=20).page(5, backward=True)
-    assert rows(last.records) == [(2, offset) for offset in range(15, 20)]
-    assert last.progress.read <= 20
-
-
 @pytest.mark.parametrize("tail", [False, True], ids=["cold", "with a hot tail"])
 def test_a_page_of_many_partitions_reads_those_it_takes_records_from(make_bench, tail):
     """Also where Redis holds their ends, of which it does not say the least timestamp."""
@@ -275,20 +242,6 @@ def test_it_can_be_stopped_and_goes_on(make_bench):
     assert len(together) == len(set(together))
 
 
-def test_a_limit_ends_a_page_and_every_page_gets_on(make_bench):
-    bench = make_bench(partitions=2)
-    for partition in range(2):
-        bench.append(list(range(50)), partition=partition, value_bytes=100)
-    search, after, count = bench.log.search("v7"), None, 0
-    for _ in range(200):
-        page = search.page(10, after, limit=SearchLimit(records=1))
-        after, count = page.next, count + page.records.num_rows
-        if page.ended == EDGE:
-            break
-        assert page.ended == TOO_MANY_RECORDS
-    assert count == search.to_arrow().num_rows == 2
-
-
 def test_offsets_count_where_a_partition_has_them(make_bench):
     bench = make_bench(partitions=3)
     bench.append([1] * 10, partition=0)
@@ -299,18 +252,6 @@ def test_offsets_count_where_a_partition_has_them(make_bench):
     assert bench.log.search(start=7, end=2).to_arrow().num_rows == 0
     assert sorted(rows(bench.log.search(start="@2").to_arrow())) == [(1, 0), (1, 1), (1, 2)]
     assert rows(bench.log.search(partitions=[2]).to_arrow()) == []
-
-
-def test_records_come_as_such(make_bench):
-    bench = make_bench(partitions=2)
-    bench.append([5, 7], partition=1)
-    bench.append([6], partition=0)
-    table = bench.log.search().to_arrow()
-    assert list(records_of(bench.topic.name, table)) == [
-        bench.appended[1][0],
-        bench.appended[0][0],
-        bench.appended[1][1],
-    ]
 
 
 def test_wrong_questions_are_refused(make_bench):
@@ -324,31 +265,6 @@ def test_wrong_questions_are_refused(make_bench):
     with pytest.raises(InvalidArgumentError, match="limit of records"):
         SearchLimit(records=0)
     assert 'where key = "a"' in repr(log.search('key="a"'))
-
-
-@pytest.mark.parametrize("backward", [False, True])
-def test_a_file_that_is_thinned_between_the_look_and_the_read_keeps_the_order(make_bench, backward):
-    story = Story(make_bench(partitions=2, **{"cleanup.policy": "compact"}))
-    bench = story.bench
-    thinned, kept = [100, 101, 102], [50, 51, 52]
-    files = [thinned, kept] if not backward else [[*kept], [-one + 150 for one in kept]]
-    for times in files:
-        story.append(0, times, EntryFormat.FIELDS)
-        story.archive(0, 100)
-    story.append(1, [60, 70], EntryFormat.FIELDS)
-    for partition in range(2):
-        story.archive(partition, 100)
-        bench.trim(bench.log.offsets()[partition].log_end, partition=partition)
-    search = bench.log.search()
-    look = bench.log.tiers().look(range(2))
-    story.compact(0, lambda offsets: offsets[: len(thinned)], True, False)
-    story.vacuum()
-    held = [story.held(partition) for partition in range(2)]
-    page = search.page(100, backward=backward, look=look)
-    assert rows(page.records) == merged(held, backward)
-    assert page.progress.share == 1.0
-    assert page.progress.read == page.progress.total == 5
-    assert sorted(rows(search.to_arrow())) == sorted(merged(held))
 
 
 def test_an_iteration_goes_on_with_what_is_left_when_a_file_is_thinned_meanwhile(make_bench):

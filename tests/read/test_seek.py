@@ -108,23 +108,6 @@ def test_of_many_partitions_the_indexes_say_first_where_a_time_is(make_bench, st
     assert found == [{0: bench.log.seek(0, AtTimestamp(time_ms))} for time_ms in times]
 
 
-def test_names_of_places_in_two_tiers(bench):
-    bench.append([5, 9, 9, 3, 8, 9])
-    bench.tier(4, 3)
-
-    assert [
-        bench.log.seek(0, name)
-        for name in (
-            "earliest",
-            "earliest-local",
-            "latest-tiered",
-            "earliest-pending-upload",
-            "latest",
-            "max-timestamp",
-        )
-    ] == [0, 3, 3, 4, 6, 1]
-
-
 def test_names_of_places_in_an_empty_log(bench):
     assert [
         bench.log.seek(0, where)
@@ -138,24 +121,6 @@ def test_names_of_places_in_an_empty_log(bench):
             AtTimestamp(0),
         )
     ] == [0, 0, None, 0, 0, None, None]
-
-
-def test_records_without_timestamps_have_no_largest_one_in_either_tier(bench):
-    bench.append([-1, -1])
-    assert bench.log.seek(0, "max-timestamp") is None
-    bench.tier(2, 2)
-    assert bench.log.seek(0, "max-timestamp") is None
-
-
-def test_nothing_is_tiered_once_the_log_start_has_passed_it(bench):
-    bench.append(range(6))
-    bench.archive(4)
-    bench.log.raise_log_start(0, 5)
-
-    assert bench.log.seek(0, "latest-tiered") is None
-    assert bench.log.seek(0, "earliest-pending-upload") == 5
-    assert bench.log.seek(0, "max-timestamp") == 5
-    assert bench.log.seek(0, "@0") == 5
 
 
 def test_a_log_start_raised_in_cold_alone_hides_hot_records(bench):

@@ -12,7 +12,6 @@ import pytest
 from lakelog import AcknowledgeType, Lakelog, LakelogError, ShareConsumer, TopicPartition
 from lakelog.base.clock import ManualClock
 from lakelog.errors import (
-    HotTierUnavailableError,
     InvalidArgumentError,
     InvalidConfigError,
     InvalidRecordStateError,
@@ -21,10 +20,9 @@ from lakelog.errors import (
     UnknownTopicOrPartitionError,
 )
 from lakelog.groups.share.share_partitions import SharePartitions
-from lakelog.read.topic_log import TopicLog
 from lakelog.testing.eventually import eventually
 from lakelog.values.record import Record
-from tests.support.servers import RedisClusterServers, RedisServer
+from tests.support.servers import RedisServer
 
 TP = TopicPartition("jobs", 0)
 LOCK_MS = 30_000
@@ -253,18 +251,6 @@ def test_a_record_that_fails_again_and_again_becomes_a_dead_letter(
     assert lake.log("dead").count(0) == 1
 
 
-def test_a_rejected_record_becomes_a_dead_letter(lake: Lakelog, consumer: Consumers) -> None:
-    lake.topics.create("dead", 1)
-    send(lake, 0, 2)
-    ada = consumer(**EXPLICIT, errors_deadletterqueue_topic_name="dead")
-    first, second = polled(ada)
-    say(ada, AcknowledgeType.REJECT, first)
-    say(ada, AcknowledgeType.ACCEPT, second)
-    assert offsets(ada) == []
-    (letter,) = lake.log("dead").read(0).records()
-    assert letter.header("__dlq.errors.message") == b"rejected by a member of the group"
-
-
 @pytest.mark.parametrize("how", ["close", "unsubscribe", "with"])
 def test_what_a_consumer_rejected_last_becomes_a_dead_letter_when_it_ends(
     lake: Lakelog, consumer: Consumers, how: str
@@ -324,20 +310,6 @@ def test_a_record_that_cannot_be_read_is_released_and_the_rest_comes(
     assert polled(ada) == []
 
 
-def test_offsets_without_records_are_passed_over(lake: Lakelog, consumer: Consumers) -> None:
-    """Deleted records, and what compaction removed."""
-    send(lake, 0, 8)
-    ada = consumer()
-    assert offsets(ada, 2) == [0, 1]
-    lake.archive("jobs")
-    lake.log("jobs").raise_log_start(0, 5)
-    assert offsets(ada) == [5, 6, 7]
-    ada.commit_sync()
-    found = SharePartitions(lake.hot.connections, "workers").describe(TP)
-    assert found is not None
-    assert (found.start_offset, found.ranges) == (8, ())
-
-
 def test_a_compacted_topic_gives_what_is_left(lake: Lakelog, consumer: Consumers) -> None:
     compacted = {"cleanup.policy": "compact", "segment.ms": 1, "local.retention.ms": 0}
     lake.topics.create("keys", 1, compacted)
@@ -354,16 +326,6 @@ def test_a_compacted_topic_gives_what_is_left(lake: Lakelog, consumer: Consumers
         got += found
     assert got == left
     assert ada.commit_sync() in ({}, {TopicPartition("keys", 0): None})
-
-
-def test_a_topic_made_again_begins_anew(lake: Lakelog, consumer: Consumers) -> None:
-    send(lake, 0, 4)
-    ada = consumer()
-    assert offsets(ada) == [0, 1, 2, 3]
-    lake.topics.delete("jobs")
-    lake.topics.create("jobs", 1, KEPT)
-    send(lake, 4, 6)
-    assert [record.value for record in polled(ada, timeout_ms=10_000)] == [b"job 4", b"job 5"]
 
 
 def test_a_group_begins_at_the_end_unless_told(lake: Lakelog, consumer: Consumers) -> None:
@@ -449,64 +411,6 @@ def test_what_is_not_legal_is_refused(lake: Lakelog, consumer: Consumers) -> Non
     assert ada.subscription() == set()
     with pytest.raises(InvalidArgumentError):
         ada.poll()
-
-
-def test_consumers_of_a_cluster_take_from_all_its_servers(
-    redis_cluster: RedisClusterServers,
-) -> None:
-    with Lakelog.connect(redis_cluster.url, engine="inline") as lake:
-        lake.topics.create("jobs", 6, {"remote.storage.enable": False})
-        with lake.producer() as producer:
-            for n in range(12):
-                producer.send("jobs", f"job {n}", partition=n % 6)
-        settings = {"group_id": "workers", "share_auto_offset_reset": "earliest"}
-        with (
-            lake.share_consumer("jobs", **settings) as ada,
-            lake.share_consumer("jobs", **settings) as bob,
-        ):
-            got = polled(ada, 7) + polled(bob)
-            assert sorted(record.value for record in got) == sorted(
-                b"job %d" % n for n in range(12)
-            )
-            assert set(ada.commit_sync().values()) | set(bob.commit_sync().values()) == {None}
-            assert ada.poll(20) == {}
-
-
-def test_topics_are_looked_at_again_at_once_if_they_could_not_be_opened(
-    lake: Lakelog, consumer: Consumers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    send(lake, 0, 1)
-    opened, asked = lake.log, []
-
-    def log(topic: str, **options: Any) -> TopicLog:
-        asked.append(topic)
-        if len(asked) == 1:
-            raise HotTierUnavailableError("Redis does not answer")
-        return opened(topic, **options)
-
-    monkeypatch.setattr(lake, "log", log)
-    ada = consumer(metadata_max_age_ms=600_000)
-    assert [record.offset for record in polled(ada, timeout_ms=20_000)] == [0]
-
-
-def test_a_topic_that_grew_is_opened_once_more(
-    lake: Lakelog, consumer: Consumers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened, asked = lake.log, []
-
-    def log(topic: str, **options: Any) -> TopicLog:
-        asked.append(topic)
-        return opened(topic, **options)
-
-    monkeypatch.setattr(lake, "log", log)
-    ada = consumer()
-    assert ada.poll() == {}
-    lake.topics.add_partitions("jobs", 3)
-    with lake.producer() as producer:
-        for n in range(9):
-            producer.send("jobs", f"job {n}", partition=n % 3)
-    assert [len(polled(ada, 1, 5)) for _ in range(12)] == [1] * 9 + [0] * 3
-    assert asked == ["jobs", "jobs"]
 
 
 def test_what_was_said_while_redis_was_away_is_sent_later(

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import json
-import re
-import uuid
 from functools import partial
 from itertools import islice
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lakelog import Lakelog
 from lakelog.codec import ProducedBatch, encode
 from lakelog.errors import (
-    HotTierUnavailableError,
     InvalidArgumentError,
     InvalidTopicError,
     RecordDeserializationError,
 )
 from lakelog.hot.append import AppendCall
-from lakelog.read.subscription import ConsumerRebalanceListener, SeenTopics, Subscription
+from lakelog.read.subscription import ConsumerRebalanceListener
 from lakelog.values.config import Compression, EntryFormat
 from lakelog.values.record import produced_batch
-from lakelog.values.topic import Topic, TopicConfig
 from lakelog.values.topic_partition import TopicPartition
 
 SOON = {"metadata_max_age_ms": 1, "auto_offset_reset": "earliest"}
@@ -87,34 +81,6 @@ def test_all_partitions_of_the_topics_are_read(bench, make_topic):
     assert consumer.subscription() == {"one", "two"}
 
 
-def test_topics_have_their_turns_by_name(bench, make_topic):
-    names = [f"topic-{n}" for n in range(9)]
-    for name in reversed(names):
-        append(bench, make_topic(name), [b"a"])
-    consumer = bench.consumer(**SOON)
-    consumer.subscribe(names)
-    assert [tp.topic for _ in names for tp in consumer.poll(60_000, 1)] == names
-
-
-def test_topics_that_could_not_be_opened_are_looked_at_again_at_once(
-    bench, make_topic, monkeypatch
-):
-    append(bench, make_topic("one"), [b"a"])
-    opened, asked = bench._log_of, []
-
-    def log_of(name):
-        asked.append(name)
-        if len(asked) == 1:
-            raise HotTierUnavailableError("Redis does not answer")
-        return opened(name)
-
-    monkeypatch.setattr(bench, "_log_of", log_of)
-    consumer = bench.consumer(metadata_max_age_ms=600_000, auto_offset_reset="earliest")
-    consumer.subscribe(["one"])
-    found = consumer.poll(20_000)
-    assert [record.value for record in found[TopicPartition("one", 0)]] == [b"a"]
-
-
 def test_a_topic_that_is_not_there_yet_is_waited_for(bench, make_topic):
     consumer = bench.consumer(**SOON)
     consumer.subscribe(["later"])
@@ -153,18 +119,6 @@ def test_a_deleted_topic_leaves_and_the_others_are_read_on(bench, make_topic):
     ]
 
 
-def test_a_deleted_topic_is_noticed_before_the_next_look_at_all_topics(bench, make_topic):
-    topic = make_topic("gone")
-    append(bench, topic, [b"a"] * 3)
-    consumer = bench.consumer(auto_offset_reset="earliest", metadata_max_age_ms=10**9)
-    consumer.subscribe(["gone"])
-    consumer.poll(max_records=1)
-    bench.hot.topics().delete("gone")
-    consumer.seek_to_beginning()  # what was read ahead is read again
-    assert consumer.poll() == {}
-    assert consumer.assignment() == set()
-
-
 def test_a_topic_that_is_made_again_begins_anew(bench, make_topic):
     append(bench, make_topic("again"), [b"old"] * 3)
     told = Told()
@@ -176,16 +130,6 @@ def test_a_topic_that_is_made_again_begins_anew(bench, make_topic):
     assert values(consumer) == {("again", 0): [b"new"]}
     both = [("revoked", numbers("again", 0)), ("assigned", numbers("again", 0))]
     assert told.calls == [both[1], *both]
-
-
-def test_iterating_follows_too(bench, make_topic):
-    append(bench, make_topic("one"), [b"a"])
-    consumer = bench.consumer(**SOON)
-    consumer.subscribe(["one", "two"])
-    records = iter(consumer)
-    assert next(records).value == b"a"
-    append(bench, make_topic("two"), [b"b"])
-    assert next(records).value == b"b"
 
 
 # -- by pattern ----------------------------------------------------------------------------------
@@ -201,44 +145,6 @@ def test_a_pattern_finds_topics_as_they_come(bench, make_topic):
     append(bench, make_topic("web-2"), [b"b"])
     assert values(consumer) == {("web-2", 0): [b"b"]}
     assert consumer.subscription() == {"web-1", "web-2"}
-
-
-def topic_named(name):
-    return Topic(name, TOPIC_ID, 1, CONFIG)
-
-
-CONFIG = TopicConfig({})
-TOPIC_ID = uuid.UUID(int=5)
-names = st.text("ab.", min_size=1, max_size=4).filter(lambda name: name not in (".", ".."))
-
-
-@given(
-    st.lists(names, unique=True), st.lists(names, min_size=1), st.sampled_from(["a", "a.*b", "^b$"])
-)
-def test_a_subscription_chooses_by_name_or_by_what_matches(there, wanted, pattern):
-    topics = [topic_named(name) for name in there]
-    by_name = Subscription.of(wanted, None, None).of_these(topics)
-    assert [one.name for one in by_name] == [name for name in there if name in wanted]
-    by_pattern = Subscription.of((), pattern, None).of_these(topics)
-    assert [one.name for one in by_pattern] == [name for name in there if re.match(pattern, name)]
-
-
-def test_topics_are_listed_again_only_when_something_changed():
-    listed, version = [], [1]
-
-    def list_topics():
-        listed.append(version[0])
-        return [topic_named("a")]
-
-    seen = SeenTopics(list_topics, lambda: version[0])
-    assert seen.now() == seen.now() == [topic_named("a")]
-    version[0] = 2
-    seen.now()
-    assert listed == [1, 2]
-    untold = SeenTopics(list_topics)
-    untold.now()
-    untold.now()
-    assert listed == [1, 2, 2, 2]
 
 
 # -- one or the other ----------------------------------------------------------------------------
@@ -359,17 +265,6 @@ def test_what_cannot_be_read_comes_again_until_it_is_passed_over(bench, make_top
     with pytest.raises(RecordDeserializationError):
         next(records)
     assert consumer.position(tp) == 2
-
-
-def test_one_bad_record_does_not_hold_up_other_partitions(bench, make_topic):
-    topic = make_topic("one", 2)
-    append(bench, topic, [b"x"], 0)
-    append(bench, topic, [b"1", b"2"], 1)
-    consumer = bench.consumer(**SOON, value_deserializer=json.loads)
-    consumer.subscribe(["one"])
-    assert values(consumer, 2) == {("one", 1): [1, 2]}
-    with pytest.raises(RecordDeserializationError):
-        consumer.poll()
 
 
 def test_a_list_in_the_place_of_a_name_is_told(tmp_path, redis_url):

@@ -6,7 +6,6 @@ import pytest
 from lakelog.cold.registers import ArchivedEnd, LogStart
 from lakelog.cold.segment import COLUMNS, SegmentIndex
 from lakelog.cold.table import ColdSnapshot
-from lakelog.errors import UnknownTopicIdError
 from lakelog.read.tiers import join
 from lakelog.values.offsets import HotOffsets, LogOffsets
 from lakelog.values.topic_partition import OffsetRange
@@ -84,21 +83,6 @@ def test_what_cold_got_of_a_lost_tail_is_not_lost(gaps, cold_tier, lost):
     assert join(with_gaps(*gaps), cold_tier, 0).gaps == tuple(OffsetRange(*one) for one in lost)
 
 
-def test_offsets_of_a_topic_that_was_never_archived(bench):
-    bench.append([1, 2, 3])
-
-    assert bench.log.offsets() == {0: LogOffsets(0, 0, 0, 3)}
-
-
-def test_offsets_of_both_tiers(make_bench):
-    bench = make_bench(partitions=2)
-    bench.append(range(10), partition=1)
-    bench.tier(6, 4, partition=1)
-
-    assert bench.log.offsets() == {0: LogOffsets(0, 0, 0, 0), 1: LogOffsets(0, 4, 6, 10)}
-    assert bench.log.offsets([1]) == {1: LogOffsets(0, 4, 6, 10)}
-
-
 def test_what_is_appended_archived_and_trimmed_between_the_two_looks_is_in_the_log(bench):
     bench.append(range(10))
 
@@ -115,41 +99,3 @@ def test_what_is_appended_archived_and_trimmed_between_the_two_looks_is_in_the_l
     log._tiers.table = log._tiers.rows = Late()
 
     assert log.offsets() == {0: LogOffsets(0, 0, 12, 12)}
-
-
-def test_cold_ahead_of_hot_means_that_the_tail_was_lost(bench, make_redis):
-    bench.append(range(10))
-    bench.archive()
-
-    class Rewound:
-        """The hot tier as it comes back from an old snapshot, which also has the old run id."""
-
-        def __getattr__(self, name):
-            return getattr(bench.hot, name)
-
-        def offsets(self, topic_partitions, *, topic_id):
-            return {tp: hot(0, 7) for tp in topic_partitions}
-
-    assert bench.open(Rewound()).offsets() == {0: LogOffsets(0, 0, 10, 10, recovered=False)}
-
-
-def test_a_topic_that_was_dropped_and_created_again_is_refused(bench):
-    bench.append(range(10))
-    bench.tier(6, 4)
-    topics = bench.hot.topics()
-    topics.delete(bench.topic.name)
-    topics.create(bench.topic.name)
-
-    for ask in (
-        bench.log.offsets,
-        lambda: bench.log.seek(0, "latest"),
-        lambda: bench.log.seek(0, "@5"),
-        lambda: bench.log.seek(0, "max-timestamp"),
-        lambda: bench.log.fetch(0, 5),
-        lambda: bench.log.fetch(0, 2),
-        lambda: bench.log.read(0, 5, 9).to_arrow(),
-        lambda: bench.log.sample(5),
-        lambda: bench.log.raise_log_start(0, 5),
-    ):
-        with pytest.raises(UnknownTopicIdError, match="deleted"):
-            ask()
