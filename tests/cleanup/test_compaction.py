@@ -6,18 +6,13 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.cleanup import compaction
 from lakelog.cleanup.compaction import Compacted, compact
 from lakelog.cleanup.plan import cleanable
-from lakelog.cleanup.superseded import Search, TooManyKeys, find_superseded
-from lakelog.cold.change import Change, Rewrite
-from lakelog.cold.parquet.segment_reader import SegmentReader
+from lakelog.cold.change import Change
 from lakelog.cold.registers import CleanedEnd
 from lakelog.values.config import DAY_MS, HOUR_MS
 
@@ -149,31 +144,6 @@ def test_a_cleaned_end_past_the_archived_end_begins_again_at_the_log_start(
         assert [offset for offset, *_ in log.left()] == [0, 1, 2, 3, 4, 5]
 
 
-def test_a_small_buffer_cuts_the_search_by_keys_and_finds_the_same(cold_log):
-    log = cold_log(**COMPACT)
-    for start in range(0, 3000, 1000):
-        log.segment([(b"key-%d" % (at * 7 % 1300), b"v") for at in range(start, start + 1000)])
-    log.segment([(b"open", b"v")])
-    found = cleanable(log.topic, log.table.snapshot(), 0, log.clock.now_ms())
-    files = tuple(file for segment in found.dirty for file in segment.files)
-    reader = SegmentReader(log.storage, log.table.path)
-    todo = [Search(found.topic_partition, (), files, 0, 4096)]
-    answers = []
-    while todo:
-        answer = find_superseded(reader, todo.pop())
-        if isinstance(answer, TooManyKeys):
-            todo += answer.search.cut(answer.bounds)
-        else:
-            answers.append(answer)
-    whole = find_superseded(reader, Search(found.topic_partition, (), files, 0, 10**9))
-    assert len(answers) > 10
-    assert sum(answer.keys for answer in answers) == whole.keys == 1300
-    for file in files:
-        parts = [set(answer.files[file.path].superseded) for answer in answers]
-        assert sum(map(len, parts)) == len(set().union(*parts))
-        assert set().union(*parts) == set(whole.files[file.path].superseded)
-
-
 # -- the rules, one by one -----------------------------------------------------------------------
 
 
@@ -270,101 +240,7 @@ def test_records_without_a_timestamp_are_as_young_as_their_file(cold_log):
     assert (old.first_uncleanable, old.eligible) == (1, True)
 
 
-def test_max_compaction_lag_makes_an_unworthy_partition_eligible(cold_log):
-    log = cold_log(
-        **{
-            "cleanup.policy": "compact",
-            "min.cleanable.dirty.ratio": "1",
-            "max.compaction.lag.ms": str(DAY_MS),
-        }
-    )
-    log.segment([(b"a", b"1"), (b"a", b"2")])
-    log.segment([(b"open", b"1")])
-    found = cleanable(log.topic, log.table.snapshot(), 0, log.clock.now_ms() + DAY_MS)
-    assert not found.eligible
-    assert found.why == "dirty ratio 1.00 ≤ min.cleanable.dirty.ratio=1"
-    found = cleanable(log.topic, log.table.snapshot(), 0, log.clock.now_ms() + DAY_MS + 1)
-    assert found.eligible
-    assert found.overdue_ms == 1
-
-
-def test_the_dirty_ratio_is_strict_and_leaves_out_what_cannot_be_cleaned(cold_log):
-    log = cold_log(**COMPACT)
-    for at in range(3):
-        log.segment([(b"%d" % at, b"v" * 100)])
-    clean(log)
-    log.segment([(b"3", b"v" * 100)])
-    log.segment([(b"open", b"1")])
-    found = cleanable(log.topic, log.table.snapshot(), 0, log.clock.now_ms())
-    assert [s.base_offset for s in found.clean] == [0, 1]
-    assert [s.base_offset for s in found.dirty] == [2, 3]
-    assert found.dirty_ratio == found.dirty_bytes / (found.clean_bytes + found.dirty_bytes)
-    log.alter(min_cleanable_dirty_ratio=str(found.dirty_ratio))
-    assert not cleanable(log.topic, log.table.snapshot(), 0, 0).eligible
-    log.alter(min_cleanable_dirty_ratio=str(found.dirty_ratio - 0.001))
-    assert cleanable(log.topic, log.table.snapshot(), 0, 0).eligible
-
-
 # -- what it reads and writes ----------------------------------------------------------------------
-
-
-def test_of_a_segment_that_stays_only_keys_are_read(cold_log, monkeypatch):
-    log = cold_log(**COMPACT)
-    log.segment([(b"a", b"1"), (b"b", b"1")])
-    log.segment([(b"a", b"2")])
-    log.segment([(b"open", b"1")])
-    read = []
-    original = SegmentReader._batches
-
-    def spied(self, part, columns, *more):
-        read.append((part.file.segment, tuple(sorted(columns))))
-        return original(self, part, columns, *more)
-
-    monkeypatch.setattr(SegmentReader, "_batches", spied)
-    clean(log)
-    assert {columns for segment, columns in read if segment == 2} <= {
-        ("key", "offset"),
-        ("offset",),
-    }
-    assert any("value" in columns for segment, columns in read if segment == 0)
-
-
-def test_rows_of_the_delta_table_say_when_a_tombstone_goes(cold_log):
-    log = cold_log(**COMPACT)
-    log.segment([(b"a", None), (b"b", b"1")])
-    log.segment([(b"open", None)])
-    clean(log)
-    rows = {}
-    for path in DeltaTable(log.table.path).file_uris():
-        for row in pq.ParquetFile(path).read(["offset", "delete_horizon"]).to_pylist():
-            rows[row["offset"]] = row["delete_horizon"]
-    assert rows[1] is None
-    assert rows[2] is None
-    assert rows[0].timestamp() * 1000 == log.clock.now_ms() + DAY_MS
-
-
-def test_a_stranger_who_rewrites_a_file_between_plan_and_commit_wins(cold_log, monkeypatch):
-    log = cold_log(partitions=2, **COMPACT)
-    for partition in (0, 1):
-        log.segment([(b"a", b"1")], [(b"a", b"2")], partition=partition)
-        log.segment([(b"open", b"1")], partition=partition)
-    original = compaction._search
-
-    def meddle(*args):
-        found = original(*args)
-        other = log.open()
-        cold = other.snapshot()
-        files = tuple(f for f in cold.files.of_partition(0) if f.segment == 0)
-        merged = Rewrite(log.topic.partition(0), 0, files)
-        other.apply(Change(adds=(merged,), removes=files, data_change=False), cold)
-        return found
-
-    monkeypatch.setattr(compaction, "_search", meddle)
-    done = clean(log)
-    assert done.superseded == {0}
-    assert [one.topic_partition.partition for one in done.done] == [1]
-    assert [offset for offset, _, _ in log.left(0)] == [0, 1, 2]
-    assert [offset for offset, _, _ in log.left(1)] == [1, 2]
 
 
 @pytest.mark.parametrize("damage", ["missing", "corrupt"])

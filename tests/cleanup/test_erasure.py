@@ -21,7 +21,6 @@ from lakelog.cleanup.plan import cleanable
 from lakelog.cold.change import Change
 from lakelog.cold.registers import LogStart
 from lakelog.errors import CommitConflictError, MissingFileError
-from lakelog.values.topic_partition import OffsetRange
 
 SECRET = b"GEHEIM-7f3a9c51"  # nothing else has these bytes
 
@@ -127,25 +126,6 @@ def test_just_the_matches_go_and_offsets_stay(cold_log, segments, bloom):
     again = erasure(log, Keys(SECRET)).run()
     assert (again.records, again.discarded) == (0, ())
     assert again.versions[0] == again.versions[1]
-
-
-def test_the_offsets_are_told_as_ranges(cold_log):
-    log = cold_log()
-    log.segment([(SECRET, b"v")] * 3 + [(b"a", b"v")] + [(SECRET, b"v")])
-    log.segment([(b"b", b"v"), (SECRET, b"v")])
-
-    (partition,) = erasure(log, Keys(SECRET)).run().partitions.values()
-
-    assert partition.offsets == (OffsetRange(0, 3), OffsetRange(4, 5), OffsetRange(6, 7))
-    assert (partition.records, partition.nulled_offset, partition.files) == (5, 6, 2)
-
-
-def test_a_condition_on_the_partitions_erased_last_record_finds_nothing_again(cold_log):
-    log = cold_log()
-    log.segment([(b"a", SECRET), (b"b", SECRET)])
-    assert erasure(log, Values(SECRET)).run().records == 2
-    assert log.left() == [(1, None, None)]
-    assert erasure(log, Values(SECRET)).run().records == 0
 
 
 def test_files_that_earlier_cleanups_removed_are_looked_through_too(cold_log):
@@ -272,20 +252,6 @@ def test_whoever_is_overtaken_each_time_says_so(cold_log):
         erasure(log, Keys(SECRET)).run()
 
 
-def test_a_damaged_file_is_a_failure_and_the_others_are_erased_from(cold_log):
-    log = cold_log()
-    log.segment([(SECRET, b"v"), (b"a", b"v")])
-    log.segment([(SECRET, b"v"), (b"b", b"v")])
-    log.segment([(b"c", b"v")])
-    damaged = log.table.snapshot().files.of_partition(0)[0].path
-    (folder(log) / damaged).write_bytes(b"no parquet")
-
-    done = erasure(log, Keys(SECRET)).run()
-
-    assert list(done.failures) == [damaged]
-    assert done.records == 1
-
-
 def test_what_lies_below_the_log_start_is_erased_too(cold_log):
     """Retention has hidden it, but the file still has its bytes."""
     log = cold_log()
@@ -293,23 +259,3 @@ def test_what_lies_below_the_log_start_is_erased_too(cold_log):
     log.table.apply(Change(registers={LogStart(0): 1}), log.table.snapshot())
     assert erasure(log, Keys(SECRET)).run().records == 1
     assert not holds_secret(folder(log))
-
-
-def test_who_had_the_table_open_reads_its_log_after_its_files_went(cold_log):
-    """An open table reads log files when it is asked for registers or for what was removed."""
-    log = cold_log(**{"lakelog.value.columns": "name string"})
-    log.segment([(SECRET, b'{"name":"%s"}' % SECRET), (b"a", b'{"name":"x"}')])
-    other = log.open()
-    erasing = erasure(log, Keys(SECRET))
-
-    def look() -> None:
-        other.snapshot()  # at the version whose log files go
-
-    with armed("erase.after_checkpoint", look):
-        assert erasing.run().history_forgotten
-
-    assert other.snapshot().erased_end(0) == 1
-    assert other.leftovers().files == ()
-    assert other.vacuum().files == 0
-    log.segment([(b"b", b'{"name":"y"}')])
-    assert other.snapshot().archived_end(0) == 3

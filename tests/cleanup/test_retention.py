@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pytest
@@ -14,23 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lakelog.base.failpoints import armed
 from lakelog.cleanup.plan import plan_cleanup
 from lakelog.cleanup.retention import PartitionRetention, plan_retention, retention_change
 from lakelog.cold import contradictions
-from lakelog.cold.by_path.path_table import PathTable
-from lakelog.cold.change import Change, HotRange, Rewrite
 from lakelog.cold.registers import ArchivedEnd, CleanedEnd, LogStart
 from lakelog.cold.segment import COLUMNS, UNKNOWN_TIMESTAMP_MS, Segment, SegmentIndex, file_name
-from lakelog.cold.store.storage import Storage
 from lakelog.cold.table import ColdSnapshot
-from lakelog.engines.engine import InlineEngine
 from lakelog.values.config import DAY_MS, HOUR_MS, TopicConfig
 from lakelog.values.offsets import HotSegment, HotSegments
-from lakelog.values.record import RECORDS
 from lakelog.values.topic import Topic
 from lakelog.values.topic_partition import OffsetRange
-from tests.support.later_clock import LaterClock
 
 NOW_MS = 1_700_000_000_000
 TOPIC_ID = uuid.UUID(int=7)
@@ -387,210 +379,3 @@ def test_a_file_of_which_nobody_knows_the_age_stays_and_is_named():
     assert "/0.p" in warning
     assert "ANALYZE TABLE" in warning
     assert planned(cold, 10, retention_ms=-1).warnings == ()
-
-
-# -- on a real table -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Records made up from their offset; all of a segment are as old as it is."""
-
-    ages_ms: Mapping[int, int] = field(default_factory=dict)  # by segment
-
-    def __call__(self, hot_range: HotRange) -> Iterator[pa.RecordBatch]:
-        offsets = range(max(hot_range.start_offset, hot_range.segment), hot_range.end_offset)
-        time_us = (NOW_MS - self.ages_ms.get(hot_range.segment, 0)) * 1000
-        rows = [
-            {
-                "offset": offset,
-                "timestamp": time_us,
-                "timestampType": 0,
-                "key": None,
-                "value": b"%d" % offset,
-                "headers": [],
-            }
-            for offset in offsets
-        ]
-        yield pa.RecordBatch.from_pylist(rows, schema=RECORDS)
-
-
-AGES_MS = {0: 9 * DAY_MS, 5: 8 * DAY_MS, 10: 0}
-
-
-class Cold:
-    """A table of two partitions and segments of five records, opened as often as one likes."""
-
-    def __init__(self, root: Path, ages_ms: Mapping[int, int]) -> None:
-        self.root = root
-        self.topic = a_topic()
-        self.ages_ms = ages_ms
-        self.table = self.open()
-
-    def open(self) -> PathTable:
-        """As another process would."""
-        return PathTable(
-            self.topic,
-            Storage(str(self.root)),
-            InlineEngine(),
-            Rows(self.ages_ms),
-            store_clock=LaterClock(),
-        )
-
-    def archive(self, *segments: tuple[int, int], partition: int = 0) -> None:
-        """(base, end) of each; the first begins where the archive ends."""
-        cold = self.table.snapshot()
-        start = cold.archive_start(partition)
-        adds = []
-        for base, end in segments:
-            topic_partition = self.topic.partition(partition)
-            adds.append(HotRange(topic_partition, TOPIC_ID, base, start, end))
-            start = end
-        change = Change(tuple(adds), registers={ArchivedEnd(partition): start})
-        assert not self.table.apply(change, cold).superseded
-
-    def delete_records(self, before: int, partition: int = 0) -> None:
-        """As another process would."""
-        other = self.open()
-        change = Change(registers={LogStart(partition): before})
-        assert not other.apply(change, other.snapshot()).superseded
-
-    def plan(self, hot: Mapping[int, HotSegments] | None = None, **config: object) -> Planned:
-        cold = self.table.snapshot()
-        plans = plan_retention(a_topic(**config), cold, NOW_MS, hot)
-        return Planned(cold, retention_change(plans))
-
-    def state(self, partition: int = 0) -> tuple[int, list[int]]:
-        """The log start, and every offset that a new reader finds in the files."""
-        table = self.open()
-        cold = table.snapshot()
-        files = cold.files.of_partition(partition)
-        offsets = [
-            offset
-            for batch in table.read(files, 0, 2**53, ["offset"])
-            for offset in batch.column("offset").to_pylist()
-        ]
-        return cold.log_start(partition), offsets
-
-
-@dataclass(frozen=True)
-class Planned:
-    cold: ColdSnapshot
-    change: Change
-
-    def apply(self, table: PathTable) -> frozenset[int]:
-        return table.apply(self.change, self.cold).superseded
-
-
-@pytest.fixture
-def make_cold(tmp_path: Path) -> Callable[..., Cold]:
-    def make(ages_ms: Mapping[int, int] = AGES_MS) -> Cold:
-        cold = Cold(tmp_path / uuid.uuid4().hex, ages_ms)
-        cold.archive((0, 5), (5, 10), (10, 15))
-        return cold
-
-    return make
-
-
-@pytest.fixture
-def cold(make_cold: Callable[..., Cold]) -> Cold:
-    return make_cold()
-
-
-def test_removals_and_log_start_are_one_commit_without_reading_a_file(cold):
-    version = cold.table.snapshot().version
-    for file in list(cold.table.snapshot().files)[:2]:
-        (Path(cold.table.path) / file.path).unlink()
-
-    assert cold.plan().apply(cold.table) == frozenset()
-
-    assert cold.table.snapshot().version == version + 1
-    assert cold.state() == (10, [10, 11, 12, 13, 14])
-
-
-def test_everything_goes_and_the_log_goes_on(cold):
-    cold.plan({0: hot_to(15)}, retention_ms=0).apply(cold.table)
-    assert cold.state()[0] == 10  # the newest is not older than 0 ms
-    cold.delete_records(15)
-    cold.plan().apply(cold.table)
-    assert cold.state() == (15, [])
-    cold.archive((10, 18), (18, 20))  # the rest of the open segment, and the next
-    assert cold.state() == (15, list(range(15, 20)))
-
-
-def test_the_expired_open_segment_may_still_grow(make_cold):
-    cold = make_cold(dict.fromkeys((0, 5, 10), 9 * DAY_MS))
-    plan = cold.plan({0: hot_to(15)})
-    cold.archive((10, 18))  # appended and archived in between, to the very segment that goes
-
-    assert plan.apply(cold.open()) == frozenset()
-
-    assert cold.state() == (15, [15, 16, 17])
-
-
-def test_of_two_retentions_at_once_one_commits_and_the_other_finds_it_done(cold):
-    plans = [cold.plan(), cold.plan()]
-    assert plans[0].apply(cold.open()) == frozenset()
-    assert plans[1].apply(cold.open()) == {0}
-    assert cold.state() == (10, [10, 11, 12, 13, 14])
-    assert cold.plan().change.partitions == frozenset()
-
-
-def test_the_other_partition_stands_when_one_was_changed_in_between(cold):
-    cold.archive((0, 5), (5, 10), (10, 15), partition=1)
-    plan = cold.plan()
-    cold.delete_records(3, partition=1)
-    assert plan.apply(cold.table) == {1}
-    assert (cold.state(0)[0], cold.state(1)[0]) == (10, 3)
-    cold.plan().apply(cold.table)
-    assert cold.state(1) == (10, [10, 11, 12, 13, 14])
-
-
-@pytest.mark.parametrize("before", [2, 12, 15])
-def test_records_deleted_in_between_stay_deleted(cold, before):
-    plan = cold.plan()
-    cold.delete_records(before)
-    assert plan.apply(cold.table) == {0}
-    assert cold.state()[0] == before
-    cold.plan().apply(cold.table)
-    assert cold.state() == (max(before, 10), list(range(10, 15)) if before < 15 else [])
-
-
-def test_what_the_log_start_left_goes_also_when_it_is_raised_again_meanwhile(cold):
-    cold.delete_records(7)
-    plan = cold.plan(retention_ms=-1)
-    cold.delete_records(12)
-    assert plan.apply(cold.table) == frozenset()
-    assert cold.state() == (12, list(range(5, 15)))
-
-
-class Crash(BaseException):
-    """The process ends here."""
-
-
-@pytest.mark.parametrize("where", ["cold.after_files", "cold.before_commit", "cold.after_commit"])
-def test_a_crash_leaves_the_table_as_before_or_as_after(cold, where):
-    def crash() -> None:
-        raise Crash
-
-    with armed(where, crash), pytest.raises(Crash):
-        cold.plan().apply(cold.table)
-
-    done = where == "cold.after_commit"
-    assert cold.state() == ((10, list(range(10, 15))) if done else (0, list(range(15))))
-    cold.table = cold.open()
-    cold.plan().apply(cold.table)
-    assert cold.state() == (10, [10, 11, 12, 13, 14])
-
-
-def test_a_merged_segment_stays_while_its_first_base_hides_a_record_above_the_log_start(cold):
-    snapshot = cold.table.snapshot()
-    files = tuple(snapshot.files.of_partition(0)[:2])
-    rewrite = Rewrite(cold.topic.partition(0), 0, files)
-    cold.table.apply(Change((rewrite,), files, data_change=False), snapshot)
-
-    cold.delete_records(9)
-    assert cold.plan(retention_ms=-1).change.partitions == frozenset()
-    cold.delete_records(10)
-    cold.plan(retention_ms=-1).apply(cold.table)
-    assert cold.state() == (10, [10, 11, 12, 13, 14])

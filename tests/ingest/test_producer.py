@@ -1,6 +1,5 @@
 """`Producer.send`: records arrive once, in order and byte for byte; mistakes get clear errors."""
 
-import gc
 import os
 import subprocess
 import sys
@@ -14,7 +13,6 @@ import pytest
 from lakelog import Lakelog
 from lakelog.base.clock import ManualClock
 from lakelog.codec import fields_entry
-from lakelog.codec.decoded_size import buffer_lengths
 from lakelog.errors import (
     BufferExhaustedError,
     DeliveryError,
@@ -27,8 +25,6 @@ from lakelog.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from lakelog.hot import Acks
-from lakelog.ingest import encoding, sender
 from lakelog.ingest.partitioner import partition_of_key
 from lakelog.ingest.producer import Producer, ProducerConfig
 from lakelog.values.record import Record, RecordMetadata
@@ -97,15 +93,6 @@ def test_records_without_a_key_fill_one_partition_after_another(tier, make_produ
     changes = sum(a != b for a, b in pairwise(partitions))
     assert set(partitions) == {0, 1, 2, 3}
     assert changes < 60
-
-
-@pytest.mark.parametrize("entry_format", ["auto", "arrow", "fields"])
-def test_every_entry_format_brings_the_same_records(tier, make_producer, entry_format):
-    tier.topics.create("t", config={"lakelog.entry.format": entry_format})
-    with make_producer(tier) as producer:
-        results = [producer.send("t", b"%d" % n) for n in range(500)]
-    assert tier.values("t") == [b"%d" % n for n in range(500)]
-    assert [result.result().offset for result in results] == list(range(500))
 
 
 def test_asking_for_a_result_ends_the_lingering(tier, make_producer):
@@ -260,16 +247,6 @@ def test_a_record_that_cannot_be_encoded_fails_alone(tier, make_producer, monkey
     assert tier.values("t") == [b'{"a":1}', b'{"a":3}']
 
 
-def test_a_limit_that_somebody_raised_counts_at_once(tier, make_producer):
-    tier.topics.create("t", 1, {"max.message.bytes": 2000})
-    producer = make_producer(tier)
-    producer.send("t", b"a").result()
-    tier.topics.alter("t", {"max.message.bytes": 4000})
-    assert producer.send("t", os.urandom(3000)).result().offset == 1
-    with pytest.raises(RecordTooLargeError):
-        producer.send("t", os.urandom(5000)).result()
-
-
 def test_a_limit_that_somebody_raised_counts_at_once_for_a_batch(tier, make_producer):
     tier.topics.create("t", 2, {"max.message.bytes": 2000, "lakelog.max.decoded.bytes": 2500})
     producer = make_producer(tier)
@@ -308,26 +285,6 @@ def test_records_for_a_topic_that_was_dropped_fail_and_later_ones_find_the_new_t
     assert tier.values("t") == [b"new"]
 
 
-def test_records_for_a_topic_that_is_gone_fail(tier, make_producer):
-    tier.topics.create("t")
-    producer = make_producer(tier)
-    producer.send("t", b"old").result()
-    tier.topics.delete("t")
-    with pytest.raises((UnknownTopicOrPartitionError, UnknownTopicIdError)):
-        producer.send("t", b"lost").result()
-    with pytest.raises(UnknownTopicOrPartitionError):
-        producer.send("t", b"lost")
-
-
-def test_a_topic_whose_creation_stopped_half_way_is_repaired(tier, make_producer, redis_client):
-    tier.topics.create("t", 2)
-    producer = make_producer(tier)
-    producer.send("t", b"a", partition=0).result()
-    redis_client.delete("{lakelog:stream:t:1}:state")
-    producer.send("t", b"b", partition=1).result()
-    assert tier.values("t", 1) == [b"b"]
-
-
 # -- what the log refuses ----------------------------------------------------------------------
 
 
@@ -351,80 +308,6 @@ def test_only_the_records_of_the_refused_call_fail(tier, make_producer):
     assert producer.send("t", b"on").result().offset == len(kept)
 
 
-def test_where_compression_does_not_pay_it_is_left_out_and_a_large_record_gets_it(
-    tier, make_producer, redis_client
-):
-    """After incompressible calls, entries are plain; one that only fits compressed still does."""
-    limit = 100_000
-    tier.topics.create("t", config={"max.message.bytes": limit})
-    values = [os.urandom(1000) for _ in range(160)] + [b"a" * 3 * limit]
-    with make_producer(tier, compression_type="zstd", batch_size=20_000) as producer:
-        results = [producer.send("t", value) for value in values]
-    assert [result.exception() for result in results] == [None] * len(values)
-    assert [record.value for record in tier.records("t")] == values
-    stored = [entry[b"a"] for _, entry in redis_client.xrange("lakelog:stream:t:0")]
-    plain = [buffer_lengths(message) is None for message in stored]
-    assert any(plain)
-    assert (plain[0], plain[-1]) == (False, False)
-
-
-def test_who_fills_a_call_encodes_it(tier, make_producer, monkeypatch):
-    """So that it goes on while the sender waits for Redis; the first of a partition it does not."""
-    threads = []
-
-    def encode_for(queue, records):
-        threads.append(threading.current_thread())
-        return encoding.encode_for(queue, records)
-
-    monkeypatch.setattr(sender, "encode_for", encode_for)
-    tier.topics.create("t")
-    values = [b"%d" % n for n in range(1000)]
-    with make_producer(tier, batch_size=5_000, linger_ms=60_000) as producer:
-        results = [producer.send("t", value) for value in values[:200]]
-        results[0].result()
-        results += [producer.send("t", value) for value in values[200:]]
-        assert [result.result().offset for result in results] == list(range(1000))
-    assert threads[0] is producer._accumulator.sender_thread
-    assert threading.current_thread() in threads
-    assert tier.values("t") == values
-
-
-def test_what_cannot_be_encoded_ahead_is_left_to_the_sender(tier, make_producer):
-    """Which then knows what to do of it: one that is too large fails alone."""
-    tier.topics.create("t", config={"max.message.bytes": 4000})
-    values = [(b"%d" % n) * (4000 if n == 777 else 1) for n in range(1000)]
-    with make_producer(
-        tier, batch_size=5_000, linger_ms=60_000, compression_type="none"
-    ) as producer:
-        results = [producer.send("t", value) for value in values[:200]]
-        results[0].result()
-        results += [producer.send("t", value) for value in values[200:]]
-        assert isinstance(results[777].exception(), RecordTooLargeError)
-        assert [results[n].result().offset for n in (776, 778)] == [776, 777]
-    assert tier.values("t") == values[:777] + values[778:]
-
-
-def test_several_threads_fill_the_same_calls(tier, make_producer):
-    """Each one's records keep their order, and each is written once."""
-    tier.topics.create("t", partitions=2)
-    count, kinds = 3000, range(4)
-
-    def send(kind):
-        for n in range(count):
-            producer.send("t", b"%d" % n, key=b"%d" % kind)
-
-    with make_producer(tier, batch_size=3_000) as producer:
-        threads = [threading.Thread(target=send, args=(kind,)) for kind in kinds]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    found = [record for number in range(2) for record in tier.records("t", number)]
-    for kind in kinds:
-        own = [int(record.value) for record in found if record.key == b"%d" % kind]
-        assert own == list(range(count))
-
-
 def test_a_record_that_is_too_large_fails_alone(tier, make_producer):
     tier.topics.create("t", config={"max.message.bytes": 4000})
     producer = make_producer(tier, compression_type="none")
@@ -440,17 +323,6 @@ def test_a_record_that_is_too_large_fails_alone(tier, make_producer):
     ]
     assert [results[n].result().offset for n in (0, 2, 4)] == [0, 1, 2]
     assert tier.values("t") == [b"a", b"c", b"e", b"f"]
-
-
-def test_a_call_of_records_that_are_all_too_large_is_told_by_their_number(
-    tier, make_producer, caplog
-):
-    tier.topics.create("t", config={"max.message.bytes": 4000})
-    producer = make_producer(tier, compression_type="none", linger_ms=60_000)
-    results = [producer.send("t", b"a" * size) for size in (5000, 6000)]
-    assert all(isinstance(result.exception(), RecordTooLargeError) for result in results)
-    assert "2 records for t-0 failed" in caplog.text
-    producer.flush()
 
 
 def test_a_record_without_a_key_is_refused_by_a_compacted_topic(tier, make_producer):
@@ -473,13 +345,6 @@ def test_acks_fsync_is_refused_by_a_server_that_does_not_sync(tier, make_produce
         make_producer(tier, acks="fsync").send("t", b"a").result()
 
 
-def test_acks_reach_the_hot_log(make_redis, make_tier, make_producer):
-    tier = make_tier(make_redis(appendfsync="always").url)
-    tier.topics.create("t")
-    assert str(Acks.parse("fsync")) == "fsync"
-    assert make_producer(tier, acks="fsync").send("t", b"a").result().offset == 0
-
-
 # -- the end -----------------------------------------------------------------------------------
 
 
@@ -495,11 +360,6 @@ def test_a_closed_producer_takes_nothing_and_closes_again(tier, make_producer):
     with pytest.raises(ProducerClosedError, match="closed"):
         producer.send_batch("t", [b"b"])
     assert tier.values("t") == [b"a"]
-
-
-def test_closing_a_producer_that_was_never_used_does_nothing(tier, make_producer):
-    with make_producer(tier):
-        pass
 
 
 def test_flush_tells_of_failures_that_nobody_asked_about(tier, make_producer):
@@ -607,16 +467,6 @@ def test_a_script_that_could_not_send_says_so_as_it_ends(make_redis, tmp_path):
     done = subprocess.run(command, timeout=60, check=False, capture_output=True, text=True)
     assert "a producer was left open, and the process ends" in done.stderr
     assert "1 record is surely not in the log" in done.stderr
-
-
-def test_a_closed_producer_is_forgotten_in_silence(tier, make_producer):
-    tier.topics.create("t")
-    with make_producer(tier) as producer:
-        producer.send("t", b"a")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        del producer
-        gc.collect()
 
 
 def test_a_forked_child_is_told_to_make_its_own_producer(tier, make_producer):

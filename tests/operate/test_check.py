@@ -318,17 +318,6 @@ def test_what_can_be_derived_is_mended(
     assert run(world, capsys, "--repair") == 0
 
 
-def test_all_that_can_be_derived_is_mended_at_once(
-    world: World, capsys: pytest.CaptureFixture[str]
-):
-    before = world.records()
-    for kind in (Kind.REGISTRY, Kind.STATISTICS, Kind.TIME_INDEX, Kind.ORPHAN):
-        DAMAGES[kind](world)
-    assert run(world, capsys, "--repair") == 0
-    assert "repaired, and checked again" in world.said.out  # type: ignore[attr-defined]
-    assert world.records() == before
-
-
 def test_a_time_index_is_rebuilt_with_what_it_lacks(world: World):
     """One that lacks entries is slower and not wrong; but what is rebuilt is rebuilt in full."""
     world.client.delete(world.bench.keys.times)
@@ -380,16 +369,6 @@ def test_a_store_that_denies(
         s3_front.inject(Fault(method, ".", times=None, status=403))
         found = [one for one in lake.check().findings if one.where.endswith(step)]
     assert [one.kind in (Kind.STORE, Kind.UNREACHABLE) for one in found] == [True]
-
-
-def test_a_key_that_this_user_may_not_read_is_not_checked_and_not_foreign(world: World):
-    world.client.execute_command("ACL", "SETUSER", "default", "-hlen")
-    try:
-        with world.connect() as lake:
-            report = lake.check()
-    finally:
-        world.client.execute_command("ACL", "SETUSER", "default", "+hlen")
-    assert [(one.kind, one.tier) for one in report.findings] == [(Kind.UNREACHABLE, "hot")]
 
 
 # -- a store that fails in the middle ----------------------------------------------------------
@@ -445,13 +424,6 @@ def test_a_file_that_cannot_be_read_now_is_not_checked_and_no_damage(
     assert stored.check().sound
 
 
-def test_a_store_that_fails_for_a_moment_is_asked_again(stored: Lakelog, s3_front: FaultyFront):
-    fault = Fault("GET", r"\.parquet", times=3, status=429)
-    s3_front.inject(fault)
-    assert stored.check().sound
-    assert fault.happened == 3
-
-
 def test_whenever_a_store_begins_to_refuse_nothing_is_called_damaged(
     stored: Lakelog, s3_front: FaultyFront
 ):
@@ -489,24 +461,6 @@ def test_legal_offsets_of_groups_are_told_and_no_faults(
     ]
     assert run(world, capsys) == 0
     assert "lies above the log end 400" in world.said.out  # type: ignore[attr-defined]
-
-
-def test_offsets_of_a_topic_made_again_are_told(world: World):
-    where = TopicPartition("orders", 0)
-    with world.connect() as lake:
-        with lake.consumer(group_id="night") as consumer:
-            consumer.assign([where])
-            consumer.commit({where: OffsetAndMetadata(10)})
-        lake.topics.delete("orders")
-        lake.topics.create("orders", 1)
-        report = lake.check()
-        assert report.sound
-        assert report.notices == ()  # the deleted one is kept, and may come back
-        lake.purge("orders")
-        report = lake.check()
-        assert report.sound
-        (told,) = [one for one in report.notices if one.kind is Kind.GROUP_OFFSET]
-        assert "of an earlier topic of that name" in told.what
 
 
 # -- with a tier away --------------------------------------------------------------------------
@@ -555,23 +509,11 @@ def test_the_cold_root_away_is_a_fault_and_the_hot_tier_is_checked(world: World)
     assert one.not_checked == "cold: the cold root does not answer"
 
 
-def test_without_a_cold_root_the_hot_tier_is_checked(
-    world: World, capsys: pytest.CaptureFixture[str]
-):
-    assert run(world, capsys, root=False) == 0
-    assert "cold: no cold root was given" in world.said.out  # type: ignore[attr-defined]
-
-
 def test_one_tier_is_checked_if_asked(world: World, capsys: pytest.CaptureFixture[str]):
     hole(world)
     assert run(world, capsys, "--tier", "cold") == 0
     assert run(world, capsys, "--tier", "hot") == 1
     assert run(world, capsys, "orders", "--tier", "hot") == 1
-
-
-def test_topics_that_are_not_there(world: World, capsys: pytest.CaptureFixture[str]):
-    assert run(world, capsys, "nothing") == 1
-    assert "there is no topic 'nothing'" in world.said.err  # type: ignore[attr-defined]
 
 
 def test_a_fault_of_one_topic_hides_no_other(world: World):
@@ -589,53 +531,6 @@ def test_a_fault_of_one_topic_hides_no_other(world: World):
 
 
 # -- beside others -----------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_a_sound_log_has_no_faults_beside_those_who_work_on_it(redis_url: str, tmp_path: Path):
-    """A producer, an archiver and a cleanup go on; what they do by halves is never called wrong."""
-    settings = {
-        "retention.bytes": 400_000,
-        "local.retention.ms": 0,
-        "internal.segment.bytes": 20_000,
-        "index.interval.bytes": 500,
-    }
-    over = threading.Event()
-    failed: list[BaseException] = []
-
-    def again(does: Callable[[Lakelog], object]) -> None:
-        try:
-            with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as lake:
-                while not over.is_set():
-                    does(lake)
-        except BaseException as error:
-            failed.append(error)
-            raise
-
-    def produce(lake: Lakelog) -> None:
-        with lake.producer(linger_ms=0) as producer:
-            for at in range(500):
-                producer.send("orders", f"order {at}" * 5, key=str(at % 7))
-
-    jobs = (produce, lambda lake: lake.archive("orders"), lambda lake: lake.cleanup("orders"))
-    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as lake:
-        lake.topics.create("orders", 2, settings)
-        threads = [threading.Thread(target=again, args=(job,)) for job in jobs]
-        for thread in threads:
-            thread.start()
-        try:
-            for _ in range(8):
-                report = lake.check(repair=True)
-                assert report.sound, report.findings
-                assert report.repairs == ()
-        finally:
-            over.set()
-            for thread in threads:
-                thread.join()
-        assert failed == []
-        report = lake.check()
-        assert report.sound, report.findings
-        assert sum(one.records for one in report.partitions) > 0
 
 
 def test_values_are_mended_while_somebody_appends(world: World):
@@ -688,27 +583,6 @@ def filled(url: str, cold: Path, partitions: int) -> Lakelog:
             pass
         shared.commit_sync()
     return lake
-
-
-def test_a_full_redis_is_checked(make_redis: Callable[..., Any], tmp_path: Path):
-    """A check only reads, so it works where no write is taken, and finds what it would."""
-    server = make_redis(maxmemory="64mb")
-    with filled(server.url, tmp_path / "cold", 1) as lake, server.client() as client:
-        keys = Keys().partition(TopicPartition("orders", 0))
-        (share,) = lake.share_groups.list()
-        client.config_set("maxmemory", "1mb")
-        with pytest.raises(redis.exceptions.OutOfMemoryError):
-            client.set("a", "b")
-        assert lake.check().findings == ()
-        last, *_ = client.xrevrange(keys.stream, count=1)
-        client.xdel(keys.stream, last[0])
-        number, count = (int(part) for part in last[0].split(b"-"))
-        (found,) = lake.check().findings
-        assert (found.kind, found.offsets) == (
-            Kind.HOLE,
-            (OffsetRange(number - count + 1, number + 1),),
-        )
-        assert share.group_id == "shared"
 
 
 def test_a_cluster_is_checked(redis_cluster: Any, tmp_path: Path):

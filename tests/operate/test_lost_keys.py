@@ -122,17 +122,6 @@ def test_lost_segments_are_made_of_the_entries(
     assert read(lake) == [*before, (offset, b"after")]
 
 
-def test_one_partition_of_several_is_found_and_mended(lake: Lakelog, redis_url: str) -> None:
-    lake.topics.create("t", 3, SMALL)
-    for partition in range(3):
-        send(lake, "a", "b", partition=partition)
-    lose(lake, redis_url, "state", partition=1)
-    report = lake.check("t")
-    assert [one.verdict for one in report.partitions] == ["ok", "faults", "ok"]
-    assert lake.check("t", repair=True).sound
-    assert [len(list(lake.log("t").read(one).records())) for one in range(3)] == [2, 2, 2]
-
-
 def test_an_untiered_topic_is_made_of_its_entries(lake: Lakelog, redis_url: str) -> None:
     lake.topics.create("t", 1, {**SMALL, "remote.storage.enable": False})
     nothing_archived(lake)
@@ -165,12 +154,6 @@ def test_a_stream_of_somebody_else_is_not_taken_for_a_topics(lake: Lakelog, redi
         assert "may be somebody else's" in " ".join(one.what for one in repaired.repairs)
         assert client.dump(keys.stream) == kept
         assert not client.exists(keys.state)
-
-
-def test_records_in_both_tiers_count_once(lake: Lakelog) -> None:
-    lake.topics.create("t", 1, SMALL)
-    partly_archived(lake)
-    assert [one.records for one in lake.check("t").partitions] == [17]
 
 
 def test_somebody_elses_file_in_a_segments_folder_is_told(lake: Lakelog, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import pyarrow as pa
@@ -12,8 +11,7 @@ from deltalake import DeltaTable
 from lakelog.cold.change import Change, Rewrite
 from lakelog.cold.offset_set import OffsetSet
 from lakelog.cold.parquet.file_scan import scan_file
-from lakelog.cold.registers import CleanedEnd, LogStart
-from lakelog.operate.check.verification import verify
+from lakelog.cold.registers import CleanedEnd
 from lakelog.values.config import Compression, EntryFormat
 
 
@@ -98,48 +96,6 @@ def test_a_recovery_gap_in_every_place_it_can_have(full):
     assert counted(full) == 500 + 60
 
 
-def test_cold_holds_the_beginning_of_a_lost_tail(full):
-    full.archive()
-    # as if the last 40 had been lost by a restart
-    full.rewrite_stream(lambda entries: entries[:-2])
-    look = full.hot.inspection().look(full.tp, full.topic.topic_id)
-    last = look.segments[-1]
-    kept = [fields for _, fields in full.entries() if fields]
-    assert kept
-    bench_bytes = sum(
-        entry.size_bytes
-        for page in full.hot.inspection().pages(full.tp, full.topic.topic_id, last.base_offset)
-        for entry in page.entries
-    )
-    segment = f"{last.base_offset} {bench_bytes} {last.first_timestamp_ms} "
-    largest = look.numbers("index")[2] - 40
-    segment += f"{largest} {last.created_ms} {last.modified_ms}"
-    full.client.hset(full.keys.state, mapping={"log_end": 360, "segment": segment})
-    full.client.zremrangebyscore(full.keys.times, largest + 1, "+inf")
-    full.lose_tail()
-    full.append(20)
-    assert counted(full) == 400 + 180
-    full.archive()
-    assert counted(full) == 420 + 180
-
-
-def test_deleted_up_to_an_offset(full):
-    full.log.raise_log_start(0, 150)
-    assert counted(full) == 300 + 200
-    full.log.raise_log_start(0, 333)
-    assert counted(full) == 300 + 80
-
-
-def test_retained(full):
-    full.archive()
-    snapshot = full.table.snapshot()
-    segments = snapshot.files.segments(0)
-    gone = segments[:3]
-    files = tuple(file for segment in gone for file in segment.files)
-    full.table.apply(Change(removes=files, registers={LogStart(0): gone[-1].end_offset}), snapshot)
-    assert counted(full) == (400 - gone[-1].end_offset) + 200
-
-
 def compact(bench: Any) -> int:
     """Two neighbours become one, less two thirds of their records; how many that leaves."""
     snapshot = bench.table.snapshot()
@@ -155,11 +111,6 @@ def compact(bench: Any) -> int:
     return len(range(0, end, 3)) + 300 - end
 
 
-def test_compacted(full):
-    left = compact(full)
-    assert counted(full) == left + 200
-
-
 def test_compacted_while_hot_still_holds_all(bench):
     bench.appends(20)
     bench.archive(300)
@@ -171,11 +122,6 @@ def optimize(bench: Any) -> None:
     DeltaTable(bench.table.path).optimize.z_order(["value"])
     tasks = bench.files()
     assert any("part-" in file.path for file in tasks)
-
-
-def test_optimized_by_somebody(full):
-    optimize(full)
-    assert counted(full) == 300 + 200
 
 
 def test_optimized_by_somebody_after_compaction_and_a_gap(full):
@@ -230,23 +176,6 @@ def test_what_is_appended_archived_and_trimmed_meanwhile_is_no_finding(full, mon
     assert full.findings() == []
 
 
-def test_what_is_archived_between_the_looks_is_no_finding(full, monkeypatch):
-    look = full.hot.inspection().look
-    happened = []
-
-    def first(self: Any, *args: Any) -> Any:
-        seen = look(*args)
-        if not happened:
-            happened.append(True)
-            full.appends(2)
-            full.archive()
-            full.trim(440)
-        return seen
-
-    monkeypatch.setattr("lakelog.hot.inspection.Inspection.look", first)
-    assert full.findings() == []
-
-
 @pytest.mark.parametrize("moment", ["scan", "compare"])
 def test_a_file_that_was_rewritten_and_vacuumed_meanwhile_is_looked_for_again(
     full, monkeypatch, moment
@@ -284,13 +213,6 @@ def test_a_file_that_was_rewritten_and_vacuumed_meanwhile_is_looked_for_again(
     assert happened
 
 
-def test_counts_entries_by_segment(full):
-    (verified,) = verify(full.log)
-    bases = [segment.base_offset for segment in full.offsets.segments]
-    assert set(verified.hot_entries) <= set(bases)
-    assert sum(verified.hot_entries.values()) == 10
-
-
 def test_memory_holds_a_slice_not_the_log(make_bench):
     """Only what a page or a row group brings: measured as what Arrow held at most."""
     bench = make_bench(**{"internal.segment.bytes": 2**22})
@@ -307,18 +229,3 @@ def test_memory_holds_a_slice_not_the_log(make_bench):
 
     assert bench.findings(progress=progress) == []
     assert most < 64 * 1024 * 1024
-
-
-def test_files_are_looked_through_by_workers(full):
-    """What travels to them and back is pickled, damage too."""
-
-    class Workers:
-        def map(self, function: Any, tasks: Any) -> Any:
-            for task in reversed(tasks):  # in any order
-                there, what = pickle.loads(pickle.dumps((function, task)))
-                yield pickle.loads(pickle.dumps(there(what)))
-
-    full.table._engine = Workers()
-    assert counted(full) == 300 + 200
-    full.path(full.files()[0]).unlink()
-    assert [found.tier for found in full.findings()] == ["cold"]

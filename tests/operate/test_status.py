@@ -17,7 +17,6 @@ from lakelog.errors import (
     ArchivedElsewhereError,
     ColdTierUnavailableError,
     ContradictionError,
-    InvalidArgumentError,
 )
 from lakelog.explore.charts.segment_map import segment_rows
 from lakelog.lakelog import Lakelog
@@ -161,19 +160,6 @@ def test_what_is_advised_first_about_a_timestamp_in_the_future_deletes_no_record
     assert log.status().warnings == ()
 
 
-def test_a_timestamp_past_the_year_9999_is_warned_about_in_either_tier(log, append, clock):
-    """Microseconds, where milliseconds were meant: no statistic of a file can say them."""
-    log.topics.create("t", 1, {**ANY_TIME, "local.retention.ms": 0})
-    append(clock.now_ms() * 999)
-    (hot,) = log.status().warnings
-    assert "the timestamp @1700000000000000 (after the year 9999: are these microsec" in hot.text
-    log.archive()
-    (cold,) = log.status().warnings
-    assert "a record with a timestamp after the year 9999, which is yet to come" in cold.text
-    (report,) = log.cleanup("t")
-    assert report.warnings == (cold.text,)
-
-
 def test_what_blocks_nothing_or_soon_is_past_is_not_warned_about(log, append, clock):
     for name, config in {
         "kept": {"retention.ms": -1},
@@ -212,35 +198,6 @@ def test_a_topic_that_fails_hides_no_other(log, append, tmp_path):
     assert seen.servers
 
 
-def test_without_a_cold_root_untiered_topics_are_told(log, redis_url):
-    log.topics.create("tiered", 1)
-    log.topics.create("untiered", 2, {"remote.storage.enable": False})
-    with Lakelog.connect(redis_url) as rootless:
-        seen = rootless.status()
-    assert [part.topic_partition.topic for part in seen.partitions] == ["untiered"] * 2
-    (failure,) = seen.failures
-    assert (failure.topic, type(failure.error)) == ("tiered", InvalidArgumentError)
-
-
-def test_redis_is_asked_once_a_topic(log, append):
-    asked = []
-
-    class Counted:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(log.hot, name)
-
-        def segments(self, topic_partitions: Any, **more: Any) -> Any:
-            asked.append(list(topic_partitions))
-            return log.hot.segments(asked[-1], **more)
-
-    topic = log.topics.create("t", 3)
-    append(0, 0)
-    counted = Counted()
-    seen = status(counted, [topic], log._table, redis=counted)
-    assert seen.partitions == log.status().partitions  # servers say how much memory they use
-    assert asked == [topic.topic_partitions()]
-
-
 def test_each_table_is_asked_once_with_redis_and_without(log, append, tmp_path, monkeypatch):
     for name in ("a", "b", "c"):
         log.topics.create(name, 1)
@@ -260,18 +217,6 @@ def test_each_table_is_asked_once_with_redis_and_without(log, append, tmp_path, 
     with Lakelog.connect(None, tmp_path / "cold", engine="inline") as cold:
         assert [part.offsets.archived_end for part in cold.status("a").partitions] == [1]
     assert asked["a"] == 1
-
-
-def test_several_tables_are_asked_at_once(log):
-    topics = [log.topics.create(f"t{number}", 1) for number in range(4)]
-    together = threading.Barrier(4)
-
-    def table_of(topic: Any) -> Any:
-        together.wait(60)
-        return log._table(topic)
-
-    seen = status(log.hot, topics, log._table, redis=log.hot, looks=ColdLooks(table_of))
-    assert seen.failures == ()
 
 
 def test_a_table_that_hangs_is_told_and_hides_no_other_and_is_asked_once(log, append, monkeypatch):

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from lakelog.base.metrics.of_process import METRICS
 from lakelog.cold.table import ColdTable
-from lakelog.errors import CleanupFailedError, HotTierUnavailableError, UnknownTopicOrPartitionError
+from lakelog.errors import CleanupFailedError
 from lakelog.hot.key_patterns import KeyPatterns
 from lakelog.lakelog import Lakelog
 from lakelog.operate.acl.redis_rules import Role, redis_rules
@@ -64,26 +64,6 @@ def test_each_partition_is_as_status_has_it(log, append):
     assert found["lakelog_archive_lag_seconds", "t", "0"] > 0
     assert found["lakelog_redis_memory_used_bytes", seen.servers[0].name] > 0
     assert found["lakelog_up",] == 1
-
-
-def test_what_was_appended_is_counted_whatever_became_of_it(log, append, value_of):
-    log.topics.create("t", 1, {**TINY_SEGMENTS, "local.retention.ms": 0, "retention.bytes": 0})
-    append("t", 5)
-    (size,) = {log.hot.offsets([TopicPartition("t", 0)])[TopicPartition("t", 0)].size_bytes}
-    assert value_of("lakelog_log_records_in_total", topic="t") == 5
-    assert value_of("lakelog_log_bytes_in_total", topic="t") == size
-    log.archive()
-    log.cleanup()
-    append("t", 2)
-    assert value_of("lakelog_log_records_in_total", topic="t") == 7
-    assert value_of("lakelog_log_bytes_in_total", topic="t") == size * 7 / 5
-
-
-def test_a_batch_counts_all_of_its_records(log, value_of):
-    log.topics.create("t", 1)
-    with log.producer() as producer:
-        producer.send_batch("t", [b"v"] * 1_000)
-    assert value_of("lakelog_log_records_in_total", topic="t") == 1_000
 
 
 def test_a_group_s_lag_is_what_it_has_not_read(log, append, value_of):
@@ -182,26 +162,6 @@ def test_a_topic_that_fails_hides_no_other(log, append, value_of, tmp_path):
     assert value_of("lakelog_topic_failed", table, topic="b") is None
 
 
-def test_a_damaged_partition_hides_no_other_topic(log, append, value_of, redis_client):
-    for name in ("a", "b"):
-        log.topics.create(name, 1)
-        append(name, 2)
-    redis_client.hset("{lakelog:stream:a:0}:state", "log_end", "many")
-    table = log.metrics()
-    assert value_of("lakelog_topic_failed", table, topic="a") == 1
-    assert value_of("lakelog_log_end_offset", table, topic="b") == 2
-
-
-def test_some_topics_alone(log, append, value_of):
-    for name in ("a", "b"):
-        log.topics.create(name, 1)
-    table = log.metrics("a")
-    assert value_of("lakelog_log_end_offset", table, topic="a") == 0
-    assert value_of("lakelog_log_end_offset", table, topic="b") is None
-    with pytest.raises(UnknownTopicOrPartitionError):
-        log.metrics("c")
-
-
 def test_without_redis_the_tables_tell(log, append, value_of):
     log.topics.create("t", 1)
     append("t", 3)
@@ -212,14 +172,6 @@ def test_without_redis_the_tables_tell(log, append, value_of):
     assert value_of("lakelog_cold_files", table, topic="t") == 1
     assert value_of("lakelog_log_end_offset", table, topic="t") is None
     assert value_of("lakelog_up", table) is None
-
-
-def test_a_redis_that_is_away_is_an_error(make_redis, tmp_path):
-    server = make_redis()
-    with Lakelog.connect(server.url, tmp_path / "cold", engine="inline") as log:
-        server.kill()
-        with pytest.raises(HotTierUnavailableError):
-            log.metrics()
 
 
 def test_a_failing_archiver_is_told(log, append, value_of):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -22,7 +20,6 @@ from lakelog.errors import (
 )
 from lakelog.values.config import QUOTA_TOPICS
 from tests.support.object_store import S3Server, s3_options
-from tests.support.servers import RedisServer
 
 KEPT = {"retention.ms": -1, "local.retention.ms": 0}
 
@@ -77,16 +74,6 @@ def test_of_two_imports_of_one_name_one_wins_and_the_other_is_told(
         assert other.import_topics(source, name=source.name)[0].is_new
 
 
-def test_two_imports_of_one_export_make_one_topic(
-    lake: Lakelog, other: Lakelog, tmp_path: Path
-) -> None:
-    lake.export(tmp_path / "export", "orders")
-    won, told = imported_at_once(other, [tmp_path / "export"] * 2, "orders")
-    assert (len(won), told) == (2, [])
-    assert rows(other, "orders") == rows(lake, "orders")
-    assert len(tables(tmp_path / "other", "orders")) == 1
-
-
 def test_two_imports_of_different_exports_into_an_empty_keyspace(
     lake: Lakelog, other: Lakelog, tmp_path: Path
 ) -> None:
@@ -119,43 +106,6 @@ def test_two_imports_of_different_exports_into_an_empty_keyspace(
         assert len(tables(tmp_path / "other", name)) == 1
     assert other.check().sound
     assert len({topic.keyspace_id for topic in other.topics.list()}) == 1
-
-
-@pytest.mark.slow
-def test_two_processes_import_different_exports_into_an_empty_keyspace(
-    lake: Lakelog, make_redis: Callable[..., RedisServer], tmp_path: Path
-) -> None:
-    lake.topics.create("clicks", 1, KEPT)
-    send(lake, "clicks", 0, 40)
-    lake.archive("clicks")
-    for name in ("clicks", "orders"):
-        lake.export(tmp_path / name, name)
-    url, cold = make_redis().url, tmp_path / "new"
-    for attempt in range(2):
-        processes = [
-            subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "lakelog", "import", str(tmp_path / name)),
-                    *("--redis", url, "--cold", str(cold), "--engine", "inline"),
-                ],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            for name in ("clicks", "orders")
-        ]
-        said = [process.communicate(timeout=120)[1] for process in processes]
-        codes = [process.returncode for process in processes]
-        assert attempt == 0 or codes == [0, 0], said
-        assert all("Traceback" not in one for one in said)
-        if codes == [0, 0]:
-            break
-        assert 0 in codes, said
-    with Lakelog.connect(url, cold, engine="inline") as there:
-        for name in ("clicks", "orders"):
-            assert rows(there, name) == rows(lake, name)
-            assert len(tables(cold, name)) == 1
-        assert there.check().sound
 
 
 @pytest.fixture

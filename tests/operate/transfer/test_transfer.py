@@ -17,7 +17,6 @@ from lakelog.errors import (
     InvalidArgumentError,
     TopicExistsError,
 )
-from lakelog.hot.keys import Keys
 from lakelog.operate.transfer.exporting import Progress
 from lakelog.values.topic_partition import TopicPartition
 
@@ -112,19 +111,6 @@ def test_an_untiered_topic_becomes_a_tiered_one(
         other.import_topics(tmp_path / "export")
     other.import_topics(tmp_path / "export", config={"remote.storage.enable": True})
     assert rows(other, "local") == rows(lake, "local")
-
-
-def test_settings_that_followed_from_defaults_stay(
-    lake: Lakelog, other: Lakelog, tmp_path: Path
-) -> None:
-    lake.topics.set_defaults({"message.max.bytes": 77_777})
-    other.topics.set_defaults({"log.segment.bytes": 9_999_999})
-    lake.export(tmp_path / "export", "orders")
-    (imported,) = other.import_topics(tmp_path / "export", config={"segment.ms": 5000})
-    assert imported.topic.config["max.message.bytes"] == 77_777
-    assert imported.topic.config["segment.ms"] == 5000
-    theirs, ours = lake.topics.get("orders").config, imported.topic.config
-    assert ours["segment.bytes"] == theirs["segment.bytes"]
 
 
 def test_an_export_is_brought_up_to_date_in_its_folder(
@@ -227,24 +213,3 @@ def test_offsets_that_were_skipped_are_so_in_the_copy_and_nothing_was_lost(
         other.log("orders").offsets()[0].archived_end,
         ends(lake)[0],
     )
-
-
-def test_offsets_that_were_skipped_are_skipped_in_the_import_too(
-    lake: Lakelog, other: Lakelog, tmp_path: Path
-) -> None:
-    """They were holes that nobody had declared."""
-    lake.topics.create("skips", 1, {"retention.ms": -1, "local.retention.ms": 0})
-    send(lake, "skips", 0, 3)
-    lake.archive("skips")
-    state = Keys(lake.hot.keyspace).partition(TopicPartition("skips", 0)).state
-    lake.hot.connections.for_key(state).call(("HSET", state, "run_id", "another"))
-    send(lake, "skips", 3, 3)
-    lake.archive("skips")
-    (gap,) = lake.log("skips").offsets()[0].gaps
-
-    lake.export(tmp_path / "export", "skips")
-    other.import_topics(tmp_path / "export")
-
-    assert other.log("skips").offsets()[0].gaps == (gap,)
-    assert rows(other, "skips") == rows(lake, "skips")
-    assert other.check("skips").sound
