@@ -14,7 +14,7 @@ import pytest
 
 from lakelog import Lakelog
 from lakelog.errors import InvalidArgumentError, InvalidConfigError, InvalidTimestampError
-from lakelog.groups.reset import ByDuration, FromFile, ShiftBy, ToDatetime, ToOffset
+from lakelog.groups.reset import FromFile, ShiftBy, ToDatetime, ToOffset
 from lakelog.values.record import OffsetAndMetadata
 from lakelog.values.topic_partition import TopicPartition
 
@@ -142,13 +142,6 @@ def test_what_names_no_moment_is_refused_everywhere(lake: Lakelog, moment: Any) 
                 call()
 
 
-def test_a_column_of_dates_is_utc_as_a_date_is(lake: Lakelog) -> None:
-    table = pa.table({"value": [b"a"], "timestamp": pa.array([DAY])})
-    with lake.producer() as producer:
-        (sent,) = producer.send_batch("t", table, partition=1)
-    assert sent.timestamp_ms == AT_MS
-
-
 @pytest.mark.parametrize("of", [np.int64, np.uint8, np.int32, pa.scalar])
 def test_a_number_of_any_library_is_taken_wherever_a_whole_number_is(
     lake: Lakelog, of: Callable[[int], Any]
@@ -192,26 +185,6 @@ def test_a_number_of_any_library_is_taken_wherever_a_whole_number_is(
         planned = lake.group_offsets.plan("g", scenario, [("t", zero)])
         lake.group_offsets.apply("g", planned)
     assert lake.group_offsets.committed("g") == {first: 1}
-
-
-def test_a_share_consumer_takes_such_numbers(lake: Lakelog) -> None:
-    with lake.share_consumer(
-        "t",
-        group_id="s",
-        share_auto_offset_reset="earliest",
-        share_acknowledgement_mode="explicit",
-        max_poll_records=np.int64(10),
-        share_record_lock_duration_ms=np.int64(30_000),
-    ) as consumer:
-        (records,) = consumer.poll(np.int64(10_000), np.int64(1)).values()  # type: ignore[arg-type]
-        consumer.acknowledge_offset("t", np.int64(0), np.int64(records[0].offset))  # type: ignore[arg-type]
-        with pytest.raises(InvalidArgumentError, match="ACCEPT, RELEASE"):
-            consumer.acknowledge_offset("t", 0, 0, 9)  # type: ignore[arg-type]
-        for wrong in (5, ("t", 0, 0), None):
-            with pytest.raises(InvalidArgumentError, match="no record of a poll"):
-                consumer.acknowledge(wrong)  # type: ignore[arg-type]
-        with pytest.raises(InvalidArgumentError, match="cannot be called"):
-            consumer.set_acknowledgement_commit_callback(5)  # type: ignore[arg-type]
 
 
 def test_what_is_no_whole_number_is_refused_by_an_error_that_names_it(lake: Lakelog) -> None:
@@ -282,18 +255,6 @@ def test_what_is_no_partition_is_refused_everywhere(lake: Lakelog, wrong: Any) -
         assert consumer.assignment() == {TopicPartition("t", 0)}
 
 
-def test_a_commit_stores_only_what_can_be_read_again(lake: Lakelog) -> None:
-    first = TopicPartition("t", 0)
-    with lake.consumer(group_id="g") as consumer:
-        consumer.assign(first)
-        for wrong in ((1, 5), (1, "", "x"), (1.0,), (None,), ("1",), (1, "", None), 1):
-            with pytest.raises(InvalidArgumentError):
-                consumer.commit({first: wrong})  # type: ignore[dict-item]
-        with pytest.raises(InvalidArgumentError, match="cannot be called"):
-            consumer.commit_async({first: OffsetAndMetadata(1)}, 5)  # type: ignore[arg-type]
-        assert consumer.committed(first) is None
-
-
 def test_a_topic_stands_for_its_name_and_what_is_none_is_refused(lake: Lakelog) -> None:
     topic = lake.topics.get("t")
     with lake.producer() as producer:
@@ -325,18 +286,6 @@ def test_a_topic_stands_for_its_name_and_what_is_none_is_refused(lake: Lakelog) 
 
 
 # -- durations ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("wrong", [1, np.int64(1), 1.5, "1s", timedelta(seconds=-1), pd.NaT])
-def test_a_duration_is_a_timedelta(lake: Lakelog, wrong: Any) -> None:
-    for call in (
-        lambda: lake.archive(patience=wrong),
-        lambda: lake.archive_continuously("t", max_duration=wrong),
-        lambda: lake.clean_continuously("t", max_duration=wrong),
-        lambda: ByDuration(wrong),
-    ):
-        with pytest.raises(InvalidArgumentError, match="is not a duration ≥ 0: give a datetime"):
-            call()
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from itertools import pairwise
 from math import inf
 from random import Random
@@ -17,10 +16,8 @@ from lakelog.base.back_off import (
     ASK_AGAIN,
     LONGEST_QUIET_S,
     BackOff,
-    Telling,
     Tries,
     patiently,
-    wait_until,
 )
 from lakelog.errors import ColdTierAccessError, ColdTierUnavailableError
 
@@ -70,16 +67,6 @@ def test_a_pause_is_between_half_and_all_of_what_doubles_up_to_the_longest(value
     assert whole_s / 2 <= pause_s <= whole_s
 
 
-@given(back_offs(st.just(inf)), st.integers(1, 2000))
-def test_pauses_of_equal_luck_never_shrink(value, failures):
-    assert value.pause_s(failures, max) <= value.pause_s(failures + 1, max) <= value.longest_s
-
-
-def test_those_that_failed_together_do_not_come_back_together():
-    draw = Random(7).uniform
-    assert len({ASK_AGAIN.pause_s(3, draw) for _ in range(100)}) == 100
-
-
 @pytest.mark.parametrize(
     "values",
     [(0.0, 1.0), (-1.0, 1.0), (2.0, 1.0), (1.0, inf), (1.0, 2.0, -1.0), (1.0, 2.0, 1.0, 0)],
@@ -111,55 +98,12 @@ def test_no_try_begins_after_the_deadline(value, works, draw):
         hands.sleep(pause_s)
 
 
-@given(st.floats(0, 100), chances)
-def test_a_last_try_is_made_at_the_deadline(within_s, draw):
-    hands = Hands()
-    tries = Tries("reading", ASK_AGAIN.within(within_s), clock_s=hands.clock_s, draw=draw)
-    while (pause_s := tries.failed(AWAY)) is not None:
-        hands.sleep(pause_s)
-    assert hands.now_s == pytest.approx(1000.0 + within_s)
-
-
-@given(st.integers(1, 200), chances)
-def test_so_many_tries_and_no_more(count, draw):
-    tries = Tries("reading", BackOff(0.1, 1.0, tries=count), draw=draw, clock_s=Hands().clock_s)
-    said = [tries.failed(AWAY) for _ in range(count)]
-    assert None not in said[:-1]
-    assert said[-1] is None
-
-
 def test_a_time_that_was_given_is_kept_however_late_the_first_failure(hands):
     tries = Tries("reading", ASK_AGAIN, until_s=1003.0)
     hands.now_s = 1002.99
     assert tries.failed(AWAY) == pytest.approx(0.01)
     hands.now_s = 1003.0
     assert tries.failed(AWAY) is None
-
-
-def test_what_took_longer_than_the_patience_before_it_failed_is_tried_again(hands):
-    answers = iter([AWAY, "an answer"])
-
-    def write() -> str:
-        hands.now_s += 60.0
-        return _answer(next(answers))
-
-    assert patiently("writing", write, ASK_AGAIN.within(10.0)) == "an answer"
-
-
-def test_after_progress_pauses_and_deadline_begin_anew(hands):
-    tries = Tries("reading", BackOff(1.0, 8.0, within_s=10.0), draw=max)
-    assert [tries.failed(AWAY) for _ in range(3)] == [1.0, 2.0, 4.0]
-    hands.now_s += 9.0
-    tries.renew()
-    assert [tries.failed(AWAY) for _ in range(3)] == [1.0, 2.0, 4.0]
-    hands.now_s += 10.0
-    assert tries.failed(AWAY) is None
-
-
-def test_what_is_back_in_time_is_no_error(hands):
-    answers = iter([AWAY, AWAY, AWAY, "an answer"])
-    assert patiently("reading", lambda: _answer(next(answers))) == "an answer"
-    assert len(hands.pauses) == 3
 
 
 def test_what_stays_away_is_told_in_the_end(hands):
@@ -172,30 +116,6 @@ def test_what_no_pause_mends_is_told_at_once(hands):
     with pytest.raises(ColdTierAccessError):
         patiently("reading", lambda: _answer(ColdTierAccessError("no")))
     assert hands.pauses == []
-
-
-def test_pause_waits_whatever_the_error_says_of_itself(hands):
-    Tries("reading").pause(ColdTierAccessError("no"))
-    assert len(hands.pauses) == 1
-
-
-# -- looking -------------------------------------------------------------------------------------
-
-
-def test_what_becomes_so_ends_the_wait(hands):
-    looks = iter([False, False, True])
-    assert wait_until("the end", lambda: next(looks), BackOff(0.1, 1.0))
-    assert len(hands.pauses) == 2
-
-
-@given(back_offs(st.floats(0, 100)))
-def test_what_never_becomes_so_is_looked_at_a_last_time_at_the_deadline(value):
-    hands, looks_s = Hands(), []
-    with pytest.MonkeyPatch.context() as patch:
-        clock = SimpleNamespace(sleep=hands.sleep, monotonic=hands.clock_s)
-        patch.setattr(back_off, "time", clock)
-        assert not wait_until("the end", lambda: looks_s.append(hands.now_s), value)
-    assert looks_s[-1] == pytest.approx(1000.0 + value.within_s)
 
 
 # -- the log -------------------------------------------------------------------------------------
@@ -232,14 +152,6 @@ def test_a_trouble_that_lasts_is_told_ever_more_seldom_but_never_forgotten(caplo
     assert set(gaps[6:]) == {LONGEST_QUIET_S}
 
 
-def test_another_kind_of_error_is_told_at_once(caplog, hands):
-    tries = Tries("reading")
-    tries.failed(AWAY)
-    tries.failed(ColdTierAccessError("no"))
-    tries.failed(ColdTierAccessError("no"))
-    assert [message.rpartition(": ")[2] for message in caplog.messages] == ["away", "no"]
-
-
 def test_a_defect_is_told_with_where_it_happened(caplog, hands):
     tries = Tries("archiving orders")
     tries.failed(AWAY)
@@ -248,18 +160,6 @@ def test_a_defect_is_told_with_where_it_happened(caplog, hands):
     except ZeroDivisionError as error:
         tries.failed(error)
     assert [record.exc_info is not None for record in caplog.records] == [False, True]
-
-
-def test_what_was_not_told_is_not_told_to_be_over(caplog, hands):
-    Telling().succeeded("reading", 3)
-    Tries("reading").succeeded()
-    assert caplog.messages == []
-
-
-def test_races_are_told_to_who_asks_for_more(caplog, hands):
-    caplog.set_level(logging.WARNING)
-    Tries("a commit", level=logging.INFO).failed("somebody was first")
-    assert caplog.messages == []
 
 
 def _answer(answer: object) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import pytest
 
 from lakelog.errors import InvalidConfigError
@@ -86,25 +84,6 @@ def test_no_setting_takes_what_kafka_refuses(name: str) -> None:
         assert (caught.value.name, caught.value.value) == (name, text)
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "value"),
-    [
-        ("segment.bytes", "1048576", MIB),
-        ("retention.ms", "-1", -1),
-        ("retention.ms", "0", 0),
-        ("max.compaction.lag.ms", "1", 1),
-        ("min.cleanable.dirty.ratio", "0", 0.0),
-        ("min.cleanable.dirty.ratio", "1", 1.0),
-        ("cleanup.policy", "", frozenset()),
-        ("cleanup.policy", "compact, delete", frozenset({"compact", "delete"})),
-        ("remote.storage.enable", "TRUE", True),
-        ("local.retention.ms", "-2", -2),
-    ],
-)
-def test_bounds_are_legal(name: str, text: str, value: object) -> None:
-    assert TopicConfig(((name, text),))[name] == value
-
-
 def test_an_unknown_name_gets_near_ones() -> None:
     with pytest.raises(InvalidConfigError, match=r"did you mean .*retention\.ms"):
         TopicConfig.of({"retention.mss": 1})
@@ -175,23 +154,6 @@ def test_the_topic_goes_before_the_keyspace_and_that_before_what_is_built_in() -
     assert [config[name] for name in names] == [5, 50, frozenset(), 0]
 
 
-def test_a_change_of_the_topic_leaves_the_keyspaces_layer() -> None:
-    config = TopicConfig.of(retention_ms=5).with_defaults(KEYSPACE)
-    back = config.replace({"retention.ms": None, "segment.jitter.ms": 7})
-    assert back == TopicConfig((("segment.jitter.ms", "7"),), KEYSPACE)
-    assert back["retention.ms"] == 9000
-    assert back.with_defaults(()) == TopicConfig.of(segment_jitter_ms=7)
-
-
-def test_equal_whatever_the_order_and_different_by_either_layer() -> None:
-    config = TopicConfig((("segment.ms", "1"), ("retention.ms", "2")), KEYSPACE)
-    same = TopicConfig((("retention.ms", "2"), ("segment.ms", "1")), KEYSPACE[::-1])
-    assert config == same
-    assert hash(config) == hash(same)
-    assert config != config.with_defaults(())
-    assert pickle.loads(pickle.dumps(config)) == config
-
-
 def test_contradictions_are_between_values_in_effect_and_say_where_each_is_from() -> None:
     local = (("local.retention.ms", "2000"),)
     assert TopicConfig(local, (("retention.ms", "2000"),)).local_retention_ms == 2000
@@ -215,14 +177,6 @@ def test_the_cleaners_settings_are_the_keyspaces_alone() -> None:
     assert config.dedupe_buffer_bytes == 2_000_000
     with pytest.raises(InvalidConfigError, match="no topic setting"):
         TopicConfig(cleaner)
-
-
-def test_json_carries_both_layers() -> None:
-    config = TopicConfig((("cleanup.policy", ""),), (*KEYSPACE, ("log.cleaner.enable", "false")))
-    assert TopicConfig.from_json(config.to_json()) == config
-    assert TopicConfig.from_json(config.to_json().encode()) == config
-    shuffled = TopicConfig(config.overrides, config.defaults[::-1])
-    assert shuffled.to_json() == config.to_json()
 
 
 @pytest.mark.parametrize(

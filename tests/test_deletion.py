@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
@@ -122,17 +118,6 @@ def test_what_was_deleted_comes_back_whole(lake: Lakelog, name: str) -> None:
     assert values(lake, name) == [*KEPT[3:], b"v45", b"v46"]
 
 
-def test_a_producer_goes_on_where_it_was(lake: Lakelog) -> None:
-    with lake.producer() as producer:
-        producer.send("orders", value=b"v45", partition=0).result()
-        lake.topics.delete("orders")
-        with pytest.raises(LakelogError):
-            producer.send("orders", value=b"lost", partition=0).result()
-    lake.undelete("orders")
-    assert send(lake, "orders", 1, first=46) == [46]
-    assert values(lake, "orders") == [*KEPT, b"v45", b"v46"]
-
-
 def test_nothing_is_archived_into_the_table_of_a_deleted_topic(lake: Lakelog) -> None:
     archiver = lake.archiver("orders")
     topic = lake.topics.get("orders")
@@ -220,18 +205,6 @@ def test_a_lost_redis_does_not_hide_a_deleted_topic(
     restored = lake.undelete("orders")
     assert not restored.kept_hot
     assert values(lake, "orders") == KEPT[:40]
-
-
-def test_a_full_redis_can_delete_and_purge(lake: Lakelog, redis_client: redis.Redis) -> None:
-    redis_client.config_set("maxmemory", 1)
-    try:
-        lake.topics.delete("alone")
-        purged = lake.purge("alone")
-    finally:
-        redis_client.config_set("maxmemory", 0)
-    assert purged.cold is None
-    assert not list(redis_client.scan_iter("*alone*"))
-    assert lake.deleted() == []
 
 
 def test_without_a_delay_nothing_is_kept(lake: Lakelog, redis_client: redis.Redis) -> None:
@@ -434,49 +407,6 @@ def test_an_undelete_that_was_cut_short_is_finished(lake: Lakelog) -> None:
     assert values(lake, "orders") == KEPT
 
 
-def test_an_undelete_cut_short_between_partitions(
-    lake: Lakelog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lake.topics.delete("orders")
-
-    def stop(*arguments: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr("lakelog.hot.registry.TopicRegistry._init", stop)
-        with pytest.raises(KeyboardInterrupt):
-            lake.undelete("orders")
-    lake.undelete("orders")
-    assert values(lake, "orders") == KEPT
-
-
-def test_several_at_once(lake: Lakelog) -> None:
-    def together(*calls: Callable[[], object]) -> list[BaseException]:
-        failures: list[BaseException] = []
-
-        def run(call: Callable[[], object]) -> None:
-            try:
-                call()
-            except BaseException as error:
-                failures.append(error)
-
-        threads = [threading.Thread(target=run, args=(call,)) for call in calls]
-        for one in threads:
-            one.start()
-        for one in threads:
-            one.join()
-        return failures
-
-    lake.topics.delete("orders")
-    assert together(*[lambda: lake.undelete("orders")] * 4) == []
-    assert values(lake, "orders") == KEPT
-    lake.topics.delete("orders")
-    failures = together(*[lambda: lake.purge("orders")] * 4)
-    assert all(isinstance(one, LakelogError) for one in failures)
-    assert len(failures) < 4
-    assert lake.deleted() == []
-
-
 def test_readers_and_archivers_of_a_purged_topic_end_in_a_sentence(
     lake: Lakelog, tmp_path: Path
 ) -> None:
@@ -560,18 +490,6 @@ def test_the_mark_goes_after_a_day(lake: Lakelog, tmp_path: Path) -> None:
     assert lake.cleanup() == []
 
 
-def test_a_damaged_table_of_a_deleted_topic_can_be_purged(lake: Lakelog, tmp_path: Path) -> None:
-    topic = lake.topics.delete("orders")
-    place = tmp_path / "cold" / "orders" / str(topic.topic_id)
-    for one in (place / "_delta_log").iterdir():
-        one.write_bytes(b"{")
-    with pytest.raises(ColdTierError):
-        lake.place.table(topic).purge()
-    assert len(files_under(place)) > 1
-    assert lake.purge("orders").cold is not None  # Redis knows that it was deleted
-    assert files_under(place) == [MARK]
-
-
 def test_a_store_that_refuses_does_not_forget_the_deletion(
     lake: Lakelog, clock: Ahead, tmp_path: Path
 ) -> None:
@@ -587,34 +505,3 @@ def test_a_store_that_refuses_does_not_forget_the_deletion(
     assert [topic.name for topic in lake.deleted()] == ["orders"]
     (report,) = lake.cleanup()
     assert report.purged is not None
-
-
-# -- processes -----------------------------------------------------------------------------------
-
-PURGER = """
-import sys
-from lakelog import Lakelog
-with Lakelog.connect(sys.argv[1], sys.argv[2], engine="inline") as lake:
-    lake.purge("orders")
-"""
-
-
-@pytest.mark.parametrize(
-    "step",
-    [
-        pytest.param(step, marks=[] if step == "purge.after_data" else [pytest.mark.slow])
-        for step in PURGE_STEPS
-    ],
-)
-def test_a_killed_purge_is_finished_by_the_next(
-    lake: Lakelog, redis_url: str, tmp_path: Path, step: str
-) -> None:
-    lake.topics.delete("orders")
-    arguments = [sys.executable, "-c", PURGER, redis_url, str(tmp_path / "cold")]
-    killed = subprocess.run(
-        arguments, env={**os.environ, "LAKELOG_FAILPOINTS": f"{step}=exit"}, check=False
-    )
-    assert killed.returncode == 137
-    subprocess.run(arguments, check=True)
-    assert lake.deleted() == []
-    assert [one.rpartition("/")[2] for one in files_under(tmp_path / "cold")] == [MARK]

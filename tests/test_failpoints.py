@@ -13,7 +13,6 @@ import pytest
 
 import lakelog
 from lakelog.base import failpoints
-from lakelog.errors import InvalidArgumentError
 
 
 def test_the_list_names_each_failpoint_of_the_code_once_in_order():
@@ -24,26 +23,6 @@ def test_the_list_names_each_failpoint_of_the_code_once_in_order():
         for name in re.findall(r'\bfailpoint\(\s*"([^"]+)"', file.read_text("utf-8"))
     ]
     assert sorted(set(called)) == list(failpoints.NAMES)
-
-
-def test_an_armed_failpoint_acts_within_its_block_only():
-    reached = []
-    name = failpoints.NAMES[0]
-    with failpoints.armed(name, lambda: reached.append(1)):
-        failpoints.failpoint(name)
-        with failpoints.armed(name, lambda: reached.append(2)):
-            failpoints.failpoint(name)
-        failpoints.failpoint(name)
-    failpoints.failpoint(name)
-    assert reached == [1, 2, 1]
-
-
-def test_a_name_that_no_code_has_cannot_be_armed():
-    with (
-        pytest.raises(InvalidArgumentError, match=r"there is no failpoint 'archive\.nowhere'"),
-        failpoints.armed("archive.nowhere", lambda: None),
-    ):
-        pass
 
 
 def test_whoever_is_paused_goes_on_when_told_or_when_the_test_is_gone(tmp_path):
@@ -69,10 +48,6 @@ def test_whoever_is_paused_goes_on_when_told_or_when_the_test_is_gone(tmp_path):
         assert process.communicate(timeout=60)[0] == "went on\nwent on\n"  # held up once
         assert process.returncode == 0
         shutil.rmtree(pause.folder, ignore_errors=True)
-
-
-def test_who_never_comes_is_not_waited_for(tmp_path):
-    assert not failpoints.Pause(tmp_path).wait_reached(lambda: True)
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,9 @@ import pytest
 
 from lakelog import Lakelog, TopicPartition
 from lakelog.base.clock import ManualClock
-from lakelog.errors import UnknownTopicOrPartitionError
 from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.groups.group_values import GroupState
 from lakelog.groups.recorded_offset import GroupType
-from lakelog.operate import group_lag as module
 from lakelog.operate.group_lag import GroupLag
 from lakelog.values.record import OffsetAndMetadata
 
@@ -152,29 +150,3 @@ def test_what_was_committed_of_a_topic_that_is_gone_is_none_of_them(lake: Lakelo
     assert lake.group_lags() == []
     lake.topics.create("orders", 2)
     assert lake.group_lags() == []  # it was of the other one
-
-
-def test_only_topics_that_are_asked_for_are_looked_at(lake: Lakelog) -> None:
-    lake.topics.create("clicks", 1)
-    commit(lake, "nightly", {FIRST: 15})
-    assert lake.group_lags("clicks") == []
-    assert len(lake.group_lags(["clicks", "orders"])) == 1
-    with pytest.raises(UnknownTopicOrPartitionError):
-        lake.group_lags("none")
-
-
-def test_who_chooses_gets_a_closer_look_at_those_alone(lake: Lakelog) -> None:
-    commit(lake, "nightly", {FIRST: 15, SECOND: 3})
-    lags = lake.group_lags(choose=lambda seen: [one for one in seen if one.unread > 5])
-    assert told(lags) == [("nightly", "orders-1", 3, 17, 57_000)]
-
-
-def test_what_there_is_no_time_for_has_no_age(
-    lake: Lakelog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "READING_S", 0.0)
-    commit(lake, "nightly", {FIRST: 15, SECOND: 20})
-    assert told(lake.group_lags()) == [
-        ("nightly", "orders-0", 15, 5, None),
-        ("nightly", "orders-1", 20, 0, None),
-    ]

@@ -4,35 +4,28 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from deltalake import DeltaTable
 
 from lakelog import Lakelog
 from lakelog.archive import continuous
-from lakelog.archive.archiver import Archiver
 from lakelog.base.clock import ManualClock
 from lakelog.base.failpoints import armed
-from lakelog.cleanup.cleanup import Cleanup
 from lakelog.cold.by_path.listing import tables
 from lakelog.cold.store.storage import Storage
 from lakelog.engines.engine import TASKS_AT_ONCE
 from lakelog.errors import (
     ArchiveFailedError,
     ColdTierError,
-    ColdTierFullError,
     EmbeddedRedisError,
-    HotTierAccessError,
     HotTierUnavailableError,
     InvalidArgumentError,
     InvalidConfigError,
-    InvalidTopicError,
 )
 from lakelog.testing.eventually import eventually
 
@@ -86,12 +79,6 @@ def test_a_tiered_topic_without_a_cold_root_says_what_is_missing(redis_url: str)
             log.archive("t")
 
 
-def test_what_is_no_topic_is_refused_in_words(log: Lakelog) -> None:
-    for ask in (log.log, log.archiver, log.register):
-        with pytest.raises(InvalidTopicError, match="5 is not a legal topic name"):
-            ask(5)  # type: ignore[arg-type]
-
-
 def test_archiving_an_untiered_topic_by_name_is_refused(log: Lakelog) -> None:
     log.topics.create("t", 1, {"remote.storage.enable": False})
     with pytest.raises(InvalidArgumentError, match="no cold tier"):
@@ -132,24 +119,6 @@ def test_topics_are_archived_a_few_at_a_time_and_told_in_their_order(log: Lakelo
     assert [report.topic for report in log.archive(names)] == names
 
 
-def test_an_engine_that_shares_out_its_tasks_itself_is_asked_for_one_topic_after_the_other(
-    redis_url: str, tmp_path: Path
-) -> None:
-    class Elsewhere:
-        askers: ClassVar[list[threading.Thread]] = []
-
-        def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
-            self.askers.append(threading.current_thread())
-            return map(function, tasks)
-
-    with Lakelog.connect(redis_url, tmp_path / "cold", engine=Elsewhere()) as log:
-        for name in ("a", "b", "c"):
-            log.topics.create(name)
-            append(log, name, 2)
-        assert [report.records for report in log.archive()] == [2, 2, 2]
-    assert Elsewhere.askers == 3 * [threading.current_thread()]
-
-
 def test_every_damaged_partition_is_told_and_all_that_was_archived_beside_it(
     log: Lakelog, redis_client: Any
 ) -> None:
@@ -177,24 +146,6 @@ def test_every_damaged_partition_is_told_and_all_that_was_archived_beside_it(
     assert [report.topic for report in again.value.reports] == ["good"]
 
 
-def test_what_was_archived_before_an_outage_is_in_the_report(
-    log: Lakelog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log.topics.create("t")
-    append(log, "t", 5)
-    failures = iter([HotTierUnavailableError("away", sent=False)])
-    trim = Archiver._trim
-
-    def failing_once(self: Archiver, *given: Any) -> Any:
-        for error in failures:
-            raise error
-        return trim(self, *given)
-
-    monkeypatch.setattr(Archiver, "_trim", failing_once)
-    (report,) = log.archive()
-    assert report.records == 5
-
-
 def test_an_idle_untiered_topic_forgets_when_the_others_are_archived(
     redis_url: str, tmp_path: Path
 ) -> None:
@@ -209,23 +160,6 @@ def test_an_idle_untiered_topic_forgets_when_the_others_are_archived(
         log.archive()
         assert values(log, "t") == []
         assert log.log("t").offsets()[0].log_start == 2
-
-
-def test_a_cleanup_waits_for_no_check_of_retention(redis_url: str, tmp_path: Path) -> None:
-    clock = ManualClock()
-    with Lakelog.connect(redis_url, tmp_path, engine="inline", clock=clock) as log:
-        log.topics.create("t", 1, {"remote.storage.enable": False, "retention.ms": 1000})
-        append(log, "t", 2)
-        clock.advance(2000)
-        log.cleanup()
-        assert values(log, "t") == []
-
-
-def test_a_continuous_run_ends_by_itself_and_leaves_nothing_behind(log: Lakelog) -> None:
-    log.topics.create("t", 1, {"lakelog.flush.interval.ms": 3_600_000})
-    append(log, "t", 5)
-    reports = list(log.archive_continuously(max_duration=timedelta(milliseconds=300)))
-    assert sum(report.records for report in reports) == 5
 
 
 def test_a_continuous_run_finds_new_topics_and_drains_when_stopped(log: Lakelog) -> None:
@@ -277,27 +211,6 @@ def test_frequent_commits_leave_few_files(
     # Optimize leaves about log2(40) of 40 equal files; a few runs may have followed the last one.
     assert len(DeltaTable(path).file_uris()) <= 6 + 3 * 4
     assert values(log, "t") == [b"0"] * 40
-
-
-def test_archiving_goes_on_when_files_cannot_be_merged(
-    log: Lakelog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def fails(*_: object) -> None:
-        raise ColdTierFullError("the store is full")
-
-    monkeypatch.setattr(continuous, "TIDY_RUNS", 2)
-    monkeypatch.setattr(Cleanup, "run", fails)
-    assert trickle(log, 6) == 6
-    assert "not merged, which is tried again: the store is full" in caplog.text
-
-
-def test_two_users_of_a_directory_share_one_log(tmp_path: Path) -> None:
-    with Lakelog.embedded(tmp_path / "log", engine="inline") as first:
-        first.topics.create("t")
-        append(first, "t", 2)
-        with Lakelog.embedded(tmp_path / "log", engine="inline") as second:
-            assert values(second, "t") == [b"0", b"1"]
-        append(first, "t", 1)
 
 
 def test_an_embedded_log_that_is_dropped_unclosed_stops_nobody_who_still_writes(
@@ -377,17 +290,6 @@ def test_a_lost_tail_is_told_by_status_while_producers_and_consumers_go_on(
         producer.close()
 
 
-def test_ten_minutes_ago_goes_by_the_clock_that_was_given(redis_url: str, tmp_path: Path) -> None:
-    clock = ManualClock()
-    with Lakelog.connect(redis_url, tmp_path, engine="inline", clock=clock) as log:
-        log.topics.create("t")
-        append(log, "t", 1)
-        clock.advance(20 * 60_000)
-        append(log, "t", 1)
-        assert log.log("t").seek(0, "10 minutes ago") == 1
-        assert log.log("t").seek(0, "-30m") == 0
-
-
 @pytest.mark.parametrize(
     ("url", "cold", "error"),
     [
@@ -402,22 +304,6 @@ def test_connecting_to_a_wrong_place_says_so(
 ) -> None:
     with pytest.raises(error):
         Lakelog.connect(url or redis_url, cold)
-
-
-def test_a_wrong_password_is_an_access_error_and_a_reference_finds_the_right_one(
-    make_redis: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server = make_redis(requirepass="s3cret")
-    plain = f"redis://127.0.0.1:{server.port}"
-    with pytest.raises(HotTierAccessError) as refused:
-        Lakelog.connect(plain.replace("://", "://:wrong@"))
-    assert "wrong" not in str(refused.value).replace("WRONGPASS", "")
-    monkeypatch.setenv("LOG_PASSWORD", "s3cret")
-    with Lakelog.connect(plain, password_ref="env:LOG_PASSWORD") as log:
-        assert log.topics.list() == []
-        assert "s3cret" not in repr(log)
-    with pytest.raises(InvalidArgumentError, match="env:NAME"):
-        Lakelog.connect(plain, password_ref="env:NOT_SET")
 
 
 def test_unknown_settings_and_engines_are_named(log: Lakelog, redis_url: str) -> None:

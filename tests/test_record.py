@@ -7,15 +7,13 @@ import pickle
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from lakelog.values.record import (
     RECORDS,
-    RECORDS_AT_ONCE,
     Record,
-    RecordRows,
     TimestampType,
     to_records,
 )
@@ -75,36 +73,6 @@ def test_rows_come_as_records(rows, start, length, chunks):
         assert hash(record) == hash(other)
         # A copy: kept, it does not hold the whole batch.
         assert {type(record.key), type(record.value)} <= {bytes, type(None)}
-
-
-@example([0, 2, 1, 3, 4], 0, 4)  # it begins and ends as what leaves none out
-@given(st.permutations(range(5)), st.integers(0, 4), st.integers(0, 5))
-def test_rows_in_any_order_keep_their_offsets(order, start, length):
-    """A stranger may have written a file anew."""
-    ascending = records_of([(0, 1, TimestampType.CREATE_TIME, b"k", b"v", [])] * len(order))
-    expected = [ascending[number] for number in order][start : start + length]
-    assert to_records(ORDERS_1, batch_of(expected)) == expected
-
-
-@given(rows=rows, start=st.integers(0, 3), skipped=st.integers(0, 10), most=st.integers(0, 10))
-def test_some_rows_of_a_batch_are_those_of_its_slice(rows, start, skipped, most):
-    batch = batch_of(records_of(rows)).slice(start)
-    whole = RecordRows.of(ORDERS_1, batch)
-    some, expected = whole.after(skipped).first(most), batch.slice(skipped, most)
-    assert some.batch().equals(expected)
-    assert some.records() == records_of(rows)[start:][skipped:][:most]
-    assert [*some.in_parts()] == [some.records()] * (len(some) > 0)
-    if len(some):
-        assert some.last_offset == some.records()[-1].offset
-    # The end before the first row of three columns, and what marks nulls.
-    assert abs(expected.nbytes - some.nbytes) <= 3 * 4 + 4 * (len(some) // 8 + 2)
-
-
-def test_records_come_in_parts_of_a_bounded_size():
-    expected = records_of([(0, 1, TimestampType.CREATE_TIME, b"k", b"v", [])] * 1201)
-    parts = [*RecordRows.of(ORDERS_1, batch_of(expected)).in_parts()]
-    assert [record for part in parts for record in part] == expected
-    assert max(map(len, parts)) <= RECORDS_AT_ONCE
 
 
 def test_a_record_is_a_value_that_does_not_change():

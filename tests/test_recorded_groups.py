@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +13,15 @@ import redis
 from deltalake import DeltaTable, write_deltalake
 
 from lakelog import Lakelog, TopicPartition
-from lakelog.base.clock import ManualClock
 from lakelog.base.failpoints import armed
 from lakelog.cli.main import main
 from lakelog.errors import ForeignTableError, InvalidArgumentError, RestoreFailedError
 from lakelog.groups.coordinator import GroupCoordinator
-from lakelog.groups.group_values import GroupState, JoinRequest, Leaving
+from lakelog.groups.group_values import GroupState
 from lakelog.groups.recorded_offset import GroupType
-from lakelog.groups.settings import GroupSettings
-from lakelog.hot.keys import Keys
-from lakelog.operate import group_recorder
 from lakelog.operate.restore import restore
 from lakelog.read.consumer import Consumer
 from lakelog.testing.eventually import eventually
-from lakelog.values.config import DAY_MS
 from lakelog.values.record import OffsetAndMetadata
 from tests.support.servers import RedisClusterServers
 
@@ -159,29 +153,6 @@ def test_a_dry_run_lists_the_groups_that_a_restore_brings_back(
     assert dry_run(redis_url, tmp_path, capsys) == []
 
 
-def test_a_dry_run_leaves_out_what_was_committed_since_the_loss(
-    lake: Lakelog,
-    redis_client: redis.Redis,
-    redis_url: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    commit(lake, "nightly", 7)
-    commit(lake, "web", 9)
-    lake.archive()
-    for key in redis_client.keys("*group*"):
-        redis_client.delete(key)
-    commit(lake, "web", 11)
-    listed = dry_run(redis_url, tmp_path, capsys)
-    assert listed == [
-        ("nightly", "classic", "orders-0", 7),
-        ("nightly", "classic", "orders-1", 1),
-    ]
-    lake.restore()
-    assert committed(lake, "nightly") == {"orders-0": 7, "orders-1": 1}
-    assert committed(lake, "web") == {"orders-0": 11, "orders-1": 1}
-
-
 def test_nothing_is_written_while_nothing_changes(lake: Lakelog, tmp_path: Path) -> None:
     commit(lake, "nightly", 7)
     assert lake.record_groups().is_new
@@ -194,11 +165,6 @@ def test_nothing_is_written_while_nothing_changes(lake: Lakelog, tmp_path: Path)
     assert (found.groups, found.offsets, found.is_new) == (1, 2, True)
     assert version(tmp_path) == before + 1
     assert rows(tmp_path)[0] == ("nightly", "orders-0", 8)
-
-
-def test_who_has_no_groups_gets_no_table(lake: Lakelog, tmp_path: Path) -> None:
-    lake.archive()
-    assert not (tmp_path / "cold" / "_lakelog_groups").exists()
 
 
 def test_a_later_commit_is_not_undone(lake: Lakelog, redis_client: redis.Redis) -> None:
@@ -353,51 +319,6 @@ def test_a_redis_that_goes_on_from_an_older_copy_gets_what_was_committed_since(
     assert committed(lake, "weekly") == {"orders-0": 3, "orders-1": 1}
 
 
-def test_a_group_whose_server_lost_it_alone_comes_back(
-    lake: Lakelog, redis_client: redis.Redis, tmp_path: Path
-) -> None:
-    commit(lake, "nightly", 7)
-    commit(lake, "weekly", 3)
-    lake.archive()
-    before = rows(tmp_path)
-    redis_client.delete(*Keys().group("weekly").all())
-    commit(lake, "nightly", 8)
-    lake.record_groups()  # what is lost stays recorded
-    assert rows(tmp_path) == [("nightly", "orders-0", 8), *before[1:]]
-    (group,) = lake.restore().groups
-    assert group.group_id == "weekly"
-    assert committed(lake, "weekly") == {"orders-0": 3, "orders-1": 1}
-
-
-def test_offsets_of_a_group_that_is_back_are_kept_as_long_as_ever(
-    redis_url: str, redis_client: redis.Redis, tmp_path: Path
-) -> None:
-    clock = ManualClock()
-    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline", clock=clock) as lake:
-        lake.topics.create("orders", 1)
-        with lake.producer() as producer:
-            producer.send("orders", "one")
-        at_once = GroupSettings(initial_rebalance_delay_ms=0)
-        coordinator = GroupCoordinator(lake.hot.connections, settings=at_once, clock=clock)
-        joined = coordinator.join("nightly", JoinRequest((("range", b""),)))
-        coordinator.sync("nightly", joined, {joined.member_id: b""})
-        coordinator.commit(
-            "nightly",
-            {FIRST: OffsetAndMetadata(1)},
-            member_id=joined.member_id,
-            generation_id=joined.generation_id,
-        )
-        coordinator.leave("nightly", [Leaving(joined.member_id)])
-        lake.archive()
-        redis_client.flushall()
-        clock.advance(6 * DAY_MS)
-        lake.restore()
-        clock.advance(6 * DAY_MS)
-        assert len(coordinator.committed("nightly")) == 1
-        clock.advance(DAY_MS)
-        assert coordinator.committed("nightly") == {}
-
-
 def test_share_groups_begin_where_they_were(lake: Lakelog, redis_client: redis.Redis) -> None:
     settings = {"share_auto_offset_reset": "earliest", "max_poll_records": 10}
     with lake.share_consumer("orders", group_id="workers", **settings) as consumer:
@@ -426,38 +347,6 @@ def test_share_groups_begin_where_they_were(lake: Lakelog, redis_client: redis.R
     }
     assert min(offsets["orders-0"], default=20) == starts.get("orders-0", 0)
     assert lake.restore().groups == ()
-
-
-def test_a_share_group_of_a_topic_made_again_stays_away(
-    lake: Lakelog, redis_client: redis.Redis
-) -> None:
-    with lake.share_consumer("orders", group_id="workers") as consumer:
-        consumer.poll(100)
-    lake.record_groups()
-    lake.topics.delete("orders")
-    lake.topics.create("orders", 2)
-    redis_client.delete(Keys().groups, Keys().groups_recorded, Keys().share_groups)
-    assert lake.restore().groups == ()
-    assert lake.share_groups.list() == []
-
-
-@pytest.mark.slow
-def test_a_continuous_run_records_by_itself(
-    lake: Lakelog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(group_recorder, "RECORD_INTERVAL_S", 0.1)
-    archive = lake.archive_continuously()
-    commit(lake, "nightly", 7)
-    next(archive)
-
-    def is_recorded(offset: int) -> bool:
-        table = tmp_path / "cold" / "_lakelog_groups" / "_delta_log"
-        return table.exists() and ("nightly", "orders-0", offset) in rows(tmp_path)
-
-    with closing(archive):
-        eventually(lambda: is_recorded(7))
-        commit(lake, "nightly", 9)
-        eventually(lambda: is_recorded(9))
 
 
 def test_a_table_that_cannot_be_written_fails_no_archiving(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 import threading
@@ -13,22 +12,17 @@ from pathlib import Path
 
 import pytest
 import redis
-from deltalake import DeltaTable
 
 from lakelog import Lakelog
 from lakelog.cli.main import main
 from lakelog.errors import (
     AmbiguousTopicError,
-    InvalidArgumentError,
     KeyspaceInUseError,
-    LakelogError,
-    NewerVersionError,
     RestoreFailedError,
     TopicExistsError,
     UnknownProducerError,
     UnknownTopicOrPartitionError,
 )
-from lakelog.values.format_version import FORMAT_VERSION
 from lakelog.values.topic_partition import TopicPartition
 from tests.support.servers import RedisServer
 
@@ -103,19 +97,6 @@ def test_a_lost_redis_comes_back_from_its_tables(lake: Lakelog, redis_client: re
     assert table.config["retention.ms"] == 5
 
 
-def test_doing_it_again_does_nothing(lake: Lakelog, redis_client: redis.Redis) -> None:
-    redis_client.flushall()
-    (audit,) = lake.restore("audit")
-    assert lake.restore(["audit"])[0].topic == audit.topic
-    assert [topic.name for topic in lake.restorable()] == ["orders"]
-    offsets = send(lake, "audit", 3)
-    assert [one.topic.name for one in lake.restore()] == ["orders"]
-    assert lake.restore() == []
-    (again,) = lake.restore("audit")
-    assert again.partitions[0].log_end == offsets[-1] + 1
-    assert send(lake, "audit", 1) == [offsets[-1] + 1]
-
-
 def test_a_name_whose_table_is_there_is_not_begun_anew_unawares(
     lake: Lakelog, redis_client: redis.Redis
 ) -> None:
@@ -138,19 +119,6 @@ def test_a_name_whose_table_is_there_is_not_begun_anew_unawares(
     lake.archive()
     assert lake.archived.topics.get("orders").topic_id == anew.topic_id
     assert lake.restorable() == []
-
-
-def test_what_was_deleted_is_not_lost(lake: Lakelog, redis_client: redis.Redis) -> None:
-    lake.topics.delete("orders")
-    assert lake.restorable() == []
-    assert [topic.name for topic in lake.archived.topics.list()] == ["audit"]
-    lake.topics.create("orders")
-    lake.topics.delete("orders")
-    redis_client.flushall()
-    assert [one.topic.name for one in lake.restore()] == ["audit"]
-    with pytest.raises(UnknownTopicOrPartitionError):
-        lake.restore("orders")
-    assert send(lake, "audit", 1) > [44]
 
 
 def test_topics_that_came_since_are_not_mixed_with_those_of_before(
@@ -182,51 +150,6 @@ def test_another_redis_of_that_keyspace_does_not_begin_beside_it(
         other.topics.create("orders")
         assert other.restorable() == []
     assert values(lake, "orders") == [*ARCHIVED, *(b"hot %d" % n for n in range(5))]
-
-
-def test_half_a_root_is_restored_as_far_as_it_tells(
-    lake: Lakelog, redis_client: redis.Redis, tmp_path: Path
-) -> None:
-    redis_client.flushall()
-    (audit,) = (tmp_path / "cold" / "audit").iterdir()
-    for log_file in (audit / "_delta_log").iterdir():
-        log_file.write_text("{}")
-    with pytest.raises(RestoreFailedError, match=r"1 topic was restored, but not audit: ") as one:
-        lake.restore()
-    assert [found.topic.name for found in one.value.restored] == ["orders"]
-    assert values(lake, "orders") == ARCHIVED
-    with pytest.raises(LakelogError, match=r"No table metadata or protocol.*from a backup"):
-        lake.restore("audit")
-    shutil.rmtree(audit / "_delta_log")
-    with pytest.raises(UnknownTopicOrPartitionError):
-        lake.restore("audit")
-
-
-def test_files_that_are_gone_are_named_when_they_are_read(
-    lake: Lakelog, redis_client: redis.Redis, tmp_path: Path
-) -> None:
-    redis_client.flushall()
-    for file in (tmp_path / "cold" / "orders").rglob("*.parquet"):
-        file.unlink()
-    assert len(lake.restore()) == 2
-    with pytest.raises(LakelogError, match=r"\.parquet"):
-        values(lake, "orders")
-    assert send(lake, "orders", 1) > [44]
-
-
-def test_a_table_of_a_newer_lakelog_is_not_restored(
-    lake: Lakelog, redis_client: redis.Redis, tmp_path: Path
-) -> None:
-    redis_client.flushall()
-    (path,) = (tmp_path / "cold" / "orders").iterdir()
-    newer = {"lakelog.format": str(FORMAT_VERSION + 1)}
-    DeltaTable(path).alter.set_table_properties(newer, raise_if_not_exists=False)
-    with pytest.raises(RestoreFailedError, match="upgrade") as caught:
-        lake.restore()
-    assert [found.topic.name for found in caught.value.restored] == ["audit"]
-    with pytest.raises(NewerVersionError):
-        lake.restore("orders")
-    assert [topic.name for topic in lake.topics.list()] == ["audit"]
 
 
 def test_two_that_restore_at_once_do_it_once(
@@ -314,13 +237,6 @@ def test_a_call_that_was_sent_before_the_loss_is_not_appended_again(
     with pytest.raises(UnknownProducerError):
         lake.hot.append(tp, topic.topic_id, batch, sent_under=run_id)
     assert lake.log("orders").read(1).to_arrow().column("value").to_pylist() == [b"once"]
-
-
-def test_without_a_cold_root_there_is_nothing_to_restore_from(redis_url: str) -> None:
-    with Lakelog.connect(redis_url, engine="inline") as lake:
-        assert lake.restorable() == []
-        with pytest.raises(InvalidArgumentError, match="no cold root"):
-            lake.restore()
 
 
 def test_two_lost_keyspaces_of_one_name_are_not_guessed(

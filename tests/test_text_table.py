@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import subprocess
@@ -13,10 +12,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from rich.console import Console
-from rich.rule import Rule
-from rich.table import Table
-from rich.text import Text
 
 from lakelog.base.text_table import printable, shown, text_table
 
@@ -76,11 +71,6 @@ def test_whatever_the_values_columns_stand_below_each_other(rows: list[list[Any]
     assert all(cell_len(line.removesuffix("|")) == wide for line in lines[1:])
 
 
-def test_wide_characters_take_their_two_cells() -> None:
-    rows = [{"key": "日本", "value": "x"}, {"key": "ab", "value": "y"}]
-    assert text_table(rows).split("\n")[2:] == ["日本  x", "ab    y"]
-
-
 #: Letters of every width that a terminal knows: none, one and two cells, joined, coloured, turned.
 letters = [
     *"aé日本ｱ☎ \u00a0\u3000\t\n\x1b[]─–\u202e",
@@ -94,41 +84,6 @@ scripts = st.lists(st.sampled_from(letters), max_size=8).map("".join)
 #: Without those that would join what stands beside them in another column.
 single = st.text(st.characters(exclude_categories=["Cf", "Cs"]), max_size=8)
 cells = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | scripts | single
-
-
-def laid_out_by_rich(rows: list[dict[str, Any]], right: set[str]) -> str:
-    """The same table by rich's own `Table`, on a terminal that is wide enough."""
-    grid = Table.grid(padding=(0, 2, 0, 0), pad_edge=False)
-    for name in rows[0]:
-        is_right = name in right or all(
-            row[name] is None or isinstance(row[name], (int, float)) for row in rows
-        )
-        grid.add_column(justify="right" if is_right else "left", no_wrap=True, overflow="crop")
-    grid.add_row(*(Text(printable(name.replace("_", " "))) for name in rows[0]))
-    grid.add_row(*(Rule(style="none") for _ in rows[0]))
-    for row in rows:
-        grid.add_row(*(Text(shown(row[name])) for name in rows[0]))
-    text = io.StringIO()
-    Console(file=text, width=2**31, color_system=None, legacy_windows=False).print(grid)
-    return "\n".join(line.rstrip(" ") for line in text.getvalue().removesuffix("\n").split("\n"))
-
-
-@given(
-    st.lists(scripts.filter(bool), min_size=1, max_size=4, unique=True).flatmap(
-        lambda names: st.tuples(
-            st.lists(st.fixed_dictionaries(dict.fromkeys(names, cells)), min_size=1, max_size=4),
-            st.sets(st.sampled_from(names)),
-        )
-    )
-)
-def test_it_is_rich_s_table_letter_by_letter(table) -> None:
-    rows, right = table
-    assert text_table(rows, right=right) == laid_out_by_rich(rows, right)
-
-
-def test_a_line_is_never_folded_or_cut() -> None:
-    wide = "x" * 100_000
-    assert text_table([{"path": wide, "n": 1}]).split("\n")[2] == f"{wide}  1"
 
 
 @pytest.mark.parametrize("variable", ["FORCE_COLOR", "TTY_COMPATIBLE", "NO_COLOR"])

@@ -15,15 +15,12 @@ from support.readers import Readers
 from lakelog import Lakelog
 from lakelog.base.failpoints import armed
 from lakelog.errors import (
-    InvalidArgumentError,
     InvalidConfigError,
     OffsetOutOfRangeError,
     PolicyViolationError,
-    TopicPurgedError,
     UnknownTopicOrPartitionError,
 )
 from lakelog.read.consumer import Consumer
-from lakelog.testing.model import Difference
 from lakelog.values.topic_partition import TopicPartition
 
 ON: dict[str, Any] = {"remote.storage.enable": True}
@@ -110,30 +107,12 @@ def test_without_a_cold_root_a_topic_is_untiered_and_says_so(
         assert lake.archive() == []
 
 
-def test_what_was_asked_for_is_not_changed(redis_url: str, tmp_path: Path) -> None:
-    with Lakelog.connect(redis_url, engine="inline") as lake:
-        topic = lake.topics.create("orders", config={"remote.storage.enable": "true"})
-        assert topic.config.tiered
-        lake.topics.create("alone", config={"remote.storage.enable": "false"})
-    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as lake:
-        assert lake.topics.create("more").config.tiered
-        assert not lake.topics.get("alone").config.tiered
-
-
 def test_a_compacted_topic_needs_a_cold_root(redis_url: str) -> None:
     with (
         Lakelog.connect(redis_url, engine="inline") as lake,
         pytest.raises(InvalidConfigError, match=r"no cold root was given .* needs the cold tier"),
     ):
         lake.topics.create("orders", config={"cleanup.policy": "compact"})
-
-
-def test_nothing_is_tiered_where_no_cold_root_is(redis_url: str) -> None:
-    with Lakelog.connect(redis_url, engine="inline") as lake:
-        lake.topics.create("orders")
-        with pytest.raises(InvalidConfigError, match="no cold root was given"):
-            lake.topics.alter("orders", ON)
-        assert not lake.topics.get("orders").config.tiered
 
 
 # -- on ------------------------------------------------------------------------------------------
@@ -178,22 +157,6 @@ def test_a_log_that_was_opened_before_deletes_in_both_tiers(lake: Lakelog) -> No
     opened.raise_log_start(0, 25)
     assert lake.archived.log("orders").offsets()[0].log_start == 25
     assert offsets(lake) == list(range(25, 30))
-
-
-def test_offsets_are_reserved_once_it_is_archived(lake: Lakelog) -> None:
-    create(lake, **{"remote.storage.enable": False})
-    send(lake, 3)
-    tp = TopicPartition("orders", 0)
-    assert lake.hot.offsets([tp])[tp].reserved_end is None
-    lake.topics.alter("orders", ON)
-    lake.archive("orders")
-    seen = lake.hot.offsets([tp])[tp]
-    table = lake.log("orders").table
-    assert table is not None
-    assert seen.reserved_end == table.snapshot().reserved_end(0)
-    assert seen.log_end == 3  # no gap
-    send(lake, 1)
-    assert offsets(lake) == [0, 1, 2, 3]
 
 
 def test_retention_of_an_untiered_topic_ends_when_it_is_tiered(lake: Lakelog) -> None:
@@ -284,19 +247,6 @@ def test_its_files_go_with_cleanup(
     assert list((tmp_path / "cold").rglob("*.parquet")) == []
     (again,) = cleaned(lake)
     assert str(again) == "orders: nothing to clean up"
-
-
-def test_it_can_be_named_beside_topics_that_are_archived(archived: Lakelog) -> None:
-    archived.topics.create("others", 1)
-    archived.topics.create("hot", 1, {"remote.storage.enable": False})
-    archived.topics.alter("orders", OFF)
-    names = ["orders", "others"]
-    assert sorted(one.topic for one in archived.cleanup(names)) == names
-    assert sorted(plan.topic for plan in archived.cleanup_plan(names)) == names
-    assert not any(archived.cleanup_plan("orders"))
-    for forget in archived.cleanup, archived.cleanup_plan:
-        with pytest.raises(InvalidArgumentError, match="hot"):  # it never was archived
-            forget(["hot", "orders"])
 
 
 def test_a_switch_that_was_cut_short_is_finished_by_cleanup(archived: Lakelog) -> None:
@@ -399,26 +349,6 @@ def _archive_as(lake: Lakelog, topic: Any) -> None:
     archiver.run_once()
 
 
-def test_deleted_its_table_goes_too(archived: Lakelog, tmp_path: Path) -> None:
-    archived.topics.alter("orders", OFF)
-    archived.topics.delete("orders")
-    assert [topic.name for topic in archived.deleted()] == ["orders"]
-    back = archived.undelete("orders")
-    assert back.kept_hot
-    assert offsets(archived) == list(range(40, 55))
-    archived.topics.alter("orders", ON)
-    archived.archive()
-    assert offsets(archived) == list(range(40, 55))
-    archived.topics.alter("orders", OFF)
-    archived.topics.delete("orders")
-    purged = archived.purge("orders")
-    assert purged.cold is not None
-    assert purged.cold.left == ()
-    assert list((tmp_path / "cold" / "orders").rglob("*.json")) == []
-    with pytest.raises((TopicPurgedError, UnknownTopicOrPartitionError)):
-        archived.undelete("orders")
-
-
 def test_a_lost_redis_does_not_bring_it_back(archived: Lakelog, redis_url: str) -> None:
     import redis
 
@@ -430,10 +360,3 @@ def test_a_lost_redis_does_not_bring_it_back(archived: Lakelog, redis_url: str) 
     with pytest.raises(UnknownTopicOrPartitionError, match="archived no more"):
         archived.restore("orders")
     archived.topics.create("orders")
-
-
-def test_the_difference_is_seen(archived: Lakelog) -> None:
-    """What compares the readers can fail."""
-    held = list(archived.log("orders").read(0).records())
-    with pytest.raises(Difference):
-        Readers(archived.log("orders"), archived.place, {}).compare(0, held[1:], [(0, 55)])

@@ -17,7 +17,6 @@ from lakelog.cli.main import main
 from lakelog.errors import (
     ArchivedElsewhereError,
     ArchiveUnfinishedError,
-    ContradictionError,
     DeliveryError,
     LakelogError,
 )
@@ -107,41 +106,6 @@ def test_the_same_table_under_another_path_is_the_same(connect, one, tmp_path):
     assert rows(tmp_path / "one") == 3
 
 
-def test_a_root_may_move(connect, one, tmp_path):
-    one.close()
-    shutil.move(tmp_path / "one", tmp_path / "moved")
-    log = connect("moved")
-    send(log, "b")
-    assert log.archive("orders")[0].records == 1
-    (tmp_path / "one").mkdir()
-    with pytest.raises(ArchivedElsewhereError, match="moved/orders"):
-        connect("one").archive("orders")
-
-
-def test_a_folder_that_is_away_is_no_empty_one(connect, one, tmp_path):
-    """As where its disk is not mounted: what is trimmed for a table made there is away later."""
-    going_on = one.archiver("orders")
-    going_on.run_once()
-    send(one, "b")
-    (tmp_path / "one").rename(tmp_path / "away")
-    anew = connect()
-    with pytest.raises(ContradictionError, match=r"back to -1: .* Bring the newest one back"):
-        going_on.run_once()
-    for archive in (
-        anew.archiver("orders").run_once,
-        anew.archiver("orders").trim,
-        lambda: anew.erase("orders", where='value = "a"'),
-    ):
-        with pytest.raises(ArchivedElsewhereError, match="it is not there now; nothing was"):
-            archive()
-        assert not (tmp_path / "one" / "orders").exists()
-    shutil.rmtree(tmp_path / "one", ignore_errors=True)
-    (tmp_path / "away").rename(tmp_path / "one")
-    assert anew.archive("orders")[0].records == 1
-    assert going_on.run_once().records == 0
-    assert rows(tmp_path / "one") == 2
-
-
 @pytest.mark.parametrize("root", ["one", "two"])
 def test_where_a_log_goes_on_is_asked_of_the_topics_own_table(make_redis, tmp_path, root):
     """A producer's recovery reserves offsets there: not in a new table, while its own is away."""
@@ -221,24 +185,6 @@ def test_whoever_archives_on_stops_once_another_table_was_adopted(connect, one, 
             going_on()
     assert rows(tmp_path / "one") == 2
     assert connect("two").archive("orders")[0].records == 1
-
-
-def test_a_table_is_adopted_while_another_archiver_is_at_work(connect, one, tmp_path):
-    two = connect("two")
-    two.archive("orders", adopt=True)
-    one.archive("orders", adopt=True)  # its table is there: it is known from now on
-    send(one, "b")
-    with pytest.raises(ArchivedElsewhereError, match="one/orders"):
-        two.archiver("orders").trim()
-    assert one.archive("orders")[0].records == 1
-
-
-def test_a_topic_that_is_made_again_begins_anew(connect, one, tmp_path):
-    one.topics.delete("orders")
-    one.topics.create("orders", 1, SETTINGS)
-    other = connect("two")
-    send(other, "c")
-    assert other.archive("orders")[0].records == 1
 
 
 def test_a_continuous_run_says_so_and_archives_the_rest(connect, one):

@@ -8,7 +8,6 @@ import pytest
 
 from lakelog.archive.report import PartitionArchived
 from lakelog.base import failpoints
-from lakelog.cold.properties import mirrored_topic
 from lakelog.errors import (
     CommitUnknownError,
     ContradictionError,
@@ -40,41 +39,6 @@ def test_a_run_archives_everything_reports_it_and_trims(make_tiers):
     assert report.trimmed == {0: OffsetRange(0, 250), 1: OffsetRange(0, 7)}
     assert all(isinstance(p, PartitionArchived) and p.size_bytes > 0 for p in report.partitions)
     assert [tiers.seen(n).local_log_start for n in (0, 1)] == [250, 7]
-
-
-def test_running_it_again_does_nothing_and_says_so(make_tiers):
-    tiers = make_tiers()
-    tiers.append(10)
-    tiers.archiver().run_once()
-    before = tiers.version()
-
-    report = tiers.archiver().run_once()
-
-    assert str(report) == "orders: nothing to archive"
-    assert not report
-    assert tiers.version() == before
-
-
-def test_settings_changed_between_two_runs_are_told_by_the_table(make_tiers):
-    tiers = make_tiers()
-    tiers.append(10)
-    tiers.archiver().run_once()
-    tiers.topic = tiers.hot.topics().alter(tiers.topic.name, {"file.delete.delay.ms": 5})
-    tiers.archiver().run_once()
-    assert mirrored_topic(tiers.delta().metadata().configuration) == tiers.topic
-    assert tiers.table().vacuum().retention_ms == 5
-
-
-def test_each_segment_goes_to_its_own_files(make_tiers):
-    tiers = make_tiers(internal_segment_bytes=5_000)
-    tiers.append(600)
-    bases = [segment.base_offset for segment in tiers.seen().segments]
-
-    report = tiers.archiver().run_once()
-
-    assert len(bases) > 2
-    assert report.files == len(bases)
-    assert tiers.archived() == tiers.expected()
 
 
 @pytest.mark.parametrize(
@@ -136,12 +100,6 @@ def test_a_position_that_bounds_nothing_and_a_partition_that_is_not_are_refused(
         tiers.archiver().run_once(until={5: 1})
 
 
-def test_an_untiered_topic_is_refused(make_tiers):
-    tiers = make_tiers(remote_storage_enable=False)
-    with pytest.raises(InvalidArgumentError, match=r"remote\.storage\.enable"):
-        tiers.archiver()
-
-
 # -- races and faults --------------------------------------------------------------------------
 
 
@@ -164,15 +122,6 @@ def test_a_commit_whose_reply_is_lost_is_neither_repeated_nor_trimmed_too_early(
     assert report.partitions == ()
     assert report.trimmed == {0: OffsetRange(0, 100)}
     assert tiers.archived() == tiers.expected()
-
-
-def test_records_trimmed_by_hand_before_they_were_archived_stop_the_work(make_tiers):
-    tiers = make_tiers()
-    tiers.append(100)
-    tiers.hot.trim(TopicPartition("orders", 0), 50)
-    with pytest.raises(ContradictionError, match=r"\[0, 50\) is in neither tier"):
-        tiers.archiver().run_once()
-    assert tiers.seen().local_log_start == 50
 
 
 def test_records_trimmed_by_hand_while_they_are_copied_stop_the_work(make_tiers):

@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelog.archive.plan import MAX_FILE_BYTES, WORKERS, FlushLimit, plan
-from lakelog.cold.change import HotRange
 from lakelog.cold.registers import ArchivedEnd, LogStart
 from lakelog.cold.table import ColdSnapshot
 from lakelog.errors import ContradictionError
-from lakelog.values.config import MIB, TopicConfig
+from lakelog.values.config import MIB
 from lakelog.values.offsets import HotSegment, HotSegments
 from lakelog.values.topic import Topic
 from lakelog.values.topic_partition import OffsetRange, TopicPartition
@@ -134,18 +133,6 @@ def test_a_partition_is_archived_when_either_flush_limit_is_reached(log, rows, i
 # -- examples ----------------------------------------------------------------------------------
 
 
-def test_a_range_carries_the_topic_id_and_partition():
-    change = plan(TOPIC, {2: hot(segment(0, 5))}, cold(), EVERYTHING, NOW_MS)
-    assert change.adds == (HotRange(TopicPartition("orders", 2), TOPIC.topic_id, 0, 0, 5),)
-
-
-def test_a_partition_without_a_bound_is_left_alone_when_others_have_one():
-    offsets = {0: hot(segment(0, 10)), 1: hot(segment(0, 10))}
-    change = plan(TOPIC, offsets, cold(), FlushLimit(ends={1: 4}), NOW_MS)
-    assert ranges(change) == []
-    assert ranges(change, 1) == [(0, 0, 4)]
-
-
 def test_a_large_segment_becomes_equal_files_and_a_small_one_stays_whole():
     offsets = hot(segment(0, 1000, 2048 * MIB), segment(1000, 1100, 200 * MIB))
     assert ranges(planned(offsets, cold())) == [
@@ -176,25 +163,9 @@ def test_one_hot_partition_keeps_every_worker_busy(run_bytes, workers):
     assert len(change.adds) <= max(WORKERS, run_bytes / MAX_FILE_BYTES) + 3
 
 
-def test_what_takes_a_worker_no_time_is_not_split():
-    offsets = {n: hot(segment(0, 10_000, size * MIB)) for n, size in enumerate([60, 1, 1, 1])}
-    assert len(plan(TOPIC, offsets, cold(), EVERYTHING, NOW_MS).adds) == 4
-
-
-def test_the_largest_tasks_come_first():
-    offsets = {n: hot(segment(0, 10, size)) for n, size in enumerate([5, 90, 40])}
-    change = plan(TOPIC, offsets, cold(), EVERYTHING, NOW_MS)
-    assert [add.topic_partition.partition for add in change.adds] == [1, 2, 0]
-
-
 def test_records_of_unknown_age_are_due():
     offsets = hot(segment(0, 10), since_ms=None)
     assert planned(offsets, cold(), FlushLimit(rows=1000, interval_ms=1000)).adds
-
-
-def test_the_topics_settings_are_its_flush_limit():
-    config = TopicConfig.of({"lakelog.flush.rows": 5, "lakelog.flush.interval.ms": 700})
-    assert FlushLimit.of(config) == FlushLimit(rows=5, interval_ms=700)
 
 
 @pytest.mark.parametrize("trimmed_to", [60, 100])
@@ -209,8 +180,3 @@ def test_unarchived_records_that_are_not_hot_any_more_stop_the_work(trimmed_to):
 def test_a_hole_between_segments_that_no_gap_declares_stops_the_work():
     with pytest.raises(ContradictionError, match=r"\[12, 20\) is in neither tier"):
         planned(hot(segment(0, 10), segment(20, 30), gaps=(OffsetRange(10, 12),)), cold())
-
-
-def test_a_hole_above_the_bound_does_not_matter_yet():
-    offsets = hot(segment(0, 10), segment(20, 30))
-    assert ranges(planned(offsets, cold(), FlushLimit(ends={0: 8}))) == [(0, 0, 8)]

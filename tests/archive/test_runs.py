@@ -17,8 +17,6 @@ from lakelog import Lakelog
 from lakelog.archive import continuous
 from lakelog.errors import (
     ArchiveUnfinishedError,
-    InvalidArgumentError,
-    UnknownTopicOrPartitionError,
 )
 
 AT_ONCE = {"lakelog.flush.rows": 1, "lakelog.flush.interval.ms": 1}
@@ -164,17 +162,6 @@ def test_a_signal_whose_handler_takes_long_ends_a_run_all_the_same(log):
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert times
-
-
-def test_names_that_nobody_can_archive_are_refused_at_once(log, open_log):
-    log.topics.create("untiered", 1, {"remote.storage.enable": False})
-    with pytest.raises(UnknownTopicOrPartitionError):
-        log.archive_continuously(["nothing"])
-    with pytest.raises(InvalidArgumentError, match="has no cold tier"):
-        log.archive_continuously("untiered")
-    log.topics.create("tiered")
-    with pytest.raises(InvalidArgumentError, match="no cold root"):
-        open_log(cold=None).archive_continuously()
 
 
 def test_what_fails_is_told_to_who_asked(log, open_log, tmp_path):

@@ -272,40 +272,6 @@ def test_a_long_stream_is_written_anew_by_parts_that_nobody_sees(
     assert offsets(tiers) == list(range(1720))
 
 
-def test_what_goes_while_a_stream_is_written_anew_is_not_in_it(make_tiers, redis_client, tmp_path):
-    tiers = long_stream(make_tiers, redis_client)
-    left = [1]
-
-    def others():
-        if left:
-            left.pop()
-            tiers.hot.trim(tiers.topic.partition(0), 100, topic_id=tiers.topic.topic_id)
-
-    with failpoints.armed("skip.after_part", others):
-        skips(tiers).skip_entry("5000-10", save_to=tmp_path / "one")
-    ids = [entry_id for entry_id, _ in redis_client.xrange(keys(tiers).stream)]
-    assert ids == [b"%d-1" % offset for offset in range(100, 1700)]
-    assert not redis_client.exists(keys(tiers).rebuilt)
-
-
-def test_a_copy_of_a_stream_that_an_erasure_drops_is_begun_anew(make_tiers, redis_client, tmp_path):
-    tiers = long_stream(make_tiers, redis_client)
-    with failpoints.armed("skip.after_part", kill), pytest.raises(Killed):
-        skips(tiers).skip_entry("5000-10", save_to=tmp_path / "one")
-    tiers.hot.skips(tiers.topic.partition(0), tiers.topic.topic_id).drop_copy()
-    assert not redis_client.exists(keys(tiers).rebuilt)
-    skips(tiers).skip_entry("5000-10", save_to=tmp_path / "two")
-    assert redis_client.xlen(keys(tiers).stream) == 1700
-
-
-def test_a_dropped_topic_takes_its_notes_along(tiers, redis_client):
-    damage(tiers, redis_client, 39)
-    skips(tiers).skip_entry("39-20")
-    assert redis_client.exists(keys(tiers).quarantine)
-    tiers.hot.topics().delete("orders")
-    assert not redis_client.exists(keys(tiers).quarantine)
-
-
 def test_what_an_older_version_kept_in_redis_is_a_gap_and_listed(tiers, redis_client):
     """It moved the bytes of an entry into a hash, with a note of its own."""
     redis_client.xdel(keys(tiers).stream, "39-20")

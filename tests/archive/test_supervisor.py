@@ -147,26 +147,6 @@ def test_a_nearly_full_server_makes_topics_due_that_have_anything_there():
     assert bench.run(10) == []
 
 
-def test_a_look_that_found_nothing_due_is_not_repeated_while_nothing_changes():
-    bench = Bench(1)
-    bench.work()
-    (topic,) = bench.topics
-    bench.append(topic, 1_000_000)  # most of it a gap: a closer look finds too few records
-    (started,) = bench.started()
-    bench.supervisor.ended(started.topic_id, Flushed(None, {0: 5}, None))
-    assert bench.run(10) == []
-    bench.append(topic, 1_000_001)
-    assert bench.started() == [topic]
-
-
-def test_the_time_that_a_run_named_makes_it_due():
-    bench = Bench(1)
-    (topic,) = bench.started()
-    bench.end(topic, next_ms=int(bench.now_s * 1000) + 10_000)
-    assert bench.run(9) == []
-    assert bench.run(2) == [topic]
-
-
 def test_an_outage_of_days_is_outlived_while_others_go_on():
     bench = Bench(20)
     away, *others = bench.topics
@@ -231,41 +211,6 @@ def test_calls_that_hang_give_their_places_to_others_up_to_a_limit():
     assert len(hung) == MOST_WORKERS
     bench.end(hung[0])
     assert len(bench.started()) == 1
-
-
-def test_a_deleted_topic_and_a_failing_one_hold_up_neither_the_run_nor_its_end():
-    bench = Bench(3)
-    deleted, failing, well = bench.topics
-    assert len(bench.started()) == 3
-    bench.supervisor.gone(deleted.topic_id)
-    bench.end(failing, AWAY)
-    bench.end(well)
-    bench.append(well, 100)
-    assert bench.work(failing) == [well]
-    bench.supervisor.drain()
-    bench.work(failing)
-    assert [one.topic for one in bench.supervisor.unfinished()] == [failing.name]
-    assert not bench.supervisor.is_running()
-    bench.supervisor.topics_are([well])
-    assert bench.supervisor.is_drained()
-
-
-def test_a_topic_of_the_same_name_is_another_one():
-    bench = Bench(1)
-    bench.work()
-    again = replace(bench.topics[0], topic_id=uuid4())
-    bench.topics = [again]
-    bench.seen.clear()
-    bench.supervisor.topics_are(bench.topics)
-    assert bench.work() == [again]
-
-
-def test_changed_settings_are_taken_up_at_once():
-    bench = Bench(2)
-    bench.work()
-    altered = replace(bench.topics[0], config_version=2)
-    bench.supervisor.topics_are([altered, bench.topics[1]])
-    assert bench.started() == [altered]
 
 
 def test_a_drain_works_on_what_is_not_archived_alone():

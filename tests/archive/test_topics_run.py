@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from uuid import uuid4
 
@@ -93,23 +92,6 @@ def test_what_may_be_tried_again_is_after_all_others_and_keeps_its_place(at_once
     assert sorted(tries[6:]) == ["t1", "t4"]
     assert [report.topic for report in reports] == [topic.name for topic in TOPICS]
     assert errors == [("t2", [DAMAGED]), ("t4", [DAMAGED])]
-
-
-def test_the_last_that_ends_may_be_the_first_of_the_topics():
-    ended, others = [], threading.Semaphore(0)
-
-    def attempt(topic: Topic) -> Outcome:
-        if topic is TOPICS[0]:
-            for _ in TOPICS[1:]:
-                assert others.acquire(timeout=LIVENESS_S)
-        ended.append(topic.name)
-        others.release()
-        return archived(topic, DAMAGED)
-
-    reports, errors = told(TOPICS, attempt, 2)
-    assert ended == ["t1", "t2", "t3", "t4", "t5", "t0"]
-    assert [report.topic for report in reports] == [topic.name for topic in TOPICS]
-    assert [name for name, _ in errors] == [topic.name for topic in TOPICS]
 
 
 @pytest.mark.parametrize("at_once", [1, 2])

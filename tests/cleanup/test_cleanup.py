@@ -8,11 +8,7 @@ import pytest
 from deltalake import DeltaTable
 
 from lakelog.base import failpoints
-from lakelog.cleanup import STEPS
 from lakelog.cleanup.cleanup import Cleanup, clean_all
-from lakelog.cleanup.plan import plan_cleanup
-from lakelog.cold.change import Change
-from lakelog.cold.registers import LogStart
 from lakelog.errors import (
     CleanupFailedError,
     ColdTierError,
@@ -75,16 +71,6 @@ def test_a_run_retains_compacts_optimizes_and_vacuums(cold_log):
     assert "orders-0: optimize: 2 files → 1" in text
 
 
-def test_a_second_run_has_nothing_to_do(cold_log):
-    log = filled(cold_log)
-    cleanup(log).run()
-    version = log.table.snapshot().version
-    again = cleanup(log).run()
-    assert not again
-    assert str(again) == "orders: nothing to clean up"
-    assert log.table.snapshot().version == version
-
-
 def test_only_the_steps_that_were_asked_for_are_done(cold_log):
     log = filled(cold_log)
     report = cleanup(log).run(("optimize",))
@@ -113,18 +99,6 @@ def test_the_plan_says_what_a_run_does(cold_log):
     assert plan.steps[0].why == f"retention.ms={DAY_MS}"
     assert plan.steps[1].why == "dirty ratio 1.00 > min.cleanable.dirty.ratio=0"
     assert "orders-0: retain: delete 1 segment in 1 file, 2 records" in str(plan)
-
-
-def test_the_plan_tells_what_vacuum_would_delete(cold_log):
-    log = filled(cold_log, **{"file.delete.delay.ms": "0"})
-    cleanup(log).run(("retain", "compact", "optimize"))
-    (vacuum,) = [one for one in cleanup(log).plan().steps if one.step == "vacuum"]
-    assert vacuum.topic_partition is None
-    report = cleanup(log).run()
-    assert report.vacuumed is not None
-    assert (vacuum.files, vacuum.size_bytes) == (report.vacuumed.files, report.vacuumed.size_bytes)
-    assert vacuum.files > 0
-    assert str(vacuum).startswith(f"vacuum: delete {vacuum.files} files")
 
 
 def test_a_plan_under_changed_settings_changes_nothing_else(cold_log):
@@ -161,22 +135,6 @@ def test_an_open_segment_expires_only_when_hot_says_that_it_is_archived(cold_log
     assert cleanup(log, hot=lambda: {0: HotSegments(1, 1, -1, 0)}).run(("retain",)).retained
     assert log.table.snapshot().log_start(0) == 1
     assert log.left() == []
-
-
-def test_deleted_records_meanwhile_do_not_come_back(cold_log):
-    log = filled(cold_log)
-
-    def delete() -> None:
-        other = log.open()
-        cold = other.snapshot()
-        if cold.log_start(0) < 5:
-            other.apply(Change(registers={LogStart(0): 5}), cold)
-
-    with failpoints.armed("cleanup.after_plan", delete):
-        report = cleanup(log).run(("retain",))
-    assert report.retained[0].log_start == 5
-    assert log.table.snapshot().log_start(0) == 5
-    assert [offset for offset, _, _ in log.left()] == [4, 5, 6, 7, 8]
 
 
 def test_another_cleanup_at_any_step_does_not_disturb(cold_log):
@@ -242,12 +200,3 @@ def test_a_table_that_contradicts_itself_stops_its_own_topic_only(cold_log):
         clean_all([cleanup(broken), cleanup(sound)])
     assert [bool(report) for report in raised.value.reports] == [False, True]
     assert sound.table.snapshot().log_start(0) == 2
-
-
-def test_a_plan_is_pure(cold_log):
-    log = filled(cold_log)
-    cold = log.table.snapshot()
-    for file in cold.files:  # not one of them is opened
-        (Path(log.table.path) / file.path).unlink()
-    plan = plan_cleanup(log.topic, cold, log.clock.now_ms())
-    assert {one.step for one in plan.steps} == set(STEPS) - {"vacuum"}

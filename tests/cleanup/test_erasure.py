@@ -48,19 +48,6 @@ class Keys:
         return pc.is_in(records.column("key"), among).to_numpy(zero_copy_only=False).copy()
 
 
-class Values(Keys):
-    """Matches records by value, so that Bloom filters cannot tell."""
-
-    def __init__(self, *values: bytes) -> None:
-        self.keys = None
-        self.values = values
-        self.columns = ["offset", "value"]
-
-    def holds(self, records: pa.RecordBatch, partition: int) -> np.ndarray:
-        among = pa.array(sorted(self.values), pa.binary())
-        return pc.is_in(records.column("value"), among).to_numpy(zero_copy_only=False).copy()
-
-
 def erasure(log, condition) -> Erasure:
     return Erasure(log.topic, log.open(), condition)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from uuid import uuid4
 
 import pyarrow as pa
@@ -45,32 +43,6 @@ def test_each_segment_becomes_one_file(cold_log):
     assert layout(log) == [(0, 0, 35), (35, 35, 45)]
     assert layout(log, 1) == [(0, 0, 10)]
     assert log.left(0) == before
-
-
-def test_there_is_nothing_more_to_do_afterwards(cold_log):
-    log = cold_log()
-    log.segment(pairs(10), pairs(20), pairs(5))
-    log.segment(pairs(10), pairs(1), pairs(1))
-    optimize(log)
-    assert plan_optimize(log.topic, log.table.snapshot()) == []
-
-
-def test_the_commit_changes_no_data(cold_log):
-    log = cold_log()
-    log.segment(pairs(3), pairs(3))
-    log.segment(pairs(1))
-    optimize(log)
-    version = DeltaTable(log.table.path).version()
-    commit = Path(log.table.path, "_delta_log", f"{version:020}.json").read_text("utf-8")
-    actions = [json.loads(line) for line in commit.splitlines()]
-    changes = [
-        action[kind]["dataChange"]
-        for action in actions
-        for kind in ("add", "remove")
-        if kind in action
-    ]
-    assert changes == [False, False, False]
-    assert not [action for action in actions if "txn" in action]
 
 
 def test_what_a_stranger_merged_is_sorted_again(cold_log):

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.codec import EntryId, decode, encode, in_steps
-from lakelog.codec.arrow_entry import TARGET_ENTRY_BYTES, decode_arrow
+from lakelog.codec import EntryId, decode, encode
+from lakelog.codec.arrow_entry import TARGET_ENTRY_BYTES
 from lakelog.codec.crc import crc32c
 from lakelog.codec.decoded_size import decoded_bytes
 from lakelog.errors import (
@@ -102,27 +102,6 @@ def test_records_of_very_different_sizes_are_cut_by_their_bytes():
     assert decoded(entries).column("value").to_pylist() == [value for _, _, value, _ in rows]
 
 
-def test_what_compression_makes_larger_is_cut_again():
-    # lz4's own frame around each buffer is not in the estimate
-    rows = [(index, None, noise(index, 100), []) for index in range(40)]
-    plain = encode(produced_batch(rows), ARROW, Compression.NONE)[0]
-
-    entries = encode(
-        produced_batch(rows), ARROW, Compression.ZSTD, max_entry_bytes=plain.size_bytes // 2
-    )
-
-    assert max(entry.size_bytes for entry in entries) <= plain.size_bytes // 2
-    assert decoded(entries).column("value").to_pylist() == [value for _, _, value, _ in rows]
-
-
-def test_a_record_is_measured_as_it_is_stored():
-    value = b"same again " * 200_000  # 2.2 MB, next to nothing once compressed
-
-    entries = encode(produced_batch([(5, None, value, [])]), ARROW, Compression.ZSTD)
-
-    assert entries[0].size_bytes < 10_000
-
-
 @pytest.mark.parametrize("entry_format", EntryFormat)
 def test_a_record_that_cannot_fit_is_named(entry_format):
     rows = [(5, None, b"small", []), (5, None, noise(1, 50_000), []), (5, None, b"small", [])]
@@ -143,16 +122,6 @@ def test_a_fields_entry_too_large_is_tried_as_a_compressed_arrow_entry():
 
     assert [entry.fields[0] for entry in entries] == [b"__ts", b"a"]
     assert decoded(entries).column("value").to_pylist() == [b"small", b"x" * 50_000]
-
-
-def test_a_small_slice_does_not_carry_its_parent():
-    parent = produced_batch(
-        [(index, b"key", noise(index, 1000), [("h", noise(index, 100))]) for index in range(500)]
-    )
-
-    (entry,) = encode(parent.slice(250, 2), ARROW, Compression.NONE)
-
-    assert entry.size_bytes < 2 * 1200 + 700
 
 
 @pytest.mark.parametrize("entry_format", [EntryFormat.ARROW, EntryFormat.FIELDS])
@@ -226,26 +195,6 @@ def test_a_record_that_is_too_large_once_decompressed_is_named(compression):
         encode(produced_batch(rows), ARROW, compression, max_decoded_bytes=2_000_000)
     assert raised.value.index == 1
     assert raised.value.decoded_bytes > 3_000_000 > raised.value.size_bytes
-
-
-@pytest.mark.parametrize("compression", list(Compression))
-def test_the_decoded_size_of_an_entry_is_told_without_decoding_it(compression):
-    rows = [(n, b"k", b"value " * 50, [("h", None)]) for n in range(200)]
-    (entry,) = encode(produced_batch(rows), ARROW, compression)
-    batch, _ = decode_arrow(EntryId(199, 200), entry.fields)
-    buffers = sum(b.size for column in batch.columns for b in column.buffers() if b is not None)
-    assert abs(decoded_bytes(entry.fields) - buffers) < 2_000  # what Arrow pads with, and metadata
-
-
-def test_steps_are_cut_by_decoded_bytes():
-    sizes = [1, 300_000, 5, 5, 300_000]
-    entries = []
-    for offset, size in enumerate(sizes):
-        rows = produced_batch([(1, None, bytes(size), ())])
-        (entry,) = encode(rows, ARROW, Compression.ZSTD)
-        entries.append((EntryId(offset, 1), entry.fields))
-    steps = list(in_steps(entries, 100_000))
-    assert [[one.last_offset for one, _ in step] for step in steps] == [[0], [1], [2, 3], [4]]
 
 
 @given(st.binary(max_size=400))

@@ -26,7 +26,6 @@ from lakelog.errors import (
     InvalidConfigError,
     MissingExtraError,
 )
-from lakelog.hot.declared_topics import apply, diff, load_declared
 from lakelog.place.cold_mirror import ColdMirror
 from lakelog.values.config import DATA_KEYS, ENCRYPTION_KEY, Compression, EntryFormat
 from lakelog.values.record import produced_batch
@@ -300,29 +299,6 @@ def test_every_reader_gets_the_values(lake: Lakelog) -> None:
     assert [record.value for record in cold.read(0).records()] == expected[:30]
 
 
-def test_a_search_of_many_partitions_at_once_decrypts_and_names_what_it_cannot(
-    lake: Lakelog,
-) -> None:
-    topic = lake.topics.create("orders", 64, {**ON, "lakelog.entry.format": "fields"})
-    with lake.producer() as producer:
-        for number in range(64):
-            producer.send("orders", SECRET % number, key=b"k", partition=number)
-    search = lake.log("orders").search('value = "nobody-reads-this-50"')
-    assert search.to_arrow()["partition"].to_pylist() == [50]
-    forged = encode(
-        produced_batch([(1_700_000_000_000, b"k", b"forged", ())]),
-        EntryFormat.FIELDS,
-        Compression.NONE,
-    )
-    for number in (40, 63):
-        tp = topic.partition(number)
-        lake.hot.append(tp, topic.topic_id, ProducedBatch(forged, 7, 0, 0, 0))
-    with pytest.raises(DecryptionError) as caught:
-        lake.log("orders").search("forged").to_arrow()
-    assert caught.value.topic_partition in {("orders", 40), ("orders", 63)}
-    assert caught.value.offset == 1
-
-
 # -- what else happens to a topic --------------------------------------------------------------
 
 
@@ -355,18 +331,6 @@ def test_a_keyspaces_default_encrypts_all_its_topics_and_those_that_are_there(
     send(lake, 6, 3, "more")
     assert lake.topics.get("more").config[DATA_KEYS].clear
     assert values(lake, "more") == [SECRET % number for number in range(3, 9)]
-
-
-def test_topics_of_files_keep_their_data_keys(lake: Lakelog, tmp_path: Path) -> None:
-    path = tmp_path / "orders.yml"
-    path.write_text(f"name: orders\nconfig: {{{ENCRYPTION_KEY}: 'env:LAKE_KEY'}}\n")
-    (declared,) = load_declared([path])
-    apply(lake.topics, [declared])
-    topic = lake.topics.get("orders")
-    assert topic.config.text(DATA_KEYS)
-    assert diff(declared, topic) == []
-    apply(lake.topics, [declared])
-    assert lake.topics.get("orders").config == topic.config
 
 
 def test_redis_is_lost_and_the_topic_comes_back_with_its_keys(

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from lakelog import Lakelog
-from lakelog.engines.engine import Choice, Choices, InlineEngine
+from lakelog.engines.engine import Choice, Choices
 from lakelog.engines.spark import SparkEngine
-from lakelog.errors import InvalidArgumentError, MissingExtraError, SparkUnavailableError
+from lakelog.errors import MissingExtraError, SparkUnavailableError
 from lakelog.operate.check.verification import verify
 from lakelog.spark import auto_engine
-from lakelog.spark.auto_engine import START_BYTES, AutoEngine, choose_engine, free_memory_bytes
+from lakelog.spark.auto_engine import START_BYTES, AutoEngine, free_memory_bytes
 
 #: Archives all there is with the default engine, and says what it held at most.
 ARCHIVE = """
@@ -121,24 +121,6 @@ def test_a_spark_that_does_not_start_is_tried_once(
     there.error = AssertionError("it was tried again")
     (again,) = ran(engine, Task(1), Task(2))
     assert again.why.endswith("Spark cannot be started: no jars")
-
-
-def test_a_spark_is_not_started_where_it_has_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pyspark")
-    monkeypatch.setattr("lakelog.hot.embedded.java.java_home", Path)
-    monkeypatch.setattr(auto_engine, "free_memory_bytes", lambda: None)
-    assert auto_engine.why_no_spark() is None
-    monkeypatch.setattr(auto_engine, "free_memory_bytes", lambda: 2**30)
-    assert auto_engine.why_no_spark() == "it takes 3.1 GiB of memory, and 1.0 GiB is free"
-
-
-def test_engines_have_names() -> None:
-    assert isinstance(choose_engine(), AutoEngine)
-    assert isinstance(choose_engine("auto"), AutoEngine)
-    assert isinstance(choose_engine("spark"), SparkEngine)
-    assert isinstance(choose_engine("inline"), InlineEngine)
-    with pytest.raises(InvalidArgumentError, match="'auto', 'spark' or 'inline'"):
-        choose_engine("flink")
 
 
 def test_free_memory_is_what_machine_and_container_leave(tmp_path: Path) -> None:

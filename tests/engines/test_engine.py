@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import pytest
 
 from lakelog.engines import engine as engine_module
 from lakelog.engines.engine import (
     TASKS_AT_ONCE,
-    THREADS_BYTES,
     Choice,
     Choices,
     InlineEngine,
     chosen,
 )
-
-
-@dataclass
-class Task:
-    number: int
-    size_bytes: int = THREADS_BYTES
 
 
 def test_each_task_has_its_result_and_errors_come_as_they_were() -> None:
@@ -31,36 +23,6 @@ def test_each_task_has_its_result_and_errors_come_as_they_were() -> None:
     with pytest.raises(ZeroDivisionError):
         next(results)
     assert list(InlineEngine().map(str, [])) == []
-
-
-@pytest.mark.parametrize("tasks", [[Task(1)], [Task(n, 0) for n in range(5)]])
-def test_little_work_takes_no_threads(tasks: list[Task]) -> None:
-    threads = InlineEngine().map(lambda _: threading.current_thread(), tasks)
-    assert set(threads) == {threading.current_thread()}
-
-
-def test_other_work_is_done_at_once() -> None:
-    meet = threading.Barrier(TASKS_AT_ONCE, timeout=60)
-
-    def doubled(task: Task) -> int:
-        meet.wait()
-        return 2 * task.number
-
-    tasks = [Task(n) for n in range(3 * TASKS_AT_ONCE)]
-    found = InlineEngine().map(doubled, tasks)
-    assert sorted(found) == [2 * task.number for task in tasks]
-
-
-def test_after_an_error_no_more_of_it_begins() -> None:
-    begun = []
-
-    def fails(task: Task) -> None:
-        begun.append(task.number)
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        list(InlineEngine().map(fails, [Task(n) for n in range(100)]))
-    assert len(begun) <= TASKS_AT_ONCE
 
 
 def test_however_many_threads_ask_a_few_tasks_run_at_a_time() -> None:
@@ -116,12 +78,3 @@ def test_each_choice_is_told_once_to_all_blocks_around_it() -> None:
         chosen(HERE)
     chosen(THERE)
     assert (outer.made, inner.made) == ((HERE, THERE), (THERE,))
-
-
-def test_another_thread_is_not_watched() -> None:
-    choices = Choices()
-    with choices.watched():
-        other = threading.Thread(target=chosen, args=(HERE,))
-        other.start()
-        other.join()
-    assert choices.made == ()

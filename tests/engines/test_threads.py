@@ -25,13 +25,6 @@ def all_ended(threads: set[threading.Thread]) -> bool:
     return not any(thread.is_alive() for thread in threads)
 
 
-@pytest.mark.parametrize(("values", "count"), [([], 3), ([1], 3), ([1, 2, 3], 1)])
-def test_one_at_a_time_is_done_in_the_callers_thread(values, count):
-    done: list[tuple[int, threading.Thread]] = []
-    each_at_once(values, lambda value: done.append((value, threading.current_thread())), count)
-    assert done == [(value, threading.current_thread()) for value in values]
-
-
 def test_each_is_done_once_as_many_at_a_time_as_may_be_and_the_first_ones_first():
     begun, threads, together = [], set(), threading.Barrier(3)
 
@@ -116,21 +109,6 @@ def test_an_interrupted_caller_leaves_what_hangs_and_nothing_more_begins(
     assert sorted(begun) == [0, 1]
 
 
-def test_an_interrupted_caller_waits_for_what_ends(interruptible, monkeypatch):
-    monkeypatch.setattr(threads, "STOP_TIMEOUT_S", LIVENESS_S)
-    done = []
-
-    def work(value: int) -> None:
-        if value == 1:
-            interrupt_main_thread()
-        interruptible.wait(LIVENESS_S)
-        done.append(value)
-
-    with pytest.raises(KeyboardInterrupt):
-        each_at_once(range(2), work, 2)
-    assert sorted(done) == [0, 1]
-
-
 def test_a_call_that_hangs_does_not_keep_the_process():
     program = """
 import signal, threading
@@ -151,25 +129,3 @@ threads.each_at_once(range(2), work, 2)
     assert done.returncode == 1
     assert "KeyboardInterrupt" in done.stderr
     assert "the process was ended without it" in done.stderr
-
-
-_ENDING = """
-import atexit, threading
-from lakelog.engines.threads import Workers
-
-def refuse(thread):
-    raise RuntimeError("can't create new thread at interpreter shutdown")
-
-def ask():
-    threading.Thread.start = refuse  # as Python does since 3.12
-    print(Workers("test").ask(lambda: 7).result())
-
-atexit.register(ask)
-"""
-
-
-def test_while_the_process_ends_a_task_is_done_by_whoever_asks_for_it() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _ENDING], capture_output=True, text=True, check=False, timeout=60
-    )
-    assert done.stdout == "7\n", done.stderr

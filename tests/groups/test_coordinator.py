@@ -28,10 +28,8 @@ from lakelog.groups.assignors import Subscriber, assignor_named
 from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.groups.group_values import GroupState, Joined, JoinRequest, Leaving, Pending
 from lakelog.groups.protocol import Assignment, Subscription
-from lakelog.groups.scripts import GroupScripts
 from lakelog.groups.settings import GroupSettings
 from lakelog.hot.embedded.redis_program import RedisProgram
-from lakelog.hot.keys import Keys
 from lakelog.testing.eventually import eventually
 from lakelog.values.record import OffsetAndMetadata
 from lakelog.values.topic_partition import TopicPartition
@@ -111,18 +109,6 @@ def test_who_waits_hears_of_the_last_that_joins(make_groups: Callable[..., Group
         assert {m.member_id for m in again.members} == {first.member_id, second.result().member_id}
 
 
-def test_who_waits_is_told_when_the_other_does_not_come(
-    make_groups: Callable[..., GroupBench],
-) -> None:
-    bench = make_groups(clock=False, min_session_timeout_ms=1)
-    gone = take_part(bench.coordinator, replace(REQUEST, session_timeout_ms=200))
-    joined = bench.coordinator.join(GROUP, REQUEST)
-    assert joined.is_leader
-    assert [m.member_id for m in joined.members] == [joined.member_id]
-    with pytest.raises(UnknownMemberIdError):
-        bench.coordinator.heartbeat(GROUP, gone.member_id, gone.generation_id)
-
-
 def test_five_hundred_members_at_once(groups: GroupBench) -> None:
     ids = []
     for _ in range(500):
@@ -184,19 +170,6 @@ def test_a_lost_tail_takes_a_commit_back_and_lets_no_generation_come_again(
             commit(bench, stale, 7)
     commit(bench, anew, 9)
     assert committed(bench) == 9
-
-
-def test_no_generation_comes_again_though_all_its_members_are_lost(
-    server: RedisServer, make_groups: Callable[..., GroupBench]
-) -> None:
-    bench = make_groups(server.url)
-    bench.coordinator.commit(GROUP, {ORDERS[0]: OffsetAndMetadata(5)})  # of a group without members
-    size = server.append_only_size()
-    lost = take_part(bench.coordinator)
-    server.cut_append_only_file(to_size=size)
-    server.start()
-    assert committed(bench) == 5
-    assert take_part(bench.coordinator).generation_id > lost.generation_id
 
 
 def test_after_a_failover_members_join_again_above_what_may_be_lost(
@@ -323,21 +296,6 @@ def test_the_rights_of_a_keyspace_are_enough(
     whole_story(make_groups(server.url.replace("//", "//lake:secret@")))
 
 
-def test_members_wait_for_each_other_on_a_cluster(
-    redis_cluster: RedisClusterServers, make_groups: Callable[..., GroupBench]
-) -> None:
-    bench = make_groups(redis_cluster.url, clock=False, initial_rebalance_delay_ms=2_000)
-    together = Barrier(3)
-
-    def join(_: int) -> Joined:
-        together.wait()
-        return bench.coordinator.join(GROUP, REQUEST)
-
-    with ThreadPoolExecutor(3) as pool:
-        found = list(pool.map(join, range(3)))
-    assert {one.generation_id for one in found} == {1}
-
-
 def test_a_full_server_lets_members_live_and_commit(
     make_redis: Callable[..., RedisServer], make_groups: Callable[..., GroupBench]
 ) -> None:
@@ -391,18 +349,6 @@ def test_nothing_is_left_of_a_group_whose_offsets_expired(
     bench.clock.advance(1_000)
     assert bench.admin.expire_offsets(GROUP) == 1
     assert redis_client.keys("*") == []
-
-
-def test_a_group_made_again_stays_listed_while_the_first_is_removed(groups: GroupBench) -> None:
-    groups.coordinator.commit(GROUP, {ORDERS[0]: OffsetAndMetadata(1)})
-    keys = f"lakelog:group:{GROUP}"
-    with redis.Redis.from_url(groups.url) as client:
-        old = client.hget("lakelog:groups", GROUP)
-        client.delete(keys)  # as `delete` does first
-    groups.coordinator.commit(GROUP, {ORDERS[0]: OffsetAndMetadata(2)})
-    assert old is not None
-    GroupScripts(groups.servers, Keys("lakelog"), None).unlist(GROUP, old)
-    assert [group.group_id for group in groups.admin.list()] == [GROUP]
 
 
 # -- input -------------------------------------------------------------------------------------
@@ -478,11 +424,6 @@ def test_what_is_no_offset_commits_nothing(groups: GroupBench, offset: Any) -> N
     assert groups.admin.describe(GROUP).state is GroupState.DEAD
 
 
-def test_a_member_has_no_assignor_twice() -> None:
-    with pytest.raises(InvalidArgumentError, match="once"):
-        JoinRequest((("range", b""), ("range", b"")))
-
-
 @pytest.mark.parametrize("value", [-1, 1.5, None, True])
 def test_what_is_no_setting_of_groups(value: Any) -> None:
     with pytest.raises(InvalidConfigError, match="max_size"):
@@ -502,30 +443,6 @@ def test_what_somebody_else_wrote_is_not_taken_for_a_group(
     with pytest.raises(ForeignEntryError):
         groups.admin.describe(GROUP)
     assert sorted(redis_client.keys("*")) == sorted(before)
-
-
-def test_offsets_of_somebody_else_are_not_taken_for_ours(
-    groups: GroupBench, redis_client: redis.Redis
-) -> None:
-    commit_by_hand = {ORDERS[0]: OffsetAndMetadata(1)}
-    groups.coordinator.commit(GROUP, commit_by_hand)
-    redis_client.hset(f"{{lakelog:group:{GROUP}}}:offsets", "orders-1", "theirs")
-    with pytest.raises(ForeignEntryError):
-        groups.coordinator.committed(GROUP)
-
-
-def test_two_members_with_one_instance_id(groups: GroupBench) -> None:
-    """The second takes over what the first had, and the first is refused from then on."""
-    static = replace(REQUEST, instance_id="i1")
-    first = groups.coordinator.join(GROUP, static)
-    groups.coordinator.sync(GROUP, first, shares_of(first), instance_id="i1")
-    second = groups.coordinator.join(GROUP, static)
-    assert second.generation_id == first.generation_id
-    assert second.skip_assignment
-    synced = groups.coordinator.sync(GROUP, second, instance_id="i1")
-    assert Assignment.decode(synced.assignment).partitions == tuple(ORDERS)
-    with pytest.raises(GroupError, match="two consumers have one group_instance_id"):
-        groups.coordinator.heartbeat(GROUP, first.member_id, first.generation_id, "i1")
 
 
 def test_a_static_member_that_asks_for_something_else_begins_a_round(groups: GroupBench) -> None:

@@ -21,7 +21,6 @@ from lakelog.groups.reset import (
     ByDuration,
     FromFile,
     PartitionFacts,
-    ResetOffset,
     Scenario,
     ShiftBy,
     ToCurrent,
@@ -31,7 +30,6 @@ from lakelog.groups.reset import (
     ToOffset,
     check_inactive,
     plan_reset,
-    target_ms,
 )
 from lakelog.groups.reset_csv import read_csv, write_csv
 from lakelog.values.topic_partition import TopicPartition
@@ -91,17 +89,6 @@ def test_a_partition_goes_where_kafka_moves_it(
     assert goes_to(scenario, **facts) == expected
 
 
-def test_only_the_partitions_that_are_asked_for_move() -> None:
-    facts = {TopicPartition("t", n): PartitionFacts(0, 100, 100) for n in (1,)}
-    assert plan_reset(ToEarliest(), facts) == (ResetOffset(TopicPartition("t", 1), 0, 100),)
-
-
-def test_a_file_moves_what_it_names_alone() -> None:
-    facts = {TopicPartition("t", n): PartitionFacts(0, 100, 100) for n in range(3)}
-    plan = plan_reset(FromFile({TopicPartition("t", 2): 5}), facts)
-    assert plan == (ResetOffset(TopicPartition("t", 2), 5, 100),)
-
-
 def test_a_file_that_names_a_partition_that_is_not_there_changes_nothing() -> None:
     with pytest.raises(UnknownTopicOrPartitionError, match="t-7"):
         plan_reset(FromFile({TP: 1, TopicPartition("t", 7): 5}), {TP: PartitionFacts(0, 9)})
@@ -140,15 +127,6 @@ def test_wherever_it_goes_it_lies_within_the_log(
     assert (again.offset, again.warning) == (found.offset, None)
 
 
-def test_the_times_that_have_to_be_looked_up() -> None:
-    assert target_ms(ToDatetime(5), NOW_MS) == 5
-    assert target_ms(ByDuration(timedelta(minutes=1)), NOW_MS) == NOW_MS - 60_000
-    assert target_ms(ByDuration(timedelta(days=10**6)), NOW_MS) == 0
-    assert target_ms(ToEarliest(), NOW_MS) is None
-    with pytest.raises(InvalidArgumentError, match="duration ≥ 0"):
-        ByDuration(timedelta(seconds=-1))
-
-
 @pytest.mark.parametrize("state", GroupState)
 def test_only_a_group_without_members_is_moved(state: GroupState) -> None:
     member = MemberDescription("ada-1", None, "ada", "10.0.0.7", 45_000, b"", b"")
@@ -183,14 +161,6 @@ def test_a_file_says_what_was_written(groups: dict[str, dict[TopicPartition, int
         assert found == {None: next(iter(groups.values()))}
     else:
         assert found == groups
-
-
-def test_one_group_is_written_without_its_name() -> None:
-    assert write_csv({"g": {TopicPartition("t", 1): 7, TP: 5}}) == "t,0,5\nt,1,7\n"
-
-
-def test_several_groups_are_written_with_theirs() -> None:
-    assert write_csv({"g": {TP: 5}, 'a,"b"': {TP: 6}}) == '"a,""b""",t,0,6\ng,t,0,5\n'
 
 
 @pytest.mark.parametrize(

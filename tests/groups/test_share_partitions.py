@@ -7,16 +7,14 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import redis
-from share_bench import LOCK_MS, ShareBench, group
+from share_bench import LOCK_MS, ShareBench
 
 from lakelog.errors import (
     ForeignEntryError,
     InvalidConfigError,
-    InvalidGroupIdError,
     TooManyRangesError,
 )
 from lakelog.groups.settings import ShareGroupSettings
-from lakelog.groups.share.share_partitions import SharePartitions
 from lakelog.groups.share.share_values import Acknowledgement, Outcome, RangeState
 from lakelog.hot.embedded.redis_program import RedisProgram
 from lakelog.hot.keys import Keys
@@ -44,18 +42,6 @@ def bench(redis_url: str, make_shares: Callable[..., ShareBench]) -> ShareBench:
     return made
 
 
-def test_dead_letters_without_a_topic_are_archived(
-    redis_url: str, make_shares: Callable[..., ShareBench]
-) -> None:
-    bench = make_shares(redis_url, dead_letter_topic="dead")
-    bench.append(1)
-    bench.got("ada")
-    bench.say(Outcome.REJECT, 0, 1)
-    bench.shares = group(bench.hot, bench.clock)
-    assert bench.acquire("bob").dead == ()
-    assert bench.ranges() == []
-
-
 def test_a_group_begins_where_the_first_of_its_members_says(bench: ShareBench) -> None:
     asked = (bench.tp, bench.topic.topic_id, "ada", 500)
     assert bench.shares.describe(bench.tp) is None
@@ -67,28 +53,6 @@ def test_a_group_begins_where_the_first_of_its_members_says(bench: ShareBench) -
     found = bench.shares.acquire(*asked, begin=0)
     assert found is not None
     assert [(one.start, one.end) for one in found.delivered] == [(7, 10)]
-
-
-def test_groups_do_not_share_what_they_hold(bench: ShareBench) -> None:
-    bench.got("ada")
-    other = SharePartitions(bench.hot.connections, "auditors", clock=bench.clock)
-    found = other.acquire(bench.tp, bench.topic.topic_id, "ada", 500, begin=0)
-    assert found is not None
-    assert found.delivered[0].end == 10
-
-
-def test_a_partition_of_many_pieces_gives_out_nothing_new(
-    redis_url: str, make_shares: Callable[..., ShareBench]
-) -> None:
-    bench = make_shares(redis_url, partition_max_record_locks=3)
-    bench.append(10)
-    bench.got("ada", 6)
-    for offset in (1, 3):
-        bench.say(Outcome.RELEASE, offset, offset + 1)
-    found = bench.acquire("bob")
-    assert found.is_full
-    assert [(one.start, one.end) for one in found.delivered] == [(1, 2), (3, 4)]
-    assert found.end_offset == 6
 
 
 def test_acknowledgements_that_cut_it_to_pieces_are_refused(
@@ -103,14 +67,6 @@ def test_acknowledgements_that_cut_it_to_pieces_are_refused(
         bench.shares.acknowledge(bench.tp, bench.topic.topic_id, "ada", said)
     assert caught.value.max_ranges == 20
     assert bench.ranges() == before
-
-
-def test_a_topic_that_comes_back_has_its_groups(bench: ShareBench) -> None:
-    bench.got("ada", 4)
-    bench.say(Outcome.ACCEPT, 0, 2)
-    deleted = bench.hot.topics().delete("orders")
-    bench.hot.topics().undelete(deleted, {})
-    assert bench.ranges() == [(2, 4, "ACQUIRED", 1)]
 
 
 def test_a_topic_removed_for_good_leaves_nothing(
@@ -157,11 +113,6 @@ def test_settings_and_ids_are_checked() -> None:
         for value in (0, -1, True, 2**31, "5"):
             with pytest.raises(InvalidConfigError):
                 ShareGroupSettings(**{name: value})  # type: ignore[arg-type]
-
-
-def test_an_empty_id_is_none(bench: ShareBench) -> None:
-    with pytest.raises(InvalidGroupIdError):
-        SharePartitions(bench.hot.connections, "")
 
 
 def test_locks_last_while_a_server_restarts(

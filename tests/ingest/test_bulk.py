@@ -13,7 +13,6 @@ from lakelog.errors import (
     UnknownTopicOrPartitionError,
 )
 from lakelog.ingest.partitioner import partition_of_key
-from lakelog.values.record import RecordMetadata
 
 
 def test_each_row_goes_where_its_metadata_says(tier, make_producer):
@@ -63,42 +62,6 @@ def test_order_within_a_partition_is_input_order(redis_client, tier, make_produc
     assert placed == {p: tier.values("t", p) for p in range(3)}
     for (_, partition), found in zip(rows, metadata, strict=True):
         assert partition in {None, found.partition}
-
-
-def test_what_was_sent_before_goes_first(tier, make_producer):
-    tier.topics.create("t")
-    producer = make_producer(tier, linger_ms=3_600_000, delivery_timeout_ms=3_600_000)
-    producer.send("t", b"1")
-    producer.send_batch("t", [b"2", b"3"])
-    producer.send("t", b"4")
-    producer.close()
-    assert tier.values("t") == [b"1", b"2", b"3", b"4"]
-
-
-def test_metadata_is_a_sequence(tier, make_producer):
-    tier.topics.create("t", 2)
-    metadata = make_producer(tier).send_batch(
-        "t", [{"value": b"a", "timestamp_ms": 5}] * 3, partition=1
-    )
-    expected = [RecordMetadata("t", 1, offset, 5) for offset in range(3)]
-    assert list(metadata) == expected
-    assert list(metadata[1:]) == expected[1:]
-    assert metadata[-1] == expected[-1]
-    assert len(metadata) == 3
-    with pytest.raises(IndexError):
-        metadata[3]
-
-
-def test_under_log_append_time_the_metadata_has_redis_time(tier, make_producer):
-    tier.topics.create("t", config={"message.timestamp.type": "LogAppendTime"})
-    metadata = make_producer(tier).send_batch("t", [{"value": b"a", "timestamp_ms": 5}])
-    assert [m.timestamp_ms for m in metadata] == [r.timestamp_ms for r in tier.records("t")] != [5]
-
-
-def test_no_records_are_no_work(tier, make_producer):
-    tier.topics.create("t")
-    for nothing in ([], pa.table({"value": pa.array([], pa.string())})):
-        assert list(make_producer(tier).send_batch("t", nothing)) == []
 
 
 def test_fields_entries_are_cut_into_calls_that_redis_takes(tier, make_producer):

@@ -89,33 +89,6 @@ def test_a_table_of_text_gets_the_columns_of_a_record():
     assert rows(table) == ([(NOW_MS, b"k", b"a", []), (NOW_MS, None, b"", [])], None)
 
 
-def test_a_table_may_have_every_column():
-    headers = pa.array(
-        [[{"key": "h", "value": b"1"}, {"key": "h", "value": None}], None],
-        pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
-    )
-    moment = datetime(2020, 1, 1, tzinfo=timezone.utc)
-    table = pa.table(
-        {
-            "value": pa.array(["a", "b"]).dictionary_encode(),
-            "headers": headers,
-            "timestamp": pa.array([moment, None], pa.timestamp("us", "UTC")),
-            "partition": pa.array([1, None], pa.int64()),
-        }
-    )
-    moment_ms = int(moment.timestamp() * 1000)
-    assert rows(table) == (
-        [(moment_ms, None, b"a", [("h", b"1"), ("h", None)]), (NOW_MS, None, b"b", [])],
-        [1, None],
-    )
-
-
-def test_headers_may_be_a_map():
-    headers = pa.array([[("a", b"1")], []], pa.map_(pa.string(), pa.binary()))
-    table = pa.table({"value": ["x", "y"], "headers": headers})
-    assert [row[3] for row in rows(table)[0]] == [[("a", b"1")], []]
-
-
 @pytest.mark.parametrize("before_us", [1001, 1500, 1999])
 def test_a_time_that_only_rounding_makes_none_is_refused(before_us):
     time = datetime(1970, 1, 1, tzinfo=timezone.utc) - timedelta(microseconds=before_us)
@@ -235,22 +208,6 @@ def test_a_sequence_may_mix_values_pairs_mappings_and_records():
         ],
         [None, None, None, 2, None],
     )
-
-
-def test_a_sequence_of_values_or_pairs_only_gives_the_same_rows():
-    assert rows(["Härjedalen", None, b""]) == (
-        [
-            (NOW_MS, None, "Härjedalen".encode(), []),
-            (NOW_MS, None, None, []),
-            (NOW_MS, None, b"", []),
-        ],
-        None,
-    )
-    assert rows(iter([("k", b"a"), (None, None), (b"", "")])) == (
-        [(NOW_MS, b"k", b"a", []), (NOW_MS, None, None, []), (NOW_MS, b"", b"", [])],
-        None,
-    )
-    assert rows([]) == ([], None)
 
 
 @pytest.mark.parametrize(

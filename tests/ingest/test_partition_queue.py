@@ -30,20 +30,6 @@ def numbers(calls: list[Call]) -> list[tuple[int, int, int]]:
     return [(c.batch.epoch, c.batch.first_sequence, c.batch.last_sequence) for c in calls]
 
 
-def test_calls_are_numbered_in_order():
-    flight = in_flight(call(10), call(5))
-    assert numbers(flight.next_round()) == [(0, 0, 9), (0, 10, 14)]
-
-
-def test_sequences_go_on_after_what_was_written():
-    first, second = call(10), call(5)
-    flight = in_flight(first)
-    flight.next_round()
-    flight.written(first)
-    flight.calls.append(second)
-    assert numbers(flight.next_round()) == [(0, 10, 14)]
-
-
 def test_sequences_begin_again_at_0_after_the_largest():
     first, second = call(2), call(2)
     flight = in_flight(first, second)
@@ -58,25 +44,12 @@ def test_sequences_begin_again_at_0_after_the_largest():
     assert numbers(flight.next_round()) == [(0, 1, 1)]
 
 
-def test_a_call_that_was_not_written_is_sent_again_under_its_number():
-    flight = in_flight(call(), call())
-    assert numbers(flight.next_round()) == numbers(flight.next_round())
-
-
 def test_behind_a_rejected_call_a_new_epoch_begins():
     rejected, behind = call(), call()
     flight = in_flight(rejected, behind)
     flight.next_round()
     flight.leave(rejected)
     assert numbers(flight.next_round()) == [(1, 0, 9)]
-
-
-def test_a_call_that_was_never_numbered_leaves_no_trace():
-    first = call()
-    flight = in_flight(first)
-    flight.leave(first)
-    flight.calls.append(call())
-    assert numbers(flight.next_round()) == [(0, 0, 9)]
 
 
 def test_a_call_that_may_be_written_keeps_its_number_and_the_new_epoch_waits_for_it():
@@ -133,41 +106,3 @@ def test_an_interrupt_while_a_call_is_closed_leaves_it_whole(then):
     else:
         queue.remove(held)
         assert (queue.closed, queue.open, queue.unsettled()) == (deque(), None, [])
-
-
-def test_a_call_that_its_filler_encodes_is_left_to_it_for_a_while():
-    queue = PartitionQueue(
-        Topic("t", UUID(int=1), 1), TopicPartition("t", 0), in_flight(), "none", None
-    )
-    first, second = call(), call()
-    first.entries, first.encoding_until_s = (), 7.0
-    queue.closed = deque([first, second])
-    assert queue.due_s(0.0) == 7.0
-    assert queue.take_due(6.9, 0.0) is None, "the second must not overtake it"
-    assert queue.take_due(7.0, 0.0) is first, "it was given up"
-    assert first.is_taken
-    assert queue.due_s(0.0) == 0.0
-    assert queue.take_due(7.0, 0.0) is second
-
-
-def test_a_call_that_is_encoded_waits_for_nobody():
-    """Its filler was interrupted before it could take its mark away."""
-    queue = PartitionQueue(
-        Topic("t", UUID(int=1), 1), TopicPartition("t", 0), in_flight(), "none", None
-    )
-    held = call()
-    held.encoding_until_s = 7.0
-    queue.closed = deque([held])
-    assert queue.due_s(0.0) == 0.0
-    assert queue.take_due(0.0, 0.0) is held
-
-
-def test_a_call_that_waits_for_its_filler_does_not_hold_back_what_is_under_way():
-    queue = PartitionQueue(
-        Topic("t", UUID(int=1), 1), TopicPartition("t", 0), in_flight(call()), "none", None
-    )
-    held = call()
-    held.entries, held.encoding_until_s = (), 7.0
-    queue.closed = deque([held])
-    queue.retry_at_s = 3.0
-    assert queue.due_s(0.0) == 3.0

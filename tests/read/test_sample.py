@@ -1,6 +1,5 @@
 import random
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import given
@@ -70,18 +69,6 @@ def test_a_sample_is_spread_over_partitions_and_tiers(wide):
 def test_the_same_seed_gives_the_same_sample(wide):
     assert wide.log.sample(20) == wide.log.sample(20)
     assert wide.log.sample(20) != wide.log.sample(20, seed=1)
-
-
-def test_a_log_smaller_than_its_sample_is_given_whole(bench):
-    bench.append(range(7))
-    bench.tier(4, 2)
-
-    assert bench.log.sample(100).column("offset").to_pylist() == list(range(7))
-    assert bench.log.sample(0).num_rows == 0
-
-
-def test_an_empty_log_has_an_empty_sample(bench):
-    assert bench.log.sample() == pa.Table.from_batches([], schema=SAMPLED)
 
 
 @pytest.mark.parametrize("n", [-1, 1.5, True, None, 1 << 63])

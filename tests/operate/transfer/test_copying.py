@@ -51,11 +51,6 @@ def said(content: bytes) -> Copied:
     return Copied(len(content), hashlib.sha256(content).hexdigest())
 
 
-@pytest.fixture
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copying, "CHUNK_BYTES", 7)
-
-
 @pytest.mark.parametrize("content", [b"", b"x" * 99, b"x" * 101])
 def test_a_file_of_another_size_does_not_take_the_place_of_one(
     tmp_path: Path, content: bytes
