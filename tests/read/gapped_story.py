@@ -54,13 +54,6 @@ class Story:
             if offset >= log_start and (offset in hot or offset in self.in_cold[partition])
         ]
 
-    def lost_within(self, partition: int, start: int, end: int) -> list[OffsetRange]:
-        start = max(start, self.log_starts[partition])
-        cut = [
-            OffsetRange(max(gap.start, start), min(gap.end, end)) for gap in self.lost[partition]
-        ]
-        return [gap for gap in cut if gap.start < gap.end]
-
     # -- what happens ----------------------------------------------------------------------------
 
     def append(self, partition: int, times: list[int], entry_format: EntryFormat) -> None:
