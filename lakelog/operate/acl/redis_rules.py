@@ -9,6 +9,11 @@ What no role has, since Redis cannot confine it to a role's own keys: ``EVAL``, 
 ``SCRIPT KILL``, ``SCAN``, ``KEYS``, ``RANDOMKEY``, ``DBSIZE``, ``FLUSHDB``, ``CONFIG``,
 ``MONITOR``, ``ACL``. ``INFO`` cannot be confined either, and every role has it: the scripts ask it
 at each call which run of the server they are on.
+
+Scripts are not a library of functions, for Redis keeps functions over a restart and copies them to
+replicas. A script is gone with the process that knew it, and lakelog goes by that: a server that
+may have lost its tail knows no append until somebody has asked which run of it this is. Functions
+have the rights of their caller, as scripts do, so they would take away nothing besides.
 """
 
 from __future__ import annotations
