@@ -25,7 +25,7 @@ Give these to `topics create` and `topics alter` as `--config NAME=VALUE`, or se
 Kafka, `--add-config NAME=VALUE,NAME=VALUE`; in Python to `topics.create` and `topics.alter`. The
 names in the last column set a default for all topics of a keyspace, by `topics defaults --config
 NAME=VALUE`. A topic's own setting goes before them, and the smallest unit before others.
-(`log.retention.…=0` is refused, as by Kafka.)
+(`log.retention.ms`, `.minutes` and `.hours` refuse 0, as Kafka's do.)
 
 | setting | takes | default | effect | for all topics |
 |---|---|---|---|---|
