@@ -16,8 +16,6 @@ from hands import Hands
 from lakelog.cli.main import main
 from lakelog.errors import InvalidArgumentError
 from lakelog.explore.explorer import shown_files
-from lakelog.explore.explorer.shown_code import spark_condition
-from lakelog.read.where import parse
 
 
 @pytest.fixture
@@ -87,17 +85,10 @@ def test_a_form_is_one_of_those(shown):
         shown.code("perl")
 
 
-def test_what_spark_has_no_words_for_is_said(sales):
-    explorer = sales.explore("sales", where="value.n[*] > 12")
+def test_spark_gets_the_rows_by_their_places(sales):
+    explorer = sales.explore("sales", where="value.n[*] > 12 or value.n = 21", partition=1)
     for form in ("Spark DataFrame", "Spark SQL"):
-        assert explorer.code(form).count("to be filtered: value.n[*] > 12") == 1
-    for text in ("value.n[-1] = 1", f"value.n = {2**60}", "not value[*] exists"):
-        assert spark_condition(parse(text)) is None
-    assert spark_condition(parse('header.a > 7 or key = "k1"')) is None
-    assert spark_condition(parse('header.a = "b"')) == (
-        "coalesce(exists(headers, h -> h.key = 'a' AND coalesce(h.value = X'62', false)), false)"
-    )
-    assert spark_condition(parse('not key = "a"')) == "NOT coalesce(key = X'61', false)"
+        assert "(partition = 1 AND offset IN (10))" in explorer.code(form)
 
 
 def test_files_hold_the_rows(shown, tmp_path):
