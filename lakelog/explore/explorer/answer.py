@@ -31,14 +31,12 @@ def answer(
     *,
     on_progress: OnProgress = lambda _, __: None,
     stopped: Callable[[], bool] = lambda: False,
-    on_first: Callable[[Shown], None] = lambda _: None,
 ) -> Shown:
     """Reads the page that was asked for.
 
     Args:
         on_progress: called after each step of a search.
         stopped: says whether to end a search with what it has.
-        on_first: gets what a search found where it looked first, if it looks further.
 
     Raises:
         OffsetOutOfRangeError: an offset outside the log.
@@ -58,10 +56,7 @@ def answer(
         def look_now() -> SegmentedLook:
             return opened.look(asked)
 
-        def first(found: Found) -> None:
-            on_first(of_search(opened, ask, found))
-
-        found = search_page(opened.log, ask, look_now, start, first, on_progress, stopped)
+        found = search_page(opened.log, ask, look_now, start, on_progress, stopped)
         return of_search(opened, ask, found)
     assert ask.partition is not None
     look = opened.look([ask.partition])

@@ -48,8 +48,7 @@ class Handlers:
     is part of whatever is clicked next.
     """
 
-    def __init__(self, screen: Screen, questions: Questions, *, may_write: bool = False) -> None:
-        self._may_write = may_write
+    def __init__(self, screen: Screen, questions: Questions) -> None:
         self._refused: Exception | None = None  # the last input that was not even a question
         self._screen = screen
         self._ui = screen.ui
@@ -74,13 +73,6 @@ class Handlers:
         self._on_change(ui.page_records, self._chose_page_records)
         self._on_change(ui.format, lambda _: self._screen.draw_rows())
         self._on_change(ui.full, lambda _: self._screen.draw_rows())
-        self._on_click(ui.again, self._clicked_again)
-        self._on_click(ui.send, self._clicked_send)
-        self._on_click(ui.send_not, self._screen.form.withdraw)
-        for box in (ui.send_topic, ui.send_key, ui.send_value):
-            self._on_change(box, lambda _: self._screen.form.ask_again())
-        if self._may_write:
-            unhide(ui.again)
         self._on_change(ui.columns, self._toggled_columns)
         for widget in (ui.members, ui.sort):
             self._on_change(widget, lambda _: self._draw_columns())
@@ -312,33 +304,17 @@ class Handlers:
 
     def _chose_record(self, name: str) -> None:
         screen, name = self._screen, name.strip()
-        page = screen.page_with(name) if name else screen.shown
-        if page is None:
+        if name and not screen.has(name):
             if screen.opened is not None:
                 screen.draw_rows()  # the box names what is open; else what was typed stays
             raise InvalidArgumentError(
                 f"{name!r} is none of the rows shown: name one as partition:offset, "
                 "such as 0:17, or seek its offset first"
             )
-        if page is not screen.shown:
-            self._questions.show(page, finished=False)  # the rows that were clicked
         screen.opened = name or None
         with screen.quiet():
             self._ui.full.value = False
         screen.draw_rows()
-
-    def _clicked_again(self) -> None:
-        screen = self._screen
-        if self._may_write and screen.opened is not None and screen.shown is not None:
-            record, _ = screen.record(screen.opened)
-            with screen.quiet():
-                topics = self._ui.topic.options
-                screen.form.offer(record, topics, screen.shown.view.topic)
-
-    def _clicked_send(self) -> None:
-        record = self._screen.form.clicked()
-        if record is not None:
-            self._questions.send(record)
 
     def _toggled_columns(self, on: bool) -> None:
         self._screen.offer_members(on)

@@ -26,7 +26,6 @@ from .answer import answer
 from .background import Background, Job, ShownBy
 from .controls import ALL
 from .follow import follow
-from .resend import Resend
 from .screen import Screen
 from .view import Ask, Cut, OpenedTopic, Shown, Source
 
@@ -68,7 +67,6 @@ class Questions:
         self.background = Background(shown_by=shown_by)
         self.drawing = Background(beside=self.background)  # of segments
         self.picturing = Background(beside=self.background)
-        self.sending = Background(beside=self.background)
         self.window: tuple[int, int] | None = None  # of the picture; None: all the time there is
         self._pictured: tuple[object, ...] | None = None  # what it is of
         self._picture_s = 0.0
@@ -210,22 +208,6 @@ class Questions:
         self.drawing.drop()
         self._drawn = None
 
-    def send(self, record: Resend) -> None:
-        """Appends a record, and says where."""
-        producer_of = self._source.producer_of
-        if producer_of is None:
-            return
-
-        def work(_: Job) -> str:
-            with producer_of() as producer:
-                sent = producer.send(
-                    record.topic, record.value, key=record.key, headers=record.headers
-                )
-                at = sent.result()
-            return f"appended to {at.topic}-{at.partition} at offset {at.offset:,}"
-
-        self.sending.start(work, self._screen.form.withdraw, self.fails(lambda: None, beside=True))
-
     def stop(self) -> None:
         """Ends a search with what it has, or the following of the tail."""
         self.background.stop()
@@ -234,7 +216,6 @@ class Questions:
 
     def drop(self) -> None:
         """Nobody waits for an answer any more."""
-        # What is being sent is sent.
         for background in (self.background, self.drawing, self.picturing):
             background.drop()
 
@@ -274,15 +255,10 @@ class Questions:
 
     # -- what comes of it ------------------------------------------------------------------------
 
-    def show(self, shown: Shown, *, finished: bool = True) -> None:
-        """Shows an answer.
-
-        Args:
-            finished: nothing more of it is under way.
-        """
+    def show(self, shown: Shown) -> None:
+        """Shows an answer."""
         self.succeed()
-        if finished:
-            self._screen.idle()
+        self._screen.idle()
         self._tell_columns(shown.view.topic)
         self._screen.show(shown)
         self.ask = shown.ask
@@ -337,13 +313,8 @@ class Questions:
         def on_progress(progress: Progress, shares: Mapping[int, float]) -> None:
             self.background.only_if_newest(job, lambda: self._screen.progress(progress, shares))
 
-        def on_first(shown: Shown) -> None:
-            self.background.only_if_newest(job, lambda: self.show(shown, finished=False))
-
         def of(opened: OpenedTopic) -> Shown:
-            return answer(
-                opened, ask, on_progress=on_progress, stopped=job.stopped, on_first=on_first
-            )
+            return answer(opened, ask, on_progress=on_progress, stopped=job.stopped)
 
         shown, error = self._with_archived(ask.topic, of)
         return replace(shown, error=error)

@@ -12,7 +12,7 @@ from ...base.text_table import counted, text_table
 from ...read.found import records_of
 from ...values.record import NO_TIMESTAMP_MS, Record, TimestampType, to_records
 from ...values.topic_partition import TopicPartition
-from ..table import Cell, Column, Line, html_table
+from ..table import Cell, Column, Line, html_table, rest_text
 from ..words import size
 from .decode import AUTO, EMPTY, HEX, NULL, Decoded, decode, one_line
 from .view import Shown
@@ -237,11 +237,37 @@ def table_html(
     return f'<div class="ll-scroll{end}" {_ROW_KEYS}{pointed}>{table}</div>'
 
 
-def kept_html(rows: Sequence[Row], columns: Sequence[str]) -> str:
-    """The same without scripts and styles, for a notebook that is read without its kernel."""
-    drawn = [Column(name, short=name in _SHORT) for name in columns]
-    lines = [Line(row.cells, f' class="ll-{row.tier}"') for row in rows]
-    return html_table(drawn, lines, none="no records")
+#: So many rows are stored in a notebook.
+_MOST_KEPT = 100
+
+_KEPT_STYLE = (
+    "<style>.ll-saved { overflow-x: auto; } "
+    ".ll-saved td, .ll-saved th { text-align: left !important; white-space: nowrap; "
+    "vertical-align: top; padding: 1px 8px; } "
+    ".ll-saved tr[class] td:first-child { border-left: 4px solid #0173b2; } "
+    ".ll-saved tr.ll-hot td:first-child { border-left-color: #de8f05; } "
+    ".ll-saved tr.ll-both td:first-child { border-left-style: double; }</style>"
+)
+
+
+def kept_html(shown: Shown, zone: tzinfo, kind: str, expression: str) -> str:
+    """A page for a notebook that is read without its kernel: it needs neither style nor script.
+
+    Args:
+        expression: the call that gives the rows.
+    """
+    view, found = shown.view, rows(shown, zone, kind)
+    where = view.topic if view.partition is None else f"{view.topic}-{view.partition}"
+    drawn = [Column(name, short=name in _SHORT) for name in columns_of(shown)]
+    lines = [Line(row.cells, f' class="ll-{row.tier}"') for row in found[:_MOST_KEPT]]
+    said = [rest_text(len(found) - _MOST_KEPT), *shown.notes]
+    below = "".join(f"<div>{escape(line)}</div>" for line in said if line)
+    return (
+        f'{_KEPT_STYLE}<div class="ll-saved"><div><b>{escape(where)}</b> as of '
+        f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M:%S}Z. Run the cell again to walk through the "
+        f"log.</div><div><code>{escape(expression)}</code></div>"
+        f"{html_table(drawn, lines, none='no records')}{below}</div>"
+    )
 
 
 def note_html(text: str) -> str:

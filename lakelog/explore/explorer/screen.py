@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
@@ -25,7 +24,6 @@ from ..picture import Mark, Picture
 from ..picture_html import legend, picture_html, summary
 from .controls import ALL, CHOSEN_MOST, NONE, Controls, hide, unhide
 from .member_columns import FIRST_COLUMNS, Members, heads_html, members_of, with_members
-from .resend import ResendForm
 from .rows import (
     OVER,
     columns_of,
@@ -44,10 +42,6 @@ from .view import Ask, Shown, View
 
 #: Between two drawings of how far a search is.
 _PROGRESS_S = 0.2
-
-#: So many pages before the one shown can still be clicked: at 4 a second, what the way from a hand
-#: to the kernel takes.
-_DRAWN_OVER = 3
 
 
 class Screen:
@@ -71,12 +65,9 @@ class Screen:
         self.known_columns = ""
         self._told_topic, self._is_told = "", False  # and whether its columns are shown for that
         self._members = Members()  # of the page, while they are columns
-        self.form = ResendForm(ui)
-        self._drawn_open: str | None = None
         self.css_class = css_class
         self._quietly = threading.local()
         self._progress_s = 0.0
-        self._drawn_over: deque[Shown] = deque(maxlen=_DRAWN_OVER)
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
@@ -114,8 +105,6 @@ class Screen:
     def show(self, shown: Shown) -> None:
         """Draws a page."""
         before = None if self.shown is None else self.shown.view
-        if self.shown is not None:
-            self._drawn_over.append(self.shown)
         self.shown = shown
         names = _names(shown)
         if self.opened not in names or not _same_place(before, shown.view):
@@ -209,9 +198,6 @@ class Screen:
         with self.quiet():
             ui.opened.value = opened or ""
         ui.history.disabled = opened is None
-        if opened != self._drawn_open:
-            self.form.withdraw()
-        self._drawn_open = opened
         if opened is None:
             ui.record.value = ""
             hide(ui.side)
@@ -275,17 +261,9 @@ class Screen:
                 ui.sort.options = options
                 ui.sort.value = before if before in [value for _, value in options] else None
 
-    def page_with(self, name: str) -> Shown | None:
-        """The page that has a row: the one shown, or the last that was drawn over by it.
-
-        A click is for the rows that were there: it may arrive when the next ones are drawn.
-        """
-        if self.shown is None:
-            return None
-        topic, pages = self.shown.view.topic, [self.shown, *reversed(self._drawn_over)]
-        return next(
-            (page for page in pages if page.view.topic == topic and name in _names(page)), None
-        )
+    def has(self, name: str) -> bool:
+        """Whether a row is on the page."""
+        return self.shown is not None and name in _names(self.shown)
 
     def record(self, name: str) -> tuple[Record, str]:
         """The record of a row, and its tier.
@@ -294,11 +272,9 @@ class Screen:
             InvalidArgumentError: the page does not hold it.
         """
         shown = self.shown
-        if shown is not None:
-            names = _names(shown)
-            if name in names:
-                number = names.index(name)
-                return records_shown(shown)[number], shown.tiers[number]
+        if shown is not None and self.has(name):
+            number = _names(shown).index(name)
+            return records_shown(shown)[number], shown.tiers[number]
         raise InvalidArgumentError(f"row {name} is not on the page")
 
     def topics(self, names: Sequence[str], topic: str, *, all_there_are: bool = False) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import ipywidgets as widgets
 import pyarrow as pa
 from msgspec.structs import replace
 
+from ...base.notebook import of_notebook
 from ...base.text_table import counted
 from ...errors import InvalidArgumentError, LakelogError, MissingExtraError
 from ...read.consumer_config import check_count
@@ -22,8 +22,7 @@ from .controls import Controls
 from .handlers import Handlers
 from .key_history import history_of
 from .questions import NO_TOPICS, Questions
-from .rows import columns_of, page_text, row_name, rows
-from .saved_output import SavedOutput, saved_html
+from .rows import columns_of, kept_html, page_text, row_name, rows
 from .screen import Screen
 from .shown_code import PYTHON, code, shortened
 from .shown_files import save
@@ -78,15 +77,13 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         ask = Ask(topic or "", partition, begin, match, page_records)
         self._screen = Screen(ui, css_class)
         shown_by: ShownBy = MainThread() if main_thread else AnyThread()
-        self._saved = SavedOutput(css_class, ui.table, self._kept, shown_by)
         self._questions = Questions(self._screen, source, ask, lambda: self.comm is None, shown_by)
         with self._screen.quiet():
             self._screen.search_for(where)
             if page_records not in ui.page_records.options:
                 ui.page_records.options = sorted({*ui.page_records.options, page_records})
             ui.page_records.value = page_records
-        may_write = source.producer_of is not None
-        self._handlers = Handlers(self._screen, self._questions, may_write=may_write)
+        self._handlers = Handlers(self._screen, self._questions)
         self._begin(topic, partition)
 
     # -- what is shown, as code and as data ------------------------------------------------------
@@ -171,7 +168,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
     def wait(self, timeout_s: float | None = None) -> bool:
         """Waits until the last answer, or its error, is shown; False if the time is over."""
         questions = self._questions
-        every = (questions.background, questions.drawing, questions.picturing, questions.sending)
+        every = (questions.background, questions.drawing, questions.picturing)
         return all(one.wait(timeout_s) for one in every)
 
     # -- going somewhere -------------------------------------------------------------------------
@@ -277,9 +274,6 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             questions.stop()
             questions.drop()
         super().close()
-        saved = getattr(self, "_saved", None)
-        if saved is not None:
-            saved.close()
         screen = getattr(self, "_screen", None)
         for widget in [] if screen is None else screen.ui.all():
             widget.close()
@@ -310,35 +304,29 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             lines.append(f"error: {self.error}")
         return "\n".join(lines)
 
+    #: ipywidgets 7 has it, and IPython asks for it first. It takes None for absent.
+    _ipython_display_ = None
+
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        """The widget, and the page as text and as HTML for what shows no widgets.
+
+        A Databricks notebook gets no HTML, which it would show in the widget's place.
+        """
         self.wait(_QUICK_S)
+        screen, shown = self._screen, self._screen.shown
+        kept = {}
+        if shown is not None and of_notebook("displayHTML") is None:
+            call = shortened(code(shown, PYTHON))
+            kept["text/html"] = kept_html(shown, screen.zone(), screen.ui.format.value, call)
         return {
             "text/plain": repr(self),
+            **kept,
             "application/vnd.jupyter.widget-view+json": {
                 "version_major": 2,
                 "version_minor": 0,
                 "model_id": self.model_id,
             },
         }
-
-    def _ipython_display_(self, **_: Any) -> None:
-        self._saved.show(self._repr_mimebundle_())
-
-    def _kept(self) -> tuple[str, str]:
-        """The page as HTML and as text, for a notebook that is read without its kernel."""
-        screen, shown = self._screen, self._screen.shown
-        if shown is None:
-            return f"<div>{escape(repr(self))}</div>", repr(self)
-        view = shown.view
-        html = saved_html(
-            screen.css_class,
-            rows(shown, screen.zone(), screen.ui.format.value),
-            columns_of(shown),
-            view.topic if view.partition is None else f"{view.topic}-{view.partition}",
-            shortened(code(shown, PYTHON)),
-            shown.notes,
-        )
-        return html, repr(self)
 
     # -- how -------------------------------------------------------------------------------------
 

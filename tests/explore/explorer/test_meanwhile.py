@@ -73,22 +73,6 @@ def test_two_explorers_of_one_log_have_nothing_to_do_with_each_other(orders):
     one.type("follow", False)
 
 
-def test_a_click_on_a_row_that_is_drawn_over_meanwhile_opens_that_row(orders):
-    hands = Hands(orders.explore())
-    hands.type("page-records", 20)
-    hands.type("follow", True)
-    before = hands.offsets()
-    assert before == list(range(110, 130))
-    orders.send(*(f"news {number}" for number in range(20)))
-    eventually(lambda: hands.offsets() == list(range(130, 150)))
-    hands.type("opened", "0:112")  # as a page says it that has not heard yet
-    assert hands.offsets() == before
-    assert "112" in hands.html("record")
-    assert "text 112" in hands.html("record")
-    hands.type("opened", "")
-    eventually(lambda: hands.offsets() == list(range(130, 150)))
-
-
 @pytest.mark.parametrize("name", ["0:60", "1:112", "112", "a:b", "<b>"])
 def test_a_name_of_no_row_is_told_and_opens_nothing(orders, name):
     hands = Hands(orders.explore())

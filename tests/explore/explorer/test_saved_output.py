@@ -1,4 +1,4 @@
-"""What a notebook keeps of an explorer, as the messages that it is sent."""
+"""What a notebook keeps of an explorer."""
 
 from __future__ import annotations
 
@@ -8,17 +8,7 @@ from types import SimpleNamespace
 import pytest
 from hands import Hands
 
-display = pytest.importorskip("IPython.display")
-
 WIDGET = "application/vnd.jupyter.widget-view+json"
-
-
-@pytest.fixture
-def sent(monkeypatch) -> list[tuple[dict, dict]]:
-    """What was displayed: the data, and how."""
-    found: list[tuple[dict, dict]] = []
-    monkeypatch.setattr(display, "display", lambda data, **how: found.append((data, how)))
-    return found
 
 
 def visible(html: str) -> str:
@@ -27,14 +17,12 @@ def visible(html: str) -> str:
     return re.sub(r"<(/?\w+)[^>]*>", r"<\1>", html)
 
 
-def test_the_page_is_kept_below_the_widget_and_needs_neither_style_nor_script(orders, sent):
+def test_the_page_is_kept_beside_the_widget_and_needs_neither_style_nor_script(orders):
     explorer = orders.explore(at=98)
 
-    explorer._ipython_display_()
+    kept = explorer._repr_mimebundle_()
 
-    (widget, _), (kept, how) = sent
-    assert widget[WIDGET]["model_id"] == explorer.model_id
-    assert how["display_id"]
+    assert kept[WIDGET]["model_id"] == explorer.model_id
     assert kept["text/plain"] == repr(explorer)
     assert not re.search(r"<script|onclick|onerror|href|src=", kept["text/html"])
     html = visible(kept["text/html"])
@@ -45,42 +33,23 @@ def test_the_page_is_kept_below_the_widget_and_needs_neither_style_nor_script(or
     assert "<span>hot</span>" in row  # 100
 
 
-def test_another_page_takes_its_place(orders, sent):
-    explorer = orders.explore()
-    explorer._ipython_display_()
-    _, (_, first) = sent
-
-    explorer.forward()
-    explorer._saved.write()
-
-    kept, how = sent[-1]
-    assert how == {"raw": True, "display_id": first["display_id"], "update": True}
-    assert ".read(0, 50, 100)" in kept["text/html"]
-
-
-def test_only_some_rows_are_kept_and_what_is_in_them_is_escaped(shop, sent):
+def test_only_some_rows_are_kept_and_what_is_in_them_is_escaped(shop):
     shop.topic()
     shop.send(*(("<b>", "<script>x</script>") for _ in range(150)))
     explorer = shop.explore()
     Hands(explorer).type("page-records", 200)
     explorer.wait()
 
-    explorer._ipython_display_()
+    html = explorer._repr_mimebundle_()["text/html"]
 
-    html = sent[-1][0]["text/html"]
     assert "<script>" not in html
     assert "&lt;script&gt;" in html
     assert html.count("<tr") == 101
     assert "… and 50 more rows" in html
 
 
-def test_databricks_gets_the_widget_alone(orders, sent, monkeypatch):
+def test_databricks_gets_the_widget_alone(orders, monkeypatch):
     ipython = pytest.importorskip("IPython")
     shell = SimpleNamespace(user_ns={"displayHTML": print})
     monkeypatch.setattr(ipython, "get_ipython", lambda: shell)
-    explorer = orders.explore()
-
-    explorer._ipython_display_()
-
-    ((data, _),) = sent
-    assert data == explorer._repr_mimebundle_()
+    assert orders.explore()._repr_mimebundle_().keys() == {"text/plain", WIDGET}

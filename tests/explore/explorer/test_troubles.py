@@ -270,7 +270,7 @@ def test_a_record_that_is_opened_while_the_next_page_is_read_stays_open(orders, 
         following,
         "answer",
         lambda opened, ask, stopped: held(
-            opened, ask, on_progress=lambda *_: None, stopped=stopped, on_first=lambda _: None
+            opened, ask, on_progress=lambda *_: None, stopped=stopped
         ),
     )
     orders.send("news 130")
