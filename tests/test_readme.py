@@ -369,7 +369,6 @@ def test_the_demo_prints_what_it_shows_and_its_data_can_be_looked_up(
 def words(text: str) -> list[str]:
     """What the demo says, without its numbers, times, tail numbers and rules."""
     text = text.split("Nothing was kept")[0]
-    text = re.sub(r"[0-9a-f]{16}…", " ", text)  # the hash
     text = re.sub(r"\b[N\d][\w:+.,-]*\d\w*\b|[\d,.]+|─+|[\[\])]", " ", text)
     return text.split()
 

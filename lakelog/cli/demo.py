@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from .options import Offer
-from .output import Failed, Message, Page, Table, row, utc_text
+from .output import Failed, Message, Page, Table
 from .progress import ConsoleProgress, engine_names, engines_told
 
 if TYPE_CHECKING:
@@ -92,17 +92,6 @@ def _page(result: DemoResult, *, kept: bool) -> Page:
         }
         for number, seen in result.offsets.items()
     ]
-    found = [
-        {
-            "asked": look.asked,
-            "found": f"flights-{look.partition} offset {look.offset}",
-            "tier": look.tier,
-            "timestamp": look.record and utc_text(look.record.timestamp_ms),
-            "tail_number": look.record.key.decode() if look.record and look.record.key else None,
-            "duration_ms": look.duration_ms,
-        }
-        for look in result.found
-    ]
     sizes = [
         {"form": form, "bytes_per_record": round(size, 1)}
         for form, size in result.bytes_per_record.items()
@@ -116,9 +105,9 @@ def _page(result: DemoResult, *, kept: bool) -> Page:
             ),
             "partitions": Table(offsets),
             "bytes_per_record": Table(sizes),
-            "steps": Table(map(row, result.steps)),
-            "look_ups": Table(found),
-            "checks": Table(map(row, result.checks), title=verdict),
+            "steps": Table(result.steps),
+            "look_ups": Table(result.found),
+            "checks": Table(result.checks, title=verdict),
             "next": _next(result, kept=kept),
         }
     )
