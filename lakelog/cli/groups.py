@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from .options import Offer
 from .output import Failed, Lines, Message, Result, Table, describe, row
 
 if TYPE_CHECKING:
-    from ..groups.admin import ShareGroupDescription
+    from ..groups.admin import GroupAdmin, ShareGroupAdmin, ShareGroupDescription
     from ..groups.group_values import GroupListing
     from ..groups.reset import ResetOffset, Scenario
     from ..lakelog import Lakelog
@@ -62,21 +63,23 @@ examples:
 
 def add_groups(offer: Offer) -> None:
     verb = offer.verbs("Look at groups of consumers, and move how far they have come.", _GROUPS)
-    _add_states(verb("list", _list, "the groups there are"))
-    added = verb("describe", _describe, "how far groups have come, and who is in them")
-    _add_described(added, members="who is in the group", state="the state and the assignor")
-    _add_groups(verb("delete", _delete, "remove groups without members, with their offsets"))
-    text = "forget offsets of topics that nobody reads"
-    _add_forgotten(verb("delete-offsets", _delete_offsets, text))
-    added = verb("reset-offsets", _reset, "move the offsets of groups without members")
-    scenario = _add_reset(added, all_topics="of which it has committed")
+    described = verb("describe", _describe, "how far groups have come, and who is in them")
+    _add_described(described, members="who is in the group", state="the state and the assignor")
+    added, scenario = _add_verbs(
+        partial(verb, shares=False),
+        ("list", "the groups there are"),
+        ("delete", "remove groups without members, with their offsets"),
+        ("delete-offsets", "forget offsets of topics that nobody reads"),
+        ("reset-offsets", "move the offsets of groups without members"),
+        all_topics="of which it has committed",
+    )
     scenario.add_argument("--to-current", action="store_true", help="what is committed")
     scenario.add_argument("--shift-by", type=int, metavar="N", help="so many further, or back")
     scenario.add_argument("--from-file", metavar="FILE", help="a CSV; - for stdin")
     added.add_argument("--export", action="store_true", help="print the CSV; change nothing")
     _add_groups(verb("export", _export, "print what is committed, as CSV"))
     verb("record", _record, "keep what is committed under the cold root too, as archiving does")
-    added = verb("import", _import, "commit what a CSV says")
+    added = verb("import", _import, "commit what a CSV says", shares=False)
     added.add_argument("file", metavar="FILE", help="as `export` prints it; - for stdin")
     _add_groups(added)
     _add_action(added)
@@ -84,22 +87,48 @@ def add_groups(offer: Offer) -> None:
 
 def add_share_groups(offer: Offer) -> None:
     verb = offer.verbs("Look at share groups, and move where they begin.", _SHARE_GROUPS)
-    _add_states(verb("list", _list_shares, "the share groups there are"))
-    added = verb("describe", _describe_shares, "where groups stand, and who holds records")
-    _add_described(added, members="who holds records", state="the state")
-    _add_groups(verb("delete", _delete_shares, "remove groups of which nobody holds records"))
-    text = "forget where a group is in topics"
-    _add_forgotten(verb("delete-offsets", _delete_share_offsets, text))
-    _add_reset(verb("reset-offsets", _reset_shares, "move where groups begin"), "in which it is")
+    described = verb("describe", _describe_shares, "where groups stand, and who holds records")
+    _add_described(described, members="who holds records", state="the state")
+    _add_verbs(
+        partial(verb, shares=True),
+        ("list", "the share groups there are"),
+        ("delete", "remove groups of which nobody holds records"),
+        ("delete-offsets", "forget where a group is in topics"),
+        ("reset-offsets", "move where groups begin"),
+        all_topics="in which it is",
+    )
 
 
 # -- arguments of either kind ----------------------------------------------------------------------
 
 
-def _add_states(added: argparse.ArgumentParser) -> None:
-    added.add_argument(
+def _add_verbs(verb: Callable[..., Any], *named: tuple[str, str], all_topics: str) -> Any:
+    """The verbs that both kinds have, by name and text; gives back what takes more scenarios."""
+    runs = {
+        "list": _list,
+        "delete": _delete,
+        "delete-offsets": _delete_offsets,
+        "reset-offsets": _reset,
+    }
+    listed, deleted, forgotten, reset = (verb(name, runs[name], text) for name, text in named)
+    listed.add_argument(
         "--state", nargs="?", const="", metavar="STATE[,…]", help="with their states, or only those"
     )
+    _add_groups(deleted)
+    forgotten.add_argument("--group", required=True)
+    _add_topics(forgotten, required=True)
+    _add_groups(reset)
+    _add_topics(reset)
+    reset.add_argument("--all-topics", action="store_true", help=all_topics)
+    _add_action(reset)
+    # Last, as the usage tells apart only what is added without anything in between.
+    scenario = reset.add_mutually_exclusive_group(required=True)
+    scenario.add_argument("--to-earliest", action="store_true", help="the log start")
+    scenario.add_argument("--to-latest", action="store_true", help="the log end")
+    scenario.add_argument("--to-offset", type=int, metavar="N")
+    scenario.add_argument("--to-datetime", metavar="TIME", help="YYYY-MM-DDTHH:mm:SS.sss[Z]")
+    scenario.add_argument("--by-duration", metavar="P…", help="so long ago: PnDTnHnMnS")
+    return reset, scenario
 
 
 def _add_groups(added: argparse.ArgumentParser) -> None:
@@ -126,31 +155,10 @@ def _add_topics(added: argparse.ArgumentParser, *, required: bool = False) -> No
     )
 
 
-def _add_forgotten(added: argparse.ArgumentParser) -> None:
-    added.add_argument("--group", required=True)
-    _add_topics(added, required=True)
-
-
 def _add_action(added: argparse.ArgumentParser) -> None:
     action = added.add_mutually_exclusive_group()
     action.add_argument("--dry-run", action="store_true", help="only show it: the default")
     action.add_argument("--execute", action="store_true", help="do it")
-
-
-def _add_reset(added: argparse.ArgumentParser, all_topics: str) -> Any:
-    """With the scenarios that both kinds have; what is given back takes more."""
-    _add_groups(added)
-    _add_topics(added)
-    added.add_argument("--all-topics", action="store_true", help=all_topics)
-    _add_action(added)
-    # Last, as the usage tells apart only what is added without anything in between.
-    scenario = added.add_mutually_exclusive_group(required=True)
-    scenario.add_argument("--to-earliest", action="store_true", help="the log start")
-    scenario.add_argument("--to-latest", action="store_true", help="the log end")
-    scenario.add_argument("--to-offset", type=int, metavar="N")
-    scenario.add_argument("--to-datetime", metavar="TIME", help="YYYY-MM-DDTHH:mm:SS.sss[Z]")
-    scenario.add_argument("--by-duration", metavar="P…", help="so long ago: PnDTnHnMnS")
-    return scenario
 
 
 def _of_topics(lake: Lakelog, given: list[str]) -> list[TopicPartition]:
@@ -222,71 +230,12 @@ def _without_lag_ms(arguments: argparse.Namespace) -> str:
     return "" if arguments.verbose else "lag_ms"
 
 
-def _listed(arguments: argparse.Namespace, found: Groups, empty: str) -> Message:
-    """Those in the states that were asked for."""
-    wanted = {state.strip().lower() for state in (arguments.state or "").split(",") if state}
-    rows = [
-        row(one, "group=group_id state")
-        for one in found
-        if not wanted or one.state.value.lower() in wanted
-    ]
-    return _kafka_table(rows, empty, without="state" if arguments.state is None else "")
-
-
-def _deleted(group_ids: Iterable[str], delete: Callable[[str], object]) -> Message:
-    """What was deleted.
-
-    Raises:
-        Failed: some were not; the others were.
-    """
-    done, failed = [], []
-    for group_id in group_ids:
-        try:
-            delete(group_id)
-            done.append(group_id)
-        except LakelogError as error:  # the others can go
-            failed.append(describe(error))
-    said = f"deleted: {', '.join(done)}" if done else "no group was deleted"
-    message = Message(said, {"deleted": done})
-    if failed:
-        raise Failed(message, "\n".join(failed))
-    return message
-
-
-def _forgotten(gone: Mapping[TopicPartition, bool], absent: str) -> Message:
-    """Of which partitions an offset went, and where there was none: `absent`."""
-    rows = [
-        {
-            "topic": tp.topic,
-            "partition": tp.partition,
-            "status": "deleted" if was_there else absent,
-        }
-        for tp, was_there in gone.items()
-    ]
-    return _kafka_table(rows, "no partition was named")
-
-
-def _moved(arguments: argparse.Namespace, planned: Moves) -> Message:
-    """Where the groups go, or would."""
-    if not arguments.execute:
-        print("lakelog: nothing was changed; --execute does it", file=sys.stderr)
-    return _kafka_table(_moved_rows(planned), "nothing to move")
-
-
 def _moved_rows(planned: Moves) -> list[dict[str, Any]]:
     return [
         {"group": group_id, **row(one, "topic_partition new_offset=offset")}
         for group_id, moves in planned.items()
         for one in moves
     ]
-
-
-def _warn(planned: Moves) -> None:
-    """What lies elsewhere than was asked for."""
-    for moves in planned.values():
-        for move in moves:
-            if move.warning:
-                print(f"lakelog: {move.warning}", file=sys.stderr)
 
 
 def _not_there(group_id: str, kind: str, command: str) -> GroupIdNotFoundError:
@@ -296,12 +245,102 @@ def _not_there(group_id: str, kind: str, command: str) -> GroupIdNotFoundError:
     )
 
 
-# -- groups ----------------------------------------------------------------------------------------
+# -- what both kinds do ----------------------------------------------------------------------------
+
+
+def _of_kind(lake: Lakelog, arguments: argparse.Namespace) -> GroupAdmin | ShareGroupAdmin:
+    return lake.share_groups if arguments.shares else lake.groups
 
 
 def _list(arguments: argparse.Namespace) -> Result:
     with open_log(arguments) as lake:
-        return _listed(arguments, lake.groups.list(), "no groups")
+        found = _of_kind(lake, arguments).list()
+    wanted = {state.strip().lower() for state in (arguments.state or "").split(",") if state}
+    rows = [
+        row(one, "group=group_id state")
+        for one in found
+        if not wanted or one.state.value.lower() in wanted
+    ]
+    empty = "no share groups" if arguments.shares else "no groups"
+    return _kafka_table(rows, empty, without="state" if arguments.state is None else "")
+
+
+def _delete(arguments: argparse.Namespace) -> Result:
+    done, failed = [], []
+    with open_log(arguments) as lake:
+        groups = _of_kind(lake, arguments)
+        for group_id in _groups_of(arguments, groups.list):
+            try:
+                groups.delete(group_id)
+                done.append(group_id)
+            except LakelogError as error:  # the others can go
+                failed.append(describe(error))
+    said = f"deleted: {', '.join(done)}" if done else "no group was deleted"
+    message = Message(said, {"deleted": done})
+    if failed:
+        raise Failed(message, "\n".join(failed))
+    return message
+
+
+def _delete_offsets(arguments: argparse.Namespace) -> Result:
+    with open_log(arguments) as lake:
+        asked = _of_topics(lake, arguments.topic)
+        forgetting = lake.share_group_offsets if arguments.shares else lake.groups
+        gone = forgetting.delete_offsets(arguments.group, asked)
+    absent = "the group was not there" if arguments.shares else "nothing was committed"
+    rows = [
+        {"topic": tp.topic, "partition": tp.partition, "status": "deleted" if was_there else absent}
+        for tp, was_there in gone.items()
+    ]
+    return _kafka_table(rows, "no partition was named")
+
+
+def _reset(arguments: argparse.Namespace) -> Result:
+    file, export = getattr(arguments, "from_file", None), getattr(arguments, "export", False)
+    if arguments.topic and arguments.all_topics:
+        raise InvalidArgumentError("give --topic or --all-topics, not both")
+    if file is None and not (arguments.topic or arguments.all_topics):
+        raise InvalidArgumentError("give --topic TOPIC[:N,…], or --all-topics; one of them")
+    if file is not None and arguments.topic:
+        raise InvalidArgumentError(
+            "the file says which partitions are moved; give --from-file without --topic"
+        )
+    if export and arguments.execute:
+        raise InvalidArgumentError("--export changes nothing: give it without --execute")
+    with open_log(arguments) as lake:
+        offsets = lake.share_group_offsets if arguments.shares else lake.group_offsets
+        groups = _groups_of(arguments, _of_kind(lake, arguments).list)
+        by_group = (
+            dict.fromkeys(groups, _scenario_of(arguments))
+            if file is None
+            else _of_file(file, groups, arguments.all_groups)
+        )
+        planned: dict[str, Sequence[ResetOffset]] = {}
+        for group_id, scenario in by_group.items():
+            partitions: Iterable[TopicPartition] = ()
+            if arguments.topic:
+                partitions = _of_topics(lake, arguments.topic)
+            elif arguments.all_topics:
+                partitions = (
+                    lake.share_group_offsets.partitions(group_id)
+                    if arguments.shares
+                    else lake.group_offsets.committed(group_id)
+                )
+            planned[group_id] = offsets.plan(group_id, scenario, partitions)
+        if arguments.execute:
+            for group_id, moves in planned.items():
+                offsets.apply(group_id, moves)
+    for move in (move for moves in planned.values() for move in moves):
+        if move.warning:  # it lies elsewhere than was asked for
+            print(f"lakelog: {move.warning}", file=sys.stderr)
+    if export:
+        return _csv(arguments, planned)
+    if not arguments.execute:
+        print("lakelog: nothing was changed; --execute does it", file=sys.stderr)
+    return _kafka_table(_moved_rows(planned), "nothing to move")
+
+
+# -- groups ----------------------------------------------------------------------------------------
 
 
 def _describe(arguments: argparse.Namespace) -> Result:
@@ -367,52 +406,6 @@ def _offset_row(group_id: str, one: GroupPartition) -> dict[str, Any]:
     }
 
 
-def _delete(arguments: argparse.Namespace) -> Result:
-    with open_log(arguments) as lake:
-        return _deleted(_groups_of(arguments, lake.groups.list), lake.groups.delete)
-
-
-def _delete_offsets(arguments: argparse.Namespace) -> Result:
-    with open_log(arguments) as lake:
-        asked = _of_topics(lake, arguments.topic)
-        gone = lake.groups.delete_offsets(arguments.group, asked)
-    return _forgotten(gone, "nothing was committed")
-
-
-def _reset(arguments: argparse.Namespace) -> Result:
-    is_from_file = arguments.from_file is not None
-    if not is_from_file and not (arguments.topic or arguments.all_topics):
-        raise InvalidArgumentError("give --topic TOPIC[:N,…], or --all-topics")
-    if arguments.topic and arguments.all_topics:
-        raise InvalidArgumentError("give --topic or --all-topics, not both")
-    if is_from_file and arguments.topic:
-        raise InvalidArgumentError(
-            "the file says which partitions are moved; give --from-file without --topic"
-        )
-    if arguments.export and arguments.execute:
-        raise InvalidArgumentError("--export changes nothing: give it without --execute")
-    with open_log(arguments) as lake:
-        groups = _groups_of(arguments, lake.groups.list)
-        if is_from_file:
-            by_group = _of_file(arguments.from_file, groups, arguments.all_groups)
-        else:
-            scenario = _scenario_of(arguments)
-            by_group = dict.fromkeys(groups, scenario)
-        planned = {
-            group_id: lake.group_offsets.plan(
-                group_id, scenario, _partitions(lake, arguments, group_id)
-            )
-            for group_id, scenario in by_group.items()
-        }
-        if arguments.execute:
-            for group_id, moves in planned.items():
-                lake.group_offsets.apply(group_id, moves)
-    _warn(planned)
-    if arguments.export:
-        return _csv(arguments, planned)
-    return _moved(arguments, planned)
-
-
 def _export(arguments: argparse.Namespace) -> Result:
     from ..groups.reset import ResetOffset
 
@@ -457,14 +450,6 @@ def _csv(arguments: argparse.Namespace, planned: Moves) -> Result:
     return iter([Lines(write_csv(offsets))])
 
 
-def _partitions(
-    lake: Lakelog, arguments: argparse.Namespace, group_id: str
-) -> Iterable[TopicPartition]:
-    if arguments.topic:
-        return _of_topics(lake, arguments.topic)
-    return lake.group_offsets.committed(group_id) if arguments.all_topics else ()
-
-
 def _of_file(path: str, groups: list[str], are_all: bool) -> dict[str, Scenario]:
     from ..groups.reset import FromFile
     from ..groups.reset_csv import read_csv
@@ -498,11 +483,6 @@ def _check_named(path: str, named: Iterable[str], groups: list[str], are_all: bo
 
 
 # -- share groups ----------------------------------------------------------------------------------
-
-
-def _list_shares(arguments: argparse.Namespace) -> Result:
-    with open_log(arguments) as lake:
-        return _listed(arguments, lake.share_groups.list(), "no share groups")
 
 
 def _describe_shares(arguments: argparse.Namespace) -> Result:
@@ -544,34 +524,3 @@ def _describe_shares(arguments: argparse.Namespace) -> Result:
                     for one in partitions
                 ]
     return _kafka_table(rows, "nobody holds records", without=_without_lag_ms(arguments))
-
-
-def _delete_shares(arguments: argparse.Namespace) -> Result:
-    with open_log(arguments) as lake:
-        return _deleted(_groups_of(arguments, lake.share_groups.list), lake.share_groups.delete)
-
-
-def _delete_share_offsets(arguments: argparse.Namespace) -> Result:
-    with open_log(arguments) as lake:
-        asked = _of_topics(lake, arguments.topic)
-        gone = lake.share_group_offsets.delete_offsets(arguments.group, asked)
-    return _forgotten(gone, "the group was not there")
-
-
-def _reset_shares(arguments: argparse.Namespace) -> Result:
-    if bool(arguments.topic) == arguments.all_topics:
-        raise InvalidArgumentError("give --topic TOPIC[:N,…], or --all-topics; one of them")
-    scenario = _scenario_of(arguments)
-    with open_log(arguments) as lake:
-        offsets, planned = lake.share_group_offsets, {}
-        for group_id in _groups_of(arguments, lake.share_groups.list):
-            if arguments.topic:
-                partitions = _of_topics(lake, arguments.topic)
-            else:
-                partitions = offsets.partitions(group_id)
-            planned[group_id] = offsets.plan(group_id, scenario, partitions)
-        if arguments.execute:
-            for group_id, moves in planned.items():
-                offsets.apply(group_id, moves)
-    _warn(planned)
-    return _moved(arguments, planned)

@@ -9,11 +9,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...base import compute as pc
+from ...read.found import Progress
 from ...read.tiers import Look, SegmentedLook
 from ...read.where import Always
 from ...values.offsets import Ago, AtOffset, AtTimestamp, LogOffsets, MaxTimestamp, Position
 from ...values.topic_partition import OffsetRange
-from .search_pages import PAGE_BYTES, Found, OnProgress, search_page
+from .search_pages import PAGE_BYTES, Found, search_page
 from .view import Ask, Before, Cut, OpenedTopic, Shown, View
 
 
@@ -29,7 +30,7 @@ def answer(
     opened: OpenedTopic,
     ask: Ask,
     *,
-    on_progress: OnProgress = lambda _, __: None,
+    on_progress: Callable[[Progress], None] = lambda _: None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Shown:
     """Reads the page that was asked for.

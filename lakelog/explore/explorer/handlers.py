@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextvars
 import math
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone, tzinfo
@@ -18,7 +16,6 @@ from ...errors import InvalidArgumentError
 from ...read.found import SearchLimit
 from ...read.where import Always, parse
 from ...values.offsets import (
-    AtOffset,
     AtTimestamp,
     Earliest,
     EarliestLocal,
@@ -34,9 +31,6 @@ from .questions import Questions
 from .screen import Screen, chosen_ms
 from .view import Ask
 
-#: By when the text that an Enter ended has come, from all but the slowest pages.
-AFTER_ENTER_S = 0.3
-
 #: A drag that is shorter, of the picture's width, is a click.
 _CLICK_SHARE = 0.005
 
@@ -45,7 +39,7 @@ class Handlers:
     """Hears clicks and changes. Each runs while nothing else is drawn.
 
     What is typed into a box is told by Enter, or when the box is left, and asked for at once: so it
-    is part of whatever is clicked next.
+    is part of whatever is clicked next. The same once more is asked by a click on Search or Seek.
     """
 
     def __init__(self, screen: Screen, questions: Questions) -> None:
@@ -66,8 +60,8 @@ class Handlers:
         self._on_change(ui.more, lambda on: (unhide if on else hide)(ui.secondary))
         self._on_click(ui.zoom, self._clicked_zoom)
         self._on_click(ui.whole, self._clicked_whole)
-        self._on_typed(ui.timestamp, self._entered_time)
-        self._on_typed(ui.search, self._clicked_search)
+        self._on_change(ui.timestamp, lambda _: self._entered_time())
+        self._on_change(ui.search, lambda _: self._clicked_search())
         self._on_change(ui.zone, self._chose_zone)
         self._on_change(ui.reader_zone, self._told_zone)
         self._on_change(ui.page_records, self._chose_page_records)
@@ -80,8 +74,6 @@ class Handlers:
         self._on_change(ui.export, self._chose_export)
         self._on_change(ui.opened, self._chose_record)
         self._on_change(ui.follow, self._toggled_follow)
-        self._on_change(ui.segments, self._toggled_segments)
-        self._on_change(ui.segment, self._chose_segment)
         self._on_click(ui.refresh, self._refresh)
         self._on_click(ui.seek, self._clicked_seek)
         for button, where in (
@@ -108,26 +100,6 @@ class Handlers:
 
     def _on_click(self, button: Any, do: Callable[[], Any]) -> None:
         button.on_click(lambda _: self._asked(do))
-
-    def _on_typed(self, box: Any, do: Callable[[], Any]) -> None:
-        """Hears another text, and Enter, which asks for the same once more.
-
-        A page tells of Enter before it tells a new text: so of Enter it is asked a moment later,
-        and not at all if a text has come, which was asked for.
-        """
-
-        def told(_: Any, content: Any, __: Any) -> None:
-            if content.get("event") == "submit":
-                before, context = box.value, contextvars.copy_context()
-                again = threading.Timer(
-                    AFTER_ENTER_S,
-                    lambda: context.run(self._asked, do) if box.value == before else None,
-                )
-                again.name, again.daemon = "lakelog-explorer-enter", True
-                again.start()
-
-        self._on_change(box, lambda _: do())
-        box.on_msg(told)
 
     def _asked(self, do: Callable[[], Any]) -> None:
         """Something is clicked, chosen or entered."""
@@ -238,7 +210,6 @@ class Handlers:
             self._typed_offset(self._ui.offset.value)
 
     def _refresh(self) -> None:
-        self._questions.forget_segments()  # draw them again, too
         if self._questions.ask.topic:
             self._questions.ask = self._questions.from_here()
         self._questions.load_topics()
@@ -330,17 +301,6 @@ class Handlers:
         with self._screen.quiet():
             self._ui.export.value = NONE  # so that the same can be chosen again
         self._screen.download(kind)
-
-    def _toggled_segments(self, on: bool) -> None:
-        if on:
-            self._questions.draw_segments()
-            return
-        self._questions.forget_segments()
-        self._screen.no_segments()
-
-    def _chose_segment(self, offset: int) -> None:
-        if offset >= 0:
-            self._go(AtOffset(offset))
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

@@ -292,26 +292,6 @@ class Screen:
             if topic:
                 self.ui.topic.value = topic if topic in options else None
 
-    def segments(self, choices: Sequence[tuple[str, int]], bundle: Mapping[str, Any]) -> None:
-        """Draws the segments of the partition, and offers to go to one.
-
-        Args:
-            choices: a label, and the offset to seek to.
-            bundle: the drawing, by mimetype.
-        """
-        ui = self.ui
-        with self.quiet():
-            ui.segment.options = [(NONE, -1), *choices]
-        output = {"output_type": "display_data", "data": dict(bundle), "metadata": {}}
-        ui.segment_map.outputs = (output,)
-        unhide(ui.segment, ui.segment_map)
-
-    def no_segments(self) -> None:
-        """Leaves none of them."""
-        with self.quiet():
-            self.ui.segment.options = [(NONE, -1)]
-        hide(self.ui.segment, self.ui.segment_map)
-
     # -- what is under way -----------------------------------------------------------------------
 
     def busy(self, text: str, *, stoppable: bool = False) -> None:
@@ -328,7 +308,7 @@ class Screen:
         self.busy("following the tail …", stoppable=True)
         hide(self.ui.new)
 
-    def progress(self, progress: Progress, shares: Mapping[int, float]) -> None:
+    def progress(self, progress: Progress) -> None:
         """Says how far a search is, a few times a second."""
         now_s = time.monotonic()
         if now_s - self._progress_s < _PROGRESS_S:
@@ -341,17 +321,8 @@ class Screen:
         if len(progress.offsets) == 1:
             (at,) = progress.offsets.values()
             text += f"; at offset {at:,}"
-        drawn = ""
-        if len(shares) > 1:
-            drawn = "".join(
-                f'<span title="partition {number}: {share:.0%}, at offset '
-                f'{progress.offsets.get(number, 0):,}"><i style="height:{100 * share:.0f}%"></i>'
-                "</span>"
-                for number, share in shares.items()
-            )
-            drawn = f'<span class="ll-shares">{drawn}</span>'
         bar = f'<progress max="1" value="{progress.share:.3f}"></progress>'
-        self.ui.progress.value = f'<span class="ll-busy">{bar}{drawn}{text}</span>'
+        self.ui.progress.value = f'<span class="ll-busy">{bar}{text}</span>'
 
     def new(self, records: int) -> None:
         """Offers to catch up with the tail."""

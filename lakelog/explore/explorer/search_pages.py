@@ -23,12 +23,6 @@ from .view import Ask, Cut
 #: A page is full with the match that makes it so large: pages of large values are shorter.
 PAGE_BYTES = 16 * MIB
 
-#: The share of each partition is told of at most so many.
-MOST_SHARES = 64
-
-#: Is told how far a search is, and which share of each partition is done.
-OnProgress = Callable[[Progress, Mapping[int, float]], None]
-
 #: So many spans are written out where nothing was found.
 _WRITTEN_SPANS = 16
 
@@ -81,7 +75,7 @@ def search_page(
     ask: Ask,
     look: Callable[[], SegmentedLook],
     start: tuple[int, bool, str | None] | None,
-    on_progress: OnProgress,
+    on_progress: Callable[[Progress], None],
     stopped: Callable[[], bool],
 ) -> Found:
     """The page asked for.
@@ -157,28 +151,17 @@ def _page(
     log: TopicLog,
     ask: Ask,
     begin: _Start,
-    on_progress: OnProgress,
+    on_progress: Callable[[Progress], None],
     stopped: Callable[[], bool],
 ) -> Page:
     search: Search = log.search_ranges(begin.ranges, ask.match)
-    is_told = len(begin.ranges) <= MOST_SHARES
-
-    def told(progress: Progress) -> None:
-        shares = {}
-        for number, (start, end) in begin.ranges.items() if is_told else ():
-            at, place = progress.offsets.get(number, start), begin.place(number).offset
-            whole = place - start if begin.backward else end - place
-            done = place - at if begin.backward else at - place
-            shares[number] = min(1.0, done / whole) if whole > 0 else 1.0
-        on_progress(progress, shares)
-
     return search.page(
         ask.page_records,
         begin.after,
         backward=begin.backward,
         limit=ask.limit,
         page_bytes=PAGE_BYTES,
-        on_progress=told,
+        on_progress=on_progress,
         stopped=stopped,
         look=begin.look,
     )

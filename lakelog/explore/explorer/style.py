@@ -141,9 +141,5 @@ CSS = """
 .lakelog-explorer .ll-busy { display: inline-flex; align-items: center; gap: .5em;
   font-size: 90%; min-height: 1.4em; font-variant-numeric: tabular-nums; }
 .lakelog-explorer .ll-busy progress { width: 10em; }
-.lakelog-explorer .ll-shares { display: inline-flex; gap: 1px; height: 1.1em; }
-.lakelog-explorer .ll-shares span { display: flex; align-items: flex-end; width: 5px;
-  background: var(--ll-faint); }
-.lakelog-explorer .ll-shares i { display: block; width: 100%; background: currentColor; }
 </style>
 """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,20 +33,6 @@ class Hands:
     def type(self, name: str, value: Any) -> None:
         """Into a box, then Enter or another place, and waits for what comes of it."""
         self.find(name).value = value
-        self.explorer.wait()
-
-    def enter(self, name: str, text: str | None = None) -> None:
-        """Enter in a box, as the page tells it: the key first, then what was typed.
-
-        Waits for what comes of it.
-        """
-        box = self.find(name)
-        box._handle_custom_msg({"event": "submit"}, [])
-        if text is not None:
-            box.value = text
-        for thread in threading.enumerate():
-            if thread.name == "lakelog-explorer-enter":
-                thread.join()
         self.explorer.wait()
 
     def html(self, name: str) -> str:

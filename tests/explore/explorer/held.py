@@ -26,7 +26,7 @@ class Held:
     def __call__(self, opened: Any, ask: Any, *, on_progress: Any, stopped: Any) -> Any:
         free = threading.Event()
         self.questions.append((ask, free))
-        on_progress(Progress(1234, 0, 4936, 5_000_000, 7, {0: 99}), {0: 0.25})
+        on_progress(Progress(1234, 0, 4936, 5_000_000, 7, {0: 99}))
         end_s = time.monotonic() + PATIENCE_S
         while not free.wait(0.01):
             if stopped() and ask.match:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 from lakelog.explore.explorer.answer import answer
 from lakelog.explore.explorer.view import Ask, OpenedTopic
 from lakelog.ingest.partitioner import partition_of_key
-from lakelog.read import search as searching
 from lakelog.read import seek
 from lakelog.read.where import parse
 from lakelog.testing.eventually import eventually
@@ -96,20 +94,6 @@ def test_a_key_is_looked_for_in_all_partitions(sales):
     back = answer(opened, Ask("sales", None, Latest(), parse('key = "guest"'), 1))
     assert back.places == [(OWN, 23)]
     assert answer(opened, back.ask_back).places == [(OTHER, 15)]
-
-
-def test_a_search_shows_where_it_is_in_each_partition(sales, monkeypatch):
-    monkeypatch.setattr(searching, "_HELD_BYTES", 3 * 200)
-    monkeypatch.setattr(searching, "_LEAST_STEP_BYTES", 200)
-    seen = []
-    opened = OpenedTopic(sales.lakelog.log("sales"))
-    ask = Ask("sales", None, Earliest(), parse("nowhere"))
-    answer(opened, ask, on_progress=lambda progress, shares: seen.append(dict(shares)))
-    assert all(one.keys() == {0, 1, 2} for one in seen)
-    for before, after in itertools.pairwise(seen):
-        assert all(before[number] <= after[number] for number in before)
-    assert 0 < min(seen[0].values()) + max(seen[0].values()) < 2
-    assert set(seen[-1].values()) == {1.0}
 
 
 def test_a_time_range_bounds_the_search_and_its_pages(sales):

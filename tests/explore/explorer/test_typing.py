@@ -13,14 +13,14 @@ def test_a_box_is_told_once_it_is_left(orders, name):
     assert not Hands(orders.explore()).find(name).continuous_update
 
 
-def test_what_is_typed_is_asked_and_asked_once_more_by_enter(orders):
+def test_what_is_typed_is_asked_and_asked_once_more_by_a_click(orders):
     hands = Hands(orders.explore())
     hands.type("page-records", 20)
     hands.type("search", "text")
     assert hands.offsets() == list(range(100, 120))
     hands.click("forward")
     assert hands.offsets() == list(range(120, 130))
-    hands.enter("search")
+    hands.click("find")
     assert hands.offsets() == list(range(100, 120))
     hands.type("search", "")
     assert hands.offsets() == list(range(20))
@@ -59,17 +59,7 @@ def test_a_time_is_gone_to_and_said(orders):
     assert "= 2023-11-14 22:14:00Z" in hands.html("taken")
     assert hands.offsets()[0] == 40
     hands.click("latest")
-    hands.enter("timestamp")
+    hands.click("seek")
     assert hands.offsets()[0] == 40
     hands.type("timestamp", "")
     assert hands.offsets()[0] == 40
-
-
-def test_enter_does_not_ask_for_what_stood_in_the_box_before(orders):
-    hands = Hands(orders.explore())
-    hands.type("timestamp", "2023-11-14 22:14")
-    hands.click("latest")
-    latest = hands.offsets()
-    hands.enter("timestamp", "teatime")
-    assert "is not a time" in hands.html("error")
-    assert hands.offsets() == latest
