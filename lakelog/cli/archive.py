@@ -22,10 +22,9 @@ _LEFT = "what is not archived is in Redis, where the next run finds it"
 
 _EPILOG = """\
 Archiving copies what Redis alone holds into each topic's Delta table, then trims Redis as far as
-local.retention.ms and local.retention.bytes allow. Running it again does nothing. Any number may
-run at once; killing one loses nothing. A continuous run outlives any outage of Redis or of the
-store, also one that it starts in, says on standard error what fails, and ends within three seconds
-of SIGTERM or SIGINT, at once when it is told again.
+local.retention.ms and local.retention.bytes allow. Any number may run at once; killing one loses
+nothing. A continuous run outlives outages, says on standard error what fails, and ends within three
+seconds of SIGTERM or SIGINT, at once when it is told again. More: `lakelog help archive`.
 
 examples:
   lakelog --dir ./log archive

@@ -57,12 +57,9 @@ examples:
 """
 
 _SKIP = """\
-The bytes of an entry, or the name of a file, are saved to a new file: --save-to names it, by
-default it is in the current folder, named by the partition and the entry or file. The offsets
-become a gap, which readers skip and report; appends, archives and cleanup go on (but compaction of
-that partition, if a file was skipped). A skipped file stays in the table's folder for
-file.delete.delay.ms: copy it, if something of it may still be read. Nothing is put back; what can
-be saved is produced again.
+The bytes of an entry, or the name of a file, are saved to a new file, and the offsets become a gap,
+which readers skip and report. Nothing is put back. A skipped file stays in the table's folder for
+file.delete.delay.ms: copy it, if something of it may still be read. More: `lakelog help skip`.
 
 examples:
   lakelog --dir ./log skip add orders -p 0 --entry 1999-100 --dry-run

@@ -25,10 +25,9 @@ optimize  a segment that lies in several files becomes one
 vacuum    files that no reader should need any more are deleted (file.delete.delay.ms), and topics
           that were deleted as long ago are removed for good
 
-Safe at any time, beside archivers and readers; running it again does nothing more. Without --redis
-(--cold alone) it works on the tables under the cold root, by the settings of the last run that had
-Redis (changed since: not known there), retention.bytes counts Parquet files alone, and Redis
-follows with the next archive run. Exit code 1 when something could not be done; the rest was.
+Safe at any time; running it again does nothing more. Without --redis it goes by the settings of the
+last run that had Redis, and counts Parquet files alone. Exit code 1 when something could not be
+done; the rest was. More: `lakelog help cleanup`.
 
 examples:
   lakelog --dir ./log cleanup plan

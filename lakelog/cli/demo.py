@@ -14,11 +14,8 @@ if TYPE_CHECKING:
     from .flights import DemoResult
 
 _EPILOG = """\
-Reads the flights that left New York in 2013, appends all but the last day's to a topic of four
-partitions, archives them by Spark into a Delta table, trims Redis, appends the last day as the live
-tail, compacts a second topic to each plane's last flight, seeks by offset and by timestamp across
-both tiers, reads everything back and compares it with what was sent. The exit code is 1 when a
-check fails.
+Reads the flights that left New York in 2013, appends, archives and compacts them, seeks across both
+tiers, reads everything back and compares it with what was sent. Exit code 1 when a check fails.
 
 examples:
   lakelog demo --engine inline       the quick look, without Spark and its start

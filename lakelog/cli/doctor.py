@@ -35,8 +35,7 @@ has no password yet: ACL SETUSER NAME >PASSWORD gives it one. In a Redis Cluster
 it.
 
 A topic TOPIC* is every topic whose name begins so; without --topic it is all of the keyspace. An
-admin has the whole keyspace in any case. Archivers and admins put lakelog's scripts on a Redis that
-has started; the others wait for that, unless they may load scripts too.
+admin has the whole keyspace in any case. More: `lakelog help acl`.
 
 examples:
   lakelog acl producer --topic orders

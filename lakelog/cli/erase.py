@@ -26,20 +26,10 @@ if TYPE_CHECKING:
     from ..read.topic_log import TopicLog
 
 _ERASE = """\
-Offsets stay, and gaps appear: readers go on at the next record. A partition's last record keeps its
-offset and loses key, value and headers. Erased is what the log holds when this begins; a key may be
-appended again meanwhile, or later.
-
-It archives the topic, has Redis let go of what matches, writes the files that hold a match again
-without it, and deletes those at once, with files of older versions and failed runs that hold one.
-Redis's append-only file and snapshot are written anew. Queries of Spark that are reading a deleted
-file fail and are to be run again; lakelog's own readers look again. Nobody can go back to versions
-of the table from before. Safe at any time, beside archivers and readers; running it again does what
-is left. Exit code 1 when something could not be done, or a certificate is not as it was written.
-
-The certificate says what went, from where, when, by whom, and what cannot be reached. It has keys
-and conditions as a salted SHA-256 alone: who knows one can check that it was meant, but so can who
-can guess it.
+Erased is what the log holds when this begins; offsets stay, and gaps appear. Nobody can go back to
+versions of the table from before. Safe at any time; running it again does what is left. Exit code 1
+when something could not be done, or a certificate is not as it was written. `lakelog help erasure`
+tells the steps, what is not reached, and what the certificate says.
 
 examples:
   lakelog --dir ./log erase orders --key ada --dry-run

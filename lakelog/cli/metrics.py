@@ -18,12 +18,8 @@ if TYPE_CHECKING:
 
 _EPILOG = """\
 Offsets, sizes and lags of every partition in both tiers, servers and groups, now; `lakelog help
-metrics` lists them with their units, labels and Kafka's names. What cleanups count is told by
-whatever process they ran in; counts of producers, consumers and archivers are kept by theirs.
-
-With --listen it serves http://HOST:PORT/metrics until it is stopped, for Prometheus
-(pip install 'lakelog[metrics]'). There is no password: listen where only those come who may see the
-names of topics and groups. While Redis is away it answers with lakelog_up 0.
+metrics` lists them with their units, labels and Kafka's names. With --listen it serves
+http://HOST:PORT/metrics until it is stopped (pip install 'lakelog[metrics]'), without a password.
 
 examples:
   lakelog --dir ./log metrics

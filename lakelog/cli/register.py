@@ -14,11 +14,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _EPILOG = """\
-Each topic gets three names in the schema: TOPIC, its Delta table; TOPIC_view, its records decoded
-(text, JSON as VARIANT, typed columns); TOPIC_latest, the last value of each key. '.' and '-' of a
-topic become '_'. Again and again if need be: the views then show columns that the table got since.
-With --cold CATALOG.SCHEMA archiving does it by itself. Without --redis (--cold alone) it works on
-the tables that lie there.
+Each topic gets three names in the schema: TOPIC, its Delta table; TOPIC_view, its records decoded;
+TOPIC_latest, the last value of each key. '.' and '-' of a topic become '_'. Done again, the views
+show columns that the table got since. More: `lakelog help names and views in a catalog`.
 
 examples:
   lakelog --redis redis://host:6379 --cold s3://bucket/log register --in main.logs

@@ -27,12 +27,9 @@ _TEXT_ROWS = 1_000
 
 _EPILOG = """\
 DuckDB's SQL (pip install 'lakelog[sql]'). A topic is a table of partition, offset, timestamp, key,
-value, headers, and key_bytes and value_bytes, which are the bytes as they were sent, and of its
-typed columns (lakelog.value.columns). "show tables" lists the topics. A name with
-other characters than letters, digits and _ stands in double quotes, and so does "offset", which is
-a word of SQL. A member of a JSON value is value->>'$.delay'; a number of it
-(value->>'$.delay')::int.
-Conditions on partition, offset and timestamp decide what is read of either tier.
+value, headers, key_bytes, value_bytes, and of its typed columns; "show tables" lists the topics.
+Other names than plain ones stand in double quotes, and so does "offset", a word of SQL. Conditions
+on partition, offset and timestamp decide what is read of either tier. More: `lakelog help sql`.
 
 examples:
   lakelog --dir ./log sql "select partition, count(*), max(timestamp) from orders group by all"

@@ -32,17 +32,12 @@ with --cold. When a topic cannot be looked at, the others are shown and the exit
 """
 
 _HISTORY = """\
-Notebooks, their jobs and these commands leave what they did in the table _lakelog_status of the
-cold root, for 30 days: archive, check, cleanup run, delete-records, erase, export, import,
-register, restore, skip add, and what changes topics. (By name, a command that needs no Spark
-starts none to be listed.)
+Notebooks, their jobs and commands leave what they did in the table _lakelog_status of the cold
+root, for 30 days. More: `lakelog help the list of runs`.
 
 result  running; done; failed, with its error; stopped (Ctrl-C); died: it left no word for three
         minutes and did not end
-records what it archived, appended or dropped; – where it could not say so: it goes on, died, was
-        stopped, or was cut off and done again. `lakelog status` shows what is archived
-
-Of a command the options that say where the log is are left out, and so are keys of records.
+records what it archived, appended or dropped; – where it could not say so
 
 examples:
   lakelog --dir ./log history

@@ -32,10 +32,8 @@ examples:
 """
 _PURGE = """\
 Removes what is kept of a deleted topic without waiting for file.delete.delay.ms: hot records, the
-cold table, its names in a catalog. Lists afterwards what is left. A mark of no bytes stays in the
-table's folder for a day, so that what an archiver that was held up may still write there is
-removed too. A table of the catalog's own is dropped; Unity Catalog's UNDROP TABLE can bring it back
-for some days. Older versions that a bucket keeps are the bucket's affair.
+cold table, its names in a catalog. Lists afterwards what is left.
+More: `lakelog help deleted topics`.
 
 examples:
   lakelog --dir ./log topics delete orders && lakelog --dir ./log topics purge orders

@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     from ..operate.restore import RestoredTopic
 
 _EXPORT = """\
-A topic leaves as it is at one moment: as a Delta table that any engine reads, with all of its log
-(also what is not archived yet), its settings, and how far groups have come. manifest.json names
-each file with its checksum and is written last. Archivers, producers and cleanups may go on.
-What was cut short is finished by the same command; an export that is there is brought up to date.
+A topic leaves as it is at one moment: as a Delta table with all of its log, also what is not
+archived yet, its settings, and how far groups have come. What was cut short is finished by the same
+command; an export that is there is brought up to date. More: `lakelog help transfer`.
 
 examples:
   lakelog --dir ./log export orders --to ./orders-export
@@ -31,10 +30,9 @@ examples:
 
 _IMPORT = """\
 Each topic gets an id of its own, and keeps its offsets, times and settings; its log goes on where
-the export ends. Groups come along, but for what they have committed since. The export is checked
-first, each file against its checksum: what is damaged, forged or unfinished is refused, and nothing
-is changed. No topic shows before all of it is there. What was cut short is finished by the same
-command. (Topics that Redis has lost come back under their own ids: lakelog restore.)
+the export ends. An export that is damaged or unfinished is refused, and nothing is changed. What
+was cut short is finished by the same command. More: `lakelog help transfer`. (Topics that Redis has
+lost come back under their own ids: lakelog restore.)
 
 examples:
   lakelog --dir ./other import ./orders-export
@@ -44,12 +42,10 @@ examples:
 """
 
 _RESTORE = """\
-After a total loss of Redis (FLUSHALL, a new server, a disk that is gone) the archived records lie
-in the cold root, and the tables there tell the topics: ids, partitions, settings, the keyspace's
-defaults. This makes the topics again. Their logs go on above every offset that was ever given out.
-Without TOPIC, all that were lost. Topics that are there stay as they are. The groups come back too,
-all of them, as they were recorded last: offsets that Redis has not, or only an earlier commit of.
---dry-run lists both.
+After a total loss of Redis (FLUSHALL, a new server, a disk that is gone) the tables in the cold
+root tell the topics. This makes them again; their logs go on above every offset ever given out.
+Topics that are there stay as they are. All groups come back too, as they were recorded last.
+More: `lakelog help when redis is lost`.
 
 examples:
   lakelog --redis redis://localhost --cold ./cold restore --dry-run
