@@ -144,15 +144,13 @@ def utc_text(time_ms: int | None, timespec: str = "seconds") -> str | None:
     Args:
         time_ms: milliseconds since the epoch; None and negative ones are no time.
     """
-    from datetime import datetime, timedelta, timezone
+    from datetime import timezone
+
+    from ..values.typed_time import clock_text
 
     if time_ms is None or time_ms < 0:
         return None
-    try:
-        time = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=time_ms)
-    except OverflowError:
-        return f"@{time_ms}"
-    return time.isoformat(timespec=timespec).replace("+00:00", "Z")
+    return clock_text(time_ms, timezone.utc, timespec).replace(" ", "T")
 
 
 def describe(error: BaseException) -> str:

@@ -188,15 +188,19 @@ def rounded_up_ms(moment: datetime) -> int:
     return -((_EPOCH - moment) // _MS)
 
 
-def clock_text(time_ms: int, where: tzinfo) -> str:
-    """A timestamp as a zone's clocks show it, to the second or finer, with its offset from UTC."""
+def clock_text(time_ms: int, where: tzinfo, timespec: str = "auto") -> str:
+    """A timestamp as a zone's clocks show it, with its offset from UTC; after 9999 as ``@`` and ms.
+
+    Args:
+        timespec: seconds, milliseconds, or auto: as fine as it is.
+    """
     try:
         at = (_EPOCH + time_ms * _MS).astimezone(where)
     except OverflowError:
         return f"@{time_ms}"
-    text = at.strftime("%Y-%m-%d %H:%M:%S")
-    if at.microsecond:
-        text += f".{at.microsecond // 1000:03d}"
+    if timespec == "auto":
+        timespec = "milliseconds" if at.microsecond else "seconds"
+    text = at.replace(tzinfo=None).isoformat(" ", timespec)
     distance = at.strftime("%z")
     return text + ("Z" if not at.utcoffset() else f"{distance[:3]}:{distance[3:5]}")
 

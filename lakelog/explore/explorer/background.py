@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
@@ -39,9 +39,9 @@ class Background:
         shown_by: shows answers; that of the work beside, if there is some.
     """
 
-    def __init__(self, beside: Background | None = None, shown_by: ShownBy | None = None) -> None:
+    def __init__(self, beside: Background | None = None, shown_by: AnyThread | None = None) -> None:
         self._lock = threading.RLock() if beside is None else beside.lock
-        self.shown_by: ShownBy = (shown_by or AnyThread()) if beside is None else beside.shown_by
+        self.shown_by: AnyThread = (shown_by or AnyThread()) if beside is None else beside.shown_by
         self._newest: Job | None = None
 
     def start(
@@ -143,31 +143,19 @@ class Background:
 _LOOK_S = 0.02
 
 
-class ShownBy(Protocol):
-    """Runs what draws on widgets, so sends messages to the page."""
+class AnyThread:
+    """Runs what draws on widgets, so sends messages to the page: whoever has something to show."""
 
     def __call__(self, do: Callable[[], None]) -> None:
         """Calls `do`; returns when it has run, and raises what it raised."""
-        ...
-
-    def wait(self, event: threading.Event, timeout_s: float | None = None) -> bool:
-        """Waits for an event that may take others' calls; False if the time is over."""
-        ...
-
-
-class AnyThread:
-    """Whoever has something to show does it."""
-
-    def __call__(self, do: Callable[[], None]) -> None:
-        """See `ShownBy`."""
         do()
 
     def wait(self, event: threading.Event, timeout_s: float | None = None) -> bool:
-        """See `ShownBy.wait`."""
+        """Waits for an event that may take others' calls; False if the time is over."""
         return event.wait(timeout_s)
 
 
-class MainThread:
+class MainThread(AnyThread):
     """The thread that made this shows everything: between cells, and while it waits itself.
 
     For a frontend that takes messages of widgets from no other thread. Without an event loop in
@@ -185,7 +173,6 @@ class MainThread:
             self._loop = None
 
     def __call__(self, do: Callable[[], None]) -> None:
-        """See `ShownBy`."""
         if threading.current_thread() is self._thread:
             do()
             return
@@ -199,7 +186,6 @@ class MainThread:
         shown.result()
 
     def wait(self, event: threading.Event, timeout_s: float | None = None) -> bool:
-        """See `ShownBy.wait`."""
         if threading.current_thread() is not self._thread:
             return event.wait(timeout_s)
         until_s = None if timeout_s is None else time.monotonic() + timeout_s

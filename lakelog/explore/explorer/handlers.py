@@ -24,7 +24,14 @@ from ...values.offsets import (
     at_time,
     position,
 )
-from ...values.typed_time import UTC, TypedTime, clock_text, read_time, zone_named
+from ...values.typed_time import (
+    UTC,
+    TypedTime,
+    clock_text,
+    read_time,
+    rounded_up_ms,
+    zone_named,
+)
 from .controls import ALL, CHOSEN_MOST, NONE, UTC_NAMES, hide, unhide
 from .key_history import history_of
 from .questions import Questions
@@ -303,9 +310,6 @@ class Handlers:
         self._screen.download(kind)
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-
-
 def taken_html(time: TypedTime, zone: tzinfo, now: datetime) -> str:
     """The moment as the zone's clocks show it, and what the text left open.
 
@@ -317,6 +321,6 @@ def taken_html(time: TypedTime, zone: tzinfo, now: datetime) -> str:
     else:
         at_ms = time.timestamp_ms
         if at_ms is None:
-            at_ms = (now - (time.ago or timedelta(0)) - _EPOCH) // timedelta(milliseconds=1)
+            at_ms = rounded_up_ms(now - (time.ago or timedelta(0)))
         text = f"= {clock_text(at_ms, zone)}"
     return f'<span class="ll-kind">{escape(text)}</span>'

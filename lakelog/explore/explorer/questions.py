@@ -21,7 +21,7 @@ from ...read.topic_log import TopicLog
 from ...values.offsets import AtOffset, Latest
 from ..picture import Picture, pictures
 from .answer import answer
-from .background import Background, Job, ShownBy
+from .background import AnyThread, Background, Job
 from .controls import ALL
 from .follow import follow
 from .screen import Screen
@@ -57,7 +57,7 @@ class Questions:
         source: Source,
         ask: Ask,
         is_closed: Callable[[], bool],
-        shown_by: ShownBy,
+        shown_by: AnyThread,
     ) -> None:
         self.ask = ask
         self.error: Exception | None = None

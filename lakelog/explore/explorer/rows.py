@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime, timedelta, timezone, tzinfo
+from datetime import datetime, timezone, tzinfo
 from html import escape
 
 from msgspec import Struct
@@ -12,6 +12,7 @@ from ...base.text_table import counted, text_table
 from ...read.found import records_of
 from ...values.record import NO_TIMESTAMP_MS, Record, TimestampType, to_records
 from ...values.topic_partition import TopicPartition
+from ...values.typed_time import clock_text
 from ..table import Cell, Column, Line, html_table, rest_text
 from ..words import size
 from .decode import AUTO, EMPTY, HEX, NULL, Decoded, decode, one_line
@@ -115,20 +116,9 @@ def _cell(decoded: Decoded, null: str = NULL) -> Cell:
     return Cell(text, decoded.kind, decoded.size_bytes if decoded.cut else None)
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-
-
 def clock_time(time_ms: int, where: tzinfo) -> str:
     """A timestamp as the zone's clocks show it, to the millisecond, with its offset from UTC."""
-    if time_ms == NO_TIMESTAMP_MS:
-        return "–"
-    try:
-        at = (_EPOCH + timedelta(milliseconds=time_ms)).astimezone(where)
-    except OverflowError:
-        return f"@{time_ms}"
-    text = at.strftime("%Y-%m-%d %H:%M:%S") + f".{at.microsecond // 1000:03d}"
-    distance = at.strftime("%z")
-    return f"{text}Z" if where is timezone.utc else f"{text}{distance[:3]}:{distance[3:5]}"
+    return "–" if time_ms == NO_TIMESTAMP_MS else clock_text(time_ms, where, "milliseconds")
 
 
 # -- as text --------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from ...read.found import SearchLimit
 from ...read.where import Always, parse
 from ...values.offsets import PositionLike, position
 from ...values.record import Record
-from .background import AnyThread, Job, MainThread, ShownBy
+from .background import AnyThread, Job, MainThread
 from .controls import Controls
 from .handlers import Handlers
 from .key_history import history_of
@@ -76,7 +76,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         self.add_class(css_class)
         ask = Ask(topic or "", partition, begin, match, page_records)
         self._screen = Screen(ui, css_class)
-        shown_by: ShownBy = MainThread() if main_thread else AnyThread()
+        shown_by = MainThread() if main_thread else AnyThread()
         self._questions = Questions(self._screen, source, ask, lambda: self.comm is None, shown_by)
         with self._screen.quiet():
             self._screen.search_for(where)
