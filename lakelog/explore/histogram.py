@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from ..cold.segment import UNKNOWN_TIMESTAMP_MS
-
 Numbers = np.ndarray[Any, Any]
 
 #: The tiers of a group, and the rows of `Histogram.counts`.
@@ -185,22 +183,6 @@ def histogram(groups: Groups, edges_ms: Numbers) -> Histogram:
     with np.errstate(divide="ignore", invalid="ignore"):
         spread_ms = np.where(total > 0, weighted / total, np.nan)
     return Histogram(edges_ms, counts, exact, spread_ms, untimed, outside)
-
-
-def bounds(groups: Groups, edges_ms: Numbers) -> tuple[Numbers, Numbers]:
-    """How many records there are in each step: at least, and at most."""
-    steps = len(edges_ms) - 1
-    sure = groups.where(groups.is_timed & (groups.certain == 1))
-    first, last = _reach(sure, edges_ms)
-    least, change = np.zeros(steps), np.zeros(steps + 1)
-    inside = (first == last) & (first >= 0) & (first < steps)
-    np.add.at(least, first[inside], sure.records[inside])
-    near = (last >= 0) & (first < steps)
-    np.add.at(change, np.maximum(first[near], 0), sure.records[near])
-    np.add.at(change, np.minimum(last[near], steps - 1) + 1, -sure.records[near])
-    has_time = groups.is_timed | (groups.max_ms == UNKNOWN_TIMESTAMP_MS)
-    anywhere = groups.records[has_time].sum() - sure.records.sum()
-    return least, np.cumsum(change[:-1]) + anywhere
 
 
 def _reach(groups: Groups, edges_ms: Numbers) -> tuple[Numbers, Numbers]:

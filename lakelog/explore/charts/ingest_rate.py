@@ -11,11 +11,13 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...base import compute as pc
+from ...cold.segment import UNKNOWN_TIMESTAMP_MS
 from ...errors import InvalidArgumentError
 from ...read.topic_log import TopicLog
 from ...values.offsets import timestamp_ms
 from .. import record_times, words
-from ..histogram import Groups, bounds, edges, histogram, whole
+from ..histogram import Groups, edges, histogram, whole
 from .look import COLD, HOT, Numbers, layout, says
 from .shown import about, checked, described, drawn, float64, int64, notes_of
 
@@ -30,13 +32,11 @@ RATES = pa.schema(
         ("records", pa.float64()),
         ("records_per_second", pa.float64()),
         ("spread_seconds", pa.float64()),
-        ("at_least", pa.float64()),
-        ("at_most", pa.float64()),
+        ("exact", pa.bool_()),
     ]
 )
 
 DEFAULT_BINS = 120
-_SURE = 0.5  # counts this close are the same: they are sums of floats, of whole records
 
 
 def ingest_rates(
@@ -65,7 +65,7 @@ def ingest_rates(
 
     Returns:
         Rows of `RATES` by partition and time, a row for each partition and part. ``records`` is an
-        estimate between ``at_least`` and ``at_most``, exact where these are equal.
+        estimate, unless ``exact``.
         ``spread_seconds`` is the time that they were spread over, on average; null without records.
 
     Raises:
@@ -96,7 +96,10 @@ def ingest_rates(
 
 
 def _rows(partition: int, groups: Groups, edges_ms: Numbers) -> pa.Table:
-    found, (at_least, at_most) = histogram(groups, edges_ms), bounds(groups, edges_ms)
+    found = histogram(groups, edges_ms)
+    # What is not certain of its time may have had any.
+    may_have_time = groups.is_timed | (groups.max_ms == UNKNOWN_TIMESTAMP_MS)
+    guessed = may_have_time & (groups.certain == 0) & (groups.records > 0)
     # A burst within a millisecond is not a rate of a million a second.
     seconds = np.maximum(1.0, np.diff(edges_ms) / 1000)
     return pa.table(
@@ -107,8 +110,7 @@ def _rows(partition: int, groups: Groups, edges_ms: Numbers) -> pa.Table:
             pa.array(found.totals),
             pa.array(found.totals / seconds),
             pa.array(found.spread_ms / 1000, mask=np.isnan(found.spread_ms)),
-            pa.array(at_least),
-            pa.array(at_most),
+            pa.array(found.exact & ~guessed.any()),
         ],
         schema=RATES,
     )
@@ -143,7 +145,7 @@ def ingest_rate(table: pa.Table) -> Figure:
     """Draws how many records came in, in all partitions together and in the busiest.
 
     Title, axis and hover speak in one unit, records per second, minute, hour or day. The title
-    names the busiest part of the time only if the table knows it: if no other part can have more.
+    names the busiest part of the time if all parts are exact.
 
     Args:
         table: as `ingest_rates` gives it.
@@ -165,8 +167,7 @@ class _Seen(Struct, frozen=True, eq=False):
     start_ms: Numbers  # of each part
     seconds: Numbers
     total: Numbers  # records
-    at_least: Numbers  # likewise
-    at_most: Numbers
+    is_exact: bool
     busiest: Numbers  # records of the partition that has most
     partition: int
     partitions: int
@@ -197,8 +198,7 @@ class _Seen(Struct, frozen=True, eq=False):
             start // 1000,
             seconds,
             records.sum(axis=0),
-            summed("at_least").sum(axis=0),
-            summed("at_most").sum(axis=0),
+            pc.all(table["exact"]).as_py() is not False,
             records[most] if len(partition) else records.sum(axis=0),
             int(partition[most]) if len(partition) else 0,
             len(partition),
@@ -210,20 +210,6 @@ class _Seen(Struct, frozen=True, eq=False):
         """The one that the average reads well in."""
         return words.rate_unit(self.total.sum() / self.seconds.sum())
 
-    @property
-    def is_exact(self) -> bool:
-        return bool((self.at_most - self.at_least < _SURE).all())
-
-    @property
-    def peak(self) -> int | None:
-        """The busiest part; None if another may be."""
-        rates = self.total / self.seconds
-        peak = int(rates.argmax())
-        others = np.delete(self.at_most / self.seconds, peak)
-        if self.at_most[peak] - self.at_least[peak] >= _SURE or (others > rates[peak]).any():
-            return None
-        return peak
-
     def message(self) -> str:
         records = self.total.sum()
         if not records:
@@ -233,8 +219,8 @@ class _Seen(Struct, frozen=True, eq=False):
             f"{self.unit.text(records / self.seconds.sum())} on average, "
             f"{words.period(self.start_ms[0], end_ms)}"
         )
-        peak = self.peak if len(self.total) > 1 else None
-        if peak is not None:
+        if self.is_exact and len(self.total) > 1:
+            peak = int((self.total / self.seconds).argmax())
             step_ms, since_ms = self.seconds[peak] * 1000, self.start_ms[peak] // 1000 * 1000
             text += (
                 f"; busiest are the {words.duration(step_ms)} from {words.moment(since_ms)}, with "
