@@ -238,38 +238,21 @@ class _Seen(Struct, frozen=True, eq=False):
 
     def _archived(self, many: int) -> str:
         alone = self.held[HOT_ONLY]
-        held = self.offsets(COLD_ONLY) + self.offsets(BOTH)
-        waits = sum(alone.values())
+        held, waits = self.offsets(COLD_ONLY) + self.offsets(BOTH), sum(alone.values())
         if not alone and not held:
             return f"all that {words.count(many, 'partition')} held is deleted"
-        if not held:
-            return (
-                f"nothing is archived, {words.count(waits, 'offset')} of "
-                f"{words.count(many, 'partition')} {'lies' if waits == 1 else 'lie'} in Redis alone"
-            )
+        of = "" if many == 1 else f" of {many:,} partitions"
+        text = f"{words.percent(held, held + waits)}{of} is archived"
         if not alone:
-            whose = "the one partition is" if many == 1 else f"all {many} partitions are"
-            return f"{whose} archived up to the end, {words.count(held, 'offset')}"
-        oldest = max((self.waiting.get(partition, 0) for partition in alone), default=0)
-        offsets = words.count(waits, "offset")
-        if many == 1:
-            age = f" and {'has' if waits == 1 else 'have'} waited {words.duration(oldest)}"
-            return (
-                f"{words.percent(held, held + waits)} is archived, {offsets} "
-                f"{'is' if waits == 1 else 'are'} not{age if oldest else ''}"
-            )
-        done = f"{words.percent(held, held + waits)} of {many:,} partitions is archived"
-        if len(alone) == 1:
-            (last,) = alone
-            age = f"has waited {words.duration(oldest)}" if oldest else "waits"
-            return f"{done}; partition {last} {age} with {offsets}"
-        worst = max(alone, key=lambda partition: alone[partition])
-        age = f"have waited up to {words.duration(oldest)}" if oldest else "wait"
-        who = f"all {many:,}" if len(alone) == many else f"{len(alone):,} of them"
-        return (
-            f"{done}; {who} {age} with {offsets}, most in partition {worst} "
-            f"({words.count(alone[worst])})"
-        )
+            return f"{text}, {words.count(held, 'offset')}"
+        text += f"; {words.count(waits, 'offset')} in Redis alone"
+        oldest = max(self.waiting.get(partition, 0) for partition in alone)
+        if oldest:
+            text += f", the oldest for {words.duration(oldest)}"
+        if many > 1:
+            worst = max(alone, key=lambda partition: alone[partition])
+            text += f", most in partition {worst} ({words.count(alone[worst])})"
+        return text
 
     def notes(self) -> Iterator[str]:
         held = [f"{kind} {words.count(self.offsets(kind))}" for kind in KINDS if self.offsets(kind)]
