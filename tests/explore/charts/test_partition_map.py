@@ -116,7 +116,8 @@ def test_bars_carry_the_exact_ranges_and_the_title_counts():
         ("in", 1, 80, 90),
     ]
     assert figure._message == (
-        "orders: 86 % of 2 partitions is archived; partition 1 has waited 2 min 5 s with 30 offsets"
+        "orders: 86 % of 2 partitions is archived; 30 offsets in Redis alone, the oldest for "
+        "2 min 5 s, most in partition 1 (30)"
     )
 
 
@@ -140,19 +141,18 @@ def test_nothing_appended_is_said(bench):
 @pytest.mark.parametrize(
     ("offsets", "said"),
     [
-        ({0: LogOffsets(0, 9, 9, 9)}, "the one partition is archived up to the end, 9 offsets"),
-        ({0: LogOffsets(0, 0, 0, 9)}, "nothing is archived, 9 offsets of 1 partition lie in"),
-        ({0: LogOffsets(0, 0, 0, 1)}, "nothing is archived, 1 offset of 1 partition lies in"),
+        ({0: LogOffsets(0, 9, 9, 9)}, "100 % is archived, 9 offsets"),
+        ({0: LogOffsets(0, 0, 0, 9)}, "0 % is archived; 9 offsets in Redis alone"),
+        ({0: LogOffsets(0, 0, 0, 1)}, "0 % is archived; 1 offset in Redis alone"),
         ({0: LogOffsets(0, 500, 0, 1000)}, "partition 0 misses offsets"),
         ({0: LogOffsets(9, 9, 9, 9)}, "all that 1 partition held is deleted"),
         (
             {n: LogOffsets(0, 5, 5, 6 + n) for n in range(3)},
-            "71 % of 3 partitions is archived; all 3 wait with 6 offsets, most in partition 2 (3)",
+            "71 % of 3 partitions is archived; 6 offsets in Redis alone, most in partition 2 (3)",
         ),
         (
             {n: LogOffsets(0, 0, 998 + 2 * (n == 0), 1000) for n in range(4)},
-            "99.8 % of 4 partitions is archived; 3 of them wait with 6 offsets, most in partition "
-            "1 (2)",
+            "99.8 % of 4 partitions is archived; 6 offsets in Redis alone, most in partition 1 (2)",
         ),
     ],
 )
