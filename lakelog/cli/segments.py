@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ..base.text_table import counted
+from ..base.text_table import counted, printable
 from .check import findings_shown, wrapped
 from .connect import open_archived
 from .options import Offer
@@ -389,13 +389,5 @@ def _time(time_ms: int | None) -> str | None:
 def _preview(data: bytes | None) -> str | None:
     if data is None:
         return None
-    try:
-        text = data[: 4 * _PREVIEW].decode()
-    except UnicodeDecodeError as error:
-        # a character cut in two at the end is no reason to show hexadecimal
-        if len(data) > 4 * _PREVIEW and error.start > 3 * _PREVIEW:
-            text = data[: error.start].decode()
-        else:
-            text = f"0x{data[:_PREVIEW].hex()}"
-    text = "".join(c if c.isprintable() else "·" for c in text)
+    text = printable(data[: 4 * _PREVIEW].decode(errors="backslashreplace"))
     return text if len(text) <= _PREVIEW else text[: _PREVIEW - 1] + "…"

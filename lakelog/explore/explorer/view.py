@@ -9,8 +9,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...read.found import Place, SearchLimit
-from ...read.range_read import RangeRead
-from ...read.search import Search
 from ...read.tiers import SegmentedLook
 from ...read.topic_log import TopicLog
 from ...read.where import Always, Where, is_all, write
@@ -87,25 +85,15 @@ class View(Struct, frozen=True):
         Rows of several partitions may come in another order where timestamps run backward.
         """
         if self.partition is None:
-            starts, ends = self._edges()
+            starts = {number: start for number, (start, _) in self.spans.items()}
+            ends = {number: end for number, (_, end) in self.spans.items()}
             return f"log.search({write(self.match)!r}, {starts}, {ends})"
         call = f"log.read({self.partition}, {self.start_offset}, {self.end_offset})"
         return call if is_all(self.match) else f"{call}.matching({write(self.match)!r})"
 
-    def read(self, log: TopicLog) -> RangeRead | Search:
-        """What `expression` gives."""
-        if self.partition is None:
-            return log.search(self.match, *self._edges())
-        found = log.read(self.partition, self.start_offset, self.end_offset)
-        return found if is_all(self.match) else found.matching(self.match)
-
     def _one(self) -> int:
         assert self.partition is not None
         return self.partition
-
-    def _edges(self) -> tuple[dict[int, int], dict[int, int]]:
-        starts = {number: start for number, (start, _) in self.spans.items()}
-        return starts, {number: end for number, (_, end) in self.spans.items()}
 
 
 class Shown(Struct, frozen=True, eq=False):
