@@ -30,7 +30,7 @@ def test_a_chart_goes_out_as_json_with_its_table_beside_it_and_no_plotly_js():
     assert set(found) == {MIMETYPE, "text/html", "text/plain"}
     assert found[MIMETYPE]["data"][0]["customdata"] == [[0, 0, 90, 90]]
     assert found["text/html"] == charts.table_html(TABLE, found["text/plain"])
-    assert found["text/plain"] == "90 % is archived, 10 offsets are not"
+    assert found["text/plain"] == "90 % is archived; 10 offsets in Redis alone"
     assert len(json.dumps(found)) < 10_000
 
 
@@ -160,7 +160,7 @@ from lakelog.explore.charts.partition_map import RANGES
 table = pa.table([[0], ["cold"], [0], [1200]], schema=RANGES)
 shown = charts.partition_map(table)
 assert isinstance(shown, charts.PlainTable), shown
-assert "1,200" in shown._repr_html_() and "archived up to the end" in shown._repr_html_()
+assert "1,200" in shown._repr_html_() and "100 % is archived" in shown._repr_html_()
 charts.show(shown)
 try:
     shown.update_layout(height=1)
@@ -172,7 +172,7 @@ except AttributeError as error:
     )
     assert done.returncode == 0, done.stderr
     said = done.stdout.splitlines()
-    assert said[0].startswith("The one partition is archived up to the end, 1,200 offsets")
+    assert said[0].startswith("100 % is archived, 1,200 offsets")
     assert "pip install 'lakelog[explore]'" in said[1]
 
 
