@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 
 import redis
 
 from lakelog.codec import ProducedBatch, encode
+from lakelog.errors import CorruptRecordError
 from lakelog.hot import HotLog
 from lakelog.hot.keys import Keys, PartitionKeys
 from lakelog.values.config import Compression, EntryFormat
@@ -85,6 +86,10 @@ class Round:
             n = next(sequence)
             hot.append(tp, topic.topic_id, call(n, n))
 
+        def seek() -> None:
+            with suppress(CorruptRecordError):  # the index leads to a segment without entries
+                hot.offset_for_timestamp(tp, last_ms)
+
         append()  # the first one after a start loads the script
         asks: dict[str, Callable[[], object]] = {
             APPEND: append,
@@ -94,7 +99,7 @@ class Round:
             "an archiver's segments": lambda: hot.segments(
                 [tp], start={tp: end - 100}, oldest=1_000
             ),
-            "where a time is": lambda: hot.offset_for_timestamp(tp, last_ms),
+            "where a time is": seek,
             "a look for damage": lambda: hot.inspection().look(tp, topic.topic_id),
         }
         found: dict[str, float] = {}
