@@ -70,13 +70,11 @@ class AsArchived(ABC):
     def with_keys(
         self, files: Iterable[SegmentFile], start: int, end: int, keys: frozenset[bytes]
     ) -> Sequence[OffsetRange]:
-        """See `ColdRows.with_keys`."""
         return self._rows.with_keys(files, start, end, keys)
 
     def row_groups(
         self, files: Iterable[SegmentFile], start: int, end: int
     ) -> Sequence[RowGroupTimes]:
-        """See `ColdRows.row_groups`."""
         return self._rows.row_groups(files, start, end)
 
     @abstractmethod

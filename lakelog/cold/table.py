@@ -435,7 +435,6 @@ class TimestampLookup(Generic[Reader]):
     def offset_for_timestamp(
         self, snapshot: ColdSnapshot, partition: int, timestamp_ms: int, from_offset: int
     ) -> OffsetAndTimestamp | None:
-        """See `ColdTable.offset_for_timestamp`."""
         from_offset = max(from_offset, snapshot.log_start(partition))
         files = snapshot.files.first_with_timestamp(partition, timestamp_ms, from_offset)
         return self._reader.first_at_or_after(files, timestamp_ms, from_offset)
@@ -443,6 +442,5 @@ class TimestampLookup(Generic[Reader]):
     def max_timestamp(
         self, snapshot: ColdSnapshot, partition: int, from_offset: int
     ) -> OffsetAndTimestamp | None:
-        """See `ColdTable.max_timestamp`."""
         from_offset = max(from_offset, snapshot.log_start(partition))
         return self._reader.newest(snapshot.files.newest_first(partition, from_offset), from_offset)

@@ -75,7 +75,6 @@ class NamedRoot:
     opens_in_tasks: ClassVar[bool] = False
 
     def check(self) -> str:
-        """See `PathRoot.check`."""
         catalog, _ = parse_schema(self.schema)
         unity = known_catalog(catalog)
         if unity is None:
@@ -156,7 +155,6 @@ class NamedRoot:
         naming: Callable[[], AbstractContextManager[None]] = nullcontext,
         making: Making = unguarded,
     ) -> NamedTable:
-        """See `PathRoot.table`."""
         location = TableLocation(self._name(topic), self.spark, self.tables_at)
         return NamedTable(
             topic,
@@ -174,11 +172,9 @@ class NamedRoot:
         return False
 
     def forget(self, topic: Topic) -> None:
-        """See `PathRoot.forget`."""
         forget_topic(self.spark(), self.schema, topic)
 
     def frame(self, spark: SparkSession, table: ColdTable, version: int) -> DataFrame:
-        """See `PathRoot.frame`."""
         assert isinstance(table, NamedTable)  # no other was made here
         return table.version_frame(version)
 
@@ -205,12 +201,10 @@ class NamedRoot:
     def as_archived(
         self, table: ColdTable, topic: Topic, partition: int, *, since: int, start: int, end: int
     ) -> NamedAsArchived:
-        """See `PathRoot.as_archived`."""
         assert isinstance(table, NamedTable)  # no other was made here
         return NamedAsArchived(table, topic, partition, since=since, start=start, end=end)
 
     def for_tasks(self, spark: SparkSession, topic: Topic, table: ColdTable | None) -> NamedRoot:
-        """See `PathRoot.for_tasks`."""
         catalog, _ = parse_schema(self.schema)
         if self.tables_at is not None or known_catalog(catalog) is not None:
             return self
@@ -221,15 +215,12 @@ class NamedRoot:
         return replace(self, tables_at=folder) if name == table_name(topic) else self
 
     def to_hand_on(self, topics: Iterable[Topic]) -> HandedOn:
-        """See `PathRoot.to_hand_on`."""
         return to_hand_on(self._of_tasks(topic) for topic in topics if topic.config.tiered)
 
     def take(self, handed_on: Any) -> None:
-        """See `PathRoot.take`."""
         take(handed_on)
 
     def options(self) -> dict[str, str]:
-        """See `PathRoot.options`."""
         more = {} if self.tables_at is None else {"tablesAt": self.tables_at}
         return {"cold": self.schema, **more}
 
@@ -259,7 +250,6 @@ class NamedRoot:
     def root_table(
         self, definition: RootTableDefinition, making: Callable[[], AbstractContextManager[None]]
     ) -> RootTable:
-        """See `PathRoot.root_table`."""
         from ..cold.by_name.root_table import NamedRootTable
 
         return NamedRootTable(self.schema, definition, self.spark, making)

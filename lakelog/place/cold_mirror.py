@@ -64,11 +64,9 @@ class ColdMirror:
 
     @property
     def has_root(self) -> bool:
-        """See `Copies.has_root`."""
         return self._root is not None
 
     def mirrored(self, topic: Topic) -> Topic | None:
-        """See `Copies.mirrored`."""
         if self._root is None or not topic.config.tiered:
             return None
         try:
@@ -86,7 +84,6 @@ class ColdMirror:
             ) from error
 
     def foreign_columns(self, topic: Topic) -> Mapping[str, str]:
-        """See `Copies.foreign_columns`."""
         if self._root is None:
             return {}
         try:

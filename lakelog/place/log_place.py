@@ -125,7 +125,6 @@ class LogPlace(Struct, frozen=True):
 
     @property
     def object_stores(self) -> tuple[str, ...]:
-        """See `PathRoot.object_stores`."""
         return () if self.cold is None else self.cold.object_stores
 
     def table(

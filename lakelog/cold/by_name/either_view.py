@@ -88,33 +88,26 @@ class EitherView(TimestampLookup["EitherView"]):
     # -- looking ---------------------------------------------------------------------------------
 
     def exists(self) -> bool:
-        """See `LogView.exists`."""
         return self._either(lambda view: view.exists())
 
     def news(self, topic_id: UUID, since: int) -> list[Commit] | None:
-        """See `LogView.news`."""
         return self._either(lambda view: view.news(topic_id, since))
 
     def history(self, topic_id: UUID, since: int) -> list[Commit]:
-        """See `LogView.history`."""
         return self._either(lambda view: view.history(topic_id, since))
 
     def properties(self) -> dict[str, str]:
-        """See `LogView.properties`."""
         return self._either(lambda view: view.properties())
 
     def column_names(self) -> list[str]:
-        """See `LogView.column_names`."""
         return self._either(lambda view: view.column_names())
 
     def measured_slices(self, version: int, slices: Sequence[Slice]) -> list[Measured]:
-        """See `LogView.measured_slices`."""
         return self._either(lambda view: view.measured_slices(version, slices))
 
     def measured_segments(
         self, version: int, only: tuple[int, int] | None = None
     ) -> list[Measured]:
-        """See `LogView.measured_segments`."""
         return self._either(lambda view: view.measured_segments(version, only))
 
     # -- reading ---------------------------------------------------------------------------------
@@ -171,7 +164,6 @@ class EitherView(TimestampLookup["EitherView"]):
         return self._either(lambda view: view.first_at_or_after(files, timestamp_ms, from_offset))
 
     def newest(self, files: Iterable[SegmentFile], from_offset: int) -> OffsetAndTimestamp | None:
-        """See `SegmentReader.newest`."""
         files = list(files)
         return self._either(lambda view: view.newest(files, from_offset))
 

@@ -83,7 +83,6 @@ class UnityLocation(Struct, frozen=True):
     name: TableName
 
     def find(self) -> Located | None:
-        """See `Location.find`."""
         said = self._versions()
         if said is None:
             named = self._by_name_alone()
@@ -149,7 +148,6 @@ class PlainLocation(Struct, frozen=True):
     is_there: bool = True
 
     def find(self) -> Located | None:
-        """See `Location.find`."""
         if self.path is None:
             return None
         return Located(_storage(self.path, None), Newest(), None, self.is_there)
@@ -252,7 +250,6 @@ class TableLocation:
     _of: UnityLocation | PlainLocation | None = field(default=None, init=False)
 
     def find(self) -> Located | None:
-        """See `Location.find`."""
         handed_on = None if self.spark is not None else _HANDED_ON.get(self.name)
         try:
             if self._of is None:
@@ -264,7 +261,6 @@ class TableLocation:
             return replace(handed_on, newest=Newest(None, handed_on.newest.staged))
 
     def forget(self) -> None:
-        """See `Location.forget`."""
         self._of = None
 
     def _known(self) -> UnityLocation | PlainLocation:

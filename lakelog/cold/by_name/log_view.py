@@ -178,14 +178,12 @@ class LogView:
         end: int,
         columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """See `ColdTable.read`."""
         for reader, found, run in self._runs(files, start, end):
             yield from reader.read(found, run.start, run.end, columns)
 
     def with_keys(
         self, files: Iterable[SegmentFile], start: int, end: int, keys: frozenset[bytes]
     ) -> Sequence[OffsetRange]:
-        """See `ColdRows.with_keys`."""
         return merged(
             one
             for reader, found, run in self._runs(files, start, end)
@@ -195,7 +193,6 @@ class LogView:
     def row_groups(
         self, files: Iterable[SegmentFile], start: int, end: int
     ) -> Sequence[RowGroupTimes]:
-        """See `ColdRows.row_groups`."""
         return [
             one
             for reader, found, run in self._runs(files, start, end)
@@ -302,7 +299,6 @@ class LogView:
         return None
 
     def newest(self, files: Iterable[SegmentFile], from_offset: int) -> OffsetAndTimestamp | None:
-        """See `SegmentReader.newest`."""
 
         def newest_in(file: SegmentFile) -> OffsetAndTimestamp | None:
             for reader, found, run in self._runs([file], from_offset, file.end_offset):  # one
@@ -389,7 +385,6 @@ class _Reader(SegmentReader):
         self._vectors: dict[DeletionVector, np.ndarray] = {}
 
     def deleted(self, file: SegmentFile) -> np.ndarray | None:
-        """See `SegmentReader.deleted`."""
         vector = file.vector if isinstance(file, LogFile) else None
         if vector is None:
             return None

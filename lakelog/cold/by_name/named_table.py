@@ -180,7 +180,6 @@ class NamedTable(EitherView):
 
     @property
     def where(self) -> str:
-        """See `ColdTable.where`."""
         return str(self.name)
 
     @property
@@ -189,7 +188,6 @@ class NamedTable(EitherView):
         return False
 
     def table_id(self) -> str | None:
-        """See `ColdTable.table_id`."""
         with naming(self.name):
             if not self.exists():
                 return None
@@ -197,13 +195,11 @@ class NamedTable(EitherView):
         return str(detail["id"])
 
     def version_frame(self, version: int) -> DataFrame:
-        """See `SparkView.version_frame`."""
         return self._of_spark().version_frame(version)
 
     # -- looking -----------------------------------------------------------------------------------
 
     def snapshot(self, newer_than: ColdSnapshot | None = None) -> ColdSnapshot:
-        """See `ColdTable.snapshot`."""
         with self._lock:
             self.unchecked()
             latest = self._checked()
@@ -221,7 +217,6 @@ class NamedTable(EitherView):
             return latest
 
     def data_files(self, partition: int) -> Sequence[SegmentFile]:
-        """See `ColdTable.data_files`."""
         return self.newest_files(partition) if self.unchecked().version >= 0 else []
 
     def missing(self, files: Iterable[SegmentFile]) -> Sequence[SegmentFile]:
@@ -258,7 +253,6 @@ class NamedTable(EitherView):
         ]
 
     def unchecked(self) -> ColdSnapshot:
-        """See `ColdTable.unchecked`."""
         with self._lock:
             self._take_news()
             return self._unchecked
@@ -587,7 +581,6 @@ class NamedTable(EitherView):
     # -- properties and vacuum ---------------------------------------------------------------------
 
     def last_calls(self, partitions: Iterable[int]) -> Mapping[int, Sequence[ProducerCall]]:
-        """See `ColdTable.last_calls`."""
         with self._lock:
             self.snapshot()
             calls = self._state.calls
@@ -657,21 +650,18 @@ class NamedTable(EitherView):
         return {REGISTERS_PROPERTY: copy_to_json(kept)}
 
     def mirrored(self) -> Topic | None:
-        """See `ColdTable.mirrored`."""
         with self._lock:
             if self.unchecked().version < 0:
                 return None
             return mirrored_topic(self._read_properties())
 
     def newest_columns(self) -> pa.Schema:
-        """See `ColdTable.newest_columns`."""
         with self._lock:
             if self.unchecked().version < 0:
                 return pa.schema([])
             return columns_beyond_own(table_columns(self._read_columns()))
 
     def warnings(self) -> Sequence[str]:
-        """See `ColdTable.warnings`."""
         with self._lock:
             if self.unchecked().version < 0:
                 return []
@@ -714,7 +704,6 @@ class NamedTable(EitherView):
         return Orphans()
 
     def remove_orphans(self) -> Orphans:
-        """See `orphans`."""
         return Orphans()
 
     def leftovers(self) -> Leftovers:
@@ -892,7 +881,6 @@ class NamedAsArchived(AsArchived):
         end: int,
         columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """See `AsArchived.read`."""
         try:
             yield from super().read(files, start, end, columns)
         except ColdTierRefusedError as error:

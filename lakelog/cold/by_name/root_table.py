@@ -72,7 +72,6 @@ class NamedRootTable(RootTable):
         since: datetime | None = None,
         txn: str | None = None,
     ) -> pa.Table:
-        """See `RootTable.read`."""
         schema = self.definition.schema
         if not self._is_there():
             return schema.empty_table()
@@ -119,7 +118,6 @@ class NamedRootTable(RootTable):
         return True
 
     def _create(self) -> None:
-        """See `RootTable._create`."""
         if self._is_there():
             self._add_columns()
             return
@@ -150,13 +148,11 @@ class NamedRootTable(RootTable):
         self._columns |= frozenset(later)
 
     def _append(self, table: None, rows: pa.Table, txn: Txn | None) -> bool:
-        """See `RootTable.append`."""
         with self._committing():
             self._writer(rows, txn).append()
         return txn is None  # Delta silently skips a transaction that was
 
     def _replace(self, table: None, rows: pa.Table, of: Mapping[str, object], txn: Txn) -> bool:
-        """See `RootTable.replace`."""
         from pyspark.sql.functions import expr
 
         with self._committing():

@@ -75,29 +75,23 @@ class SparkView:
     # -- looking ---------------------------------------------------------------------------------
 
     def exists(self) -> bool:
-        """See `LogView.exists`."""
         return bool(self._spark().catalog.tableExists(self._name))
 
     def news(self, topic_id: UUID, since: int) -> list[Commit] | None:
-        """See `LogView.news`."""
         if since >= 0 and is_newest(self._spark(), self._name, since):
             return None
         return self.history(topic_id, since)
 
     def history(self, topic_id: UUID, since: int) -> list[Commit]:
-        """See `LogView.history`."""
         return read_history(self._spark(), self._name, topic_id, since)
 
     def properties(self) -> dict[str, str]:
-        """See `LogView.properties`."""
         return read_properties(self._spark(), self._name)
 
     def column_names(self) -> list[str]:
-        """See `LogView.column_names`."""
         return list(self._spark().table(self._name).columns)
 
     def measured_slices(self, version: int, slices: Sequence[Slice]) -> list[Measured]:
-        """See `LogView.measured_slices`."""
         values = ", ".join(
             f"({number}, {one.partition}, {one.segment}L, {one.start_offset}L, {one.end_offset}L)"
             for number, one in enumerate(slices)
@@ -117,7 +111,6 @@ class SparkView:
     def measured_segments(
         self, version: int, only: tuple[int, int] | None = None
     ) -> list[Measured]:
-        """See `LogView.measured_segments`."""
         where = "true" if only is None else where_segments({only[0]: {only[1]}})
         rows = self._spark().sql(
             f"SELECT partition, segment, {_MEASURES} FROM {self._name} VERSION AS OF {version} "
@@ -173,7 +166,6 @@ class SparkView:
         return None
 
     def newest(self, files: Iterable[SegmentFile], from_offset: int) -> OffsetAndTimestamp | None:
-        """See `SegmentReader.newest`."""
         from pyspark.sql.functions import col
 
         return newest_of(
@@ -274,7 +266,6 @@ class SparkView:
         return list(apart(scan, tasks))
 
     def offsets(self, version: int, run: Run) -> Iterator[np.ndarray]:
-        """See `LogView.offsets`."""
         with naming(run.path):
             rows = self.frame(version).select("offset")
             for batch in Stretch(rows, run).batches(projection(["offset"])):

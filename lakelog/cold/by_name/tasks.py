@@ -192,7 +192,6 @@ class SpooledRows(AbstractContextManager["SpooledRows"]):
         end: int,
         columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """See `RowReader.read`."""
         schema = projection(columns or self.columns)
         for batch in self._between(files, start, end):
             yield shaped(batch, schema)
@@ -204,7 +203,6 @@ class SpooledRows(AbstractContextManager["SpooledRows"]):
         return [OffsetRange(start, end)]
 
     def tombstones(self, file: SegmentFile) -> Tombstones:
-        """See `RowReader.tombstones`."""
         found = Tombstones()
         for batch in self._between([file], file.start_offset, file.end_offset):
             dead = batch.filter(batch.column(TOMBSTONE))

@@ -375,7 +375,6 @@ class DeltaLog:
         return {} if self._table is None else properties_of(self._table)
 
     def warnings(self) -> Iterator[str]:
-        """See `ColdTable.warnings`."""
         features = [] if self._table is None else self._table.protocol().writer_features
         unknown = set(features or ()) - WRITER_FEATURES
         if unknown:

@@ -54,7 +54,6 @@ class PathRootTable(RootTable):
         since: datetime | None = None,
         txn: str | None = None,
     ) -> pa.Table:
-        """See `RootTable.read`."""
         table = self._open()
         with self._naming("cannot be read"):
             if table is None or (txn is not None and table.transaction_version(txn) is None):
@@ -65,7 +64,6 @@ class PathRootTable(RootTable):
             return rows.cast(self.definition.schema)
 
     def tidy(self, kept: timedelta | None = None, merged_files: int = 0) -> None:
-        """See `RootTable.tidy`."""
         try:
             table = self._open()
             if table is None:
@@ -97,7 +95,6 @@ class PathRootTable(RootTable):
         return table
 
     def _create(self) -> DeltaTable:
-        """See `RootTable._create`."""
         table = self._open() or self._made()
         if self._after_create is not None:
             # Before any row: a run that fails here is not done, so the next one tries again.
@@ -173,7 +170,6 @@ class PathRootTable(RootTable):
     def _replace(
         self, table: DeltaTable, rows: pa.Table, of: Mapping[str, object], txn: Txn
     ) -> bool:
-        """See `RootTable.replace`."""
         with self._committing():
             write_deltalake(
                 table,

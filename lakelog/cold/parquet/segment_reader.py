@@ -124,7 +124,6 @@ class SegmentReader:
     def with_keys(
         self, files: Iterable[SegmentFile], start: int, end: int, keys: frozenset[bytes]
     ) -> Sequence[OffsetRange]:
-        """See `ColdRows.with_keys`."""
         wanted, among = hashes(keys), pa.array(sorted(keys), FILE_SCHEMA.field("key").type)
         found: list[OffsetRange] = []
         for file in files:
@@ -146,7 +145,6 @@ class SegmentReader:
     def row_groups(
         self, files: Iterable[SegmentFile], start: int, end: int
     ) -> Sequence[RowGroupTimes]:
-        """See `ColdRows.row_groups`."""
         found: list[RowGroupTimes] = []
         for file in files:
             if not file.records or file.end_offset <= start or file.start_offset >= end:
