@@ -7,7 +7,6 @@ no commit removes records from a file that it adds.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
@@ -16,22 +15,21 @@ from ..errors import MissingFileError, OffsetOutOfRangeError
 from ..values.topic_partition import OffsetRange, TopicPartition
 from .answers import RowGroupTimes
 from .segment import SegmentFile, archived_start
-from .table import ColdRows, ColdSnapshot
+from .table import ColdSnapshot, ColdTable
 
 
-class AsArchived(ABC):
+class AsArchived:
     """Snapshots of one partition for a reader whose position is `at`. Not thread-safe.
 
     Args:
-        rows: of the topic's table.
         since: a version at which the partition was archived up to where the reader begins.
         end: where the reader ends.
     """
 
     def __init__(
-        self, rows: ColdRows, topic_partition: TopicPartition, *, since: int, start: int, end: int
+        self, table: ColdTable, topic_partition: TopicPartition, *, since: int, start: int, end: int
     ) -> None:
-        self._rows = rows
+        self._table = table
         self._topic_partition = topic_partition
         self._since = since
         self._start = start
@@ -45,10 +43,13 @@ class AsArchived(ABC):
             OffsetOutOfRangeError: the table's log no longer reaches back that far.
             ColdTierUnavailableError, ColdTierAccessError: the store does not say.
         """
-        newest = self._rows.snapshot()
-        if newest.archived_end(self._topic_partition.partition) <= self.at:
+        newest, partition = self._table.snapshot(), self._topic_partition.partition
+        if newest.archived_end(partition) <= self.at or self._is_untouched(newest):
             return newest
-        return newest if self._is_untouched(newest) else self._first(newest)
+        found = self._table.archived_at(partition, self.at, self._since, newest)
+        if found is None:
+            raise self._gone("the table's log no longer reaches back that far")
+        return found
 
     def read(
         self,
@@ -63,23 +64,19 @@ class AsArchived(ABC):
             OffsetOutOfRangeError: a file was vacuumed.
         """
         try:
-            yield from self._rows.read(files, start, end, columns)
+            yield from self._table.read(files, start, end, columns)
         except MissingFileError as error:
             raise self._gone("a file that cleanup removed was vacuumed") from error
 
     def with_keys(
         self, files: Iterable[SegmentFile], start: int, end: int, keys: frozenset[bytes]
     ) -> Sequence[OffsetRange]:
-        return self._rows.with_keys(files, start, end, keys)
+        return self._table.with_keys(files, start, end, keys)
 
     def row_groups(
         self, files: Iterable[SegmentFile], start: int, end: int
     ) -> Sequence[RowGroupTimes]:
-        return self._rows.row_groups(files, start, end)
-
-    @abstractmethod
-    def _first(self, newest: ColdSnapshot) -> ColdSnapshot:
-        """The first version that holds the record at `at`, which the newest one does."""
+        return self._table.row_groups(files, start, end)
 
     def _is_untouched(self, snapshot: ColdSnapshot) -> bool:
         """Whether everything in it that is left to read lies as the archiver wrote it."""

@@ -296,6 +296,19 @@ class ColdTable(ColdRows, Protocol):
         """
         ...
 
+    def archived_at(
+        self, partition: int, offset: int, since: int, newest: ColdSnapshot
+    ) -> ColdSnapshot | None:
+        """The first version that holds a record of a partition, as far as that goes.
+
+        None: the table's log no longer reaches back to it.
+
+        Args:
+            offset: archived by the `newest` version.
+            since: a version before that.
+        """
+        ...
+
     def offset_for_timestamp(
         self, snapshot: ColdSnapshot, partition: int, timestamp_ms: int, from_offset: int
     ) -> OffsetAndTimestamp | None:

@@ -24,7 +24,7 @@ from ..cold.by_name.location import (
     why_not_directly,
 )
 from ..cold.by_name.log_view import LogView
-from ..cold.by_name.named_table import NamedAsArchived, NamedTable
+from ..cold.by_name.named_table import NamedTable
 from ..cold.by_name.names import TableName, parse_schema, quoted, table_name
 from ..cold.by_name.spark_errors import naming
 from ..cold.by_name.spark_view import SparkView
@@ -197,12 +197,6 @@ class NamedRoot:
         """See `PathRoot.task_table`: it can be read where it lies, or not at all."""
         location = self._of_tasks(topic)
         return NamedTable(topic, None, str(location.name), rows_of, location=location)
-
-    def as_archived(
-        self, table: ColdTable, topic: Topic, partition: int, *, since: int, start: int, end: int
-    ) -> NamedAsArchived:
-        assert isinstance(table, NamedTable)  # no other was made here
-        return NamedAsArchived(table, topic, partition, since=since, start=start, end=end)
 
     def for_tasks(self, spark: SparkSession, topic: Topic, table: ColdTable | None) -> NamedRoot:
         catalog, _ = parse_schema(self.schema)

@@ -25,7 +25,6 @@ from ..values.topic import EXPORTS_FOLDER, GROUPS_TABLE, STATUS_TABLE, Topic, ca
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from ..cold.by_path.as_archived import PathAsArchived
     from ..cold.catalogue import Catalogue
     from ..cold.root_table import RootTable, RootTableDefinition
     from ..cold.store.abilities import Ability
@@ -238,14 +237,6 @@ class PathRoot(Struct, frozen=True):
     def task_table(self, topic: Topic, rows_of: RowsOf) -> PathTable:
         """A topic's table for a task of Spark, which may but read one by name."""
         return self.table(topic, rows_of)
-
-    def as_archived(
-        self, table: ColdTable, topic: Topic, partition: int, *, since: int, start: int, end: int
-    ) -> PathAsArchived:
-        """See `AsArchived`; the table was made here."""
-        from ..cold.by_path.as_archived import PathAsArchived
-
-        return PathAsArchived(_own(table), topic, partition, since=since, start=start, end=end)
 
     def for_tasks(self, spark: SparkSession, topic: Topic, table: ColdTable | None) -> PathRoot:
         """The place as those find it who have no session: what the session knows of it besides.

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from ..base.clock import Clock
 from ..base.once_a_process import OnceAProcess
 from ..base.secret_reference import check_executors_can_resolve
+from ..cold.as_archived import AsArchived
 from ..cold.by_name.names import SCHEMA
 from ..cold.change import nothing_hot
 from ..cold.store.object_store import check_lasts
@@ -41,7 +42,6 @@ from .task_tiers import TaskTiers, WholeTiers
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ..cold.as_archived import AsArchived
     from .by_name import NamedRoot
 
 
@@ -318,9 +318,8 @@ class LogPlace(Struct, frozen=True):
         table = self.task_table(topic)
         if table is None:
             return self.task_tiers(topic, stored_values=stored_values), None
-        archived = self._root(topic).as_archived(
-            table, topic, partition, since=since, start=start, end=end
-        )
+        where = topic.partition(partition)
+        archived = AsArchived(table, where, since=since, start=start, end=end)
         by_name = not self.opens_in_tasks(topic)
         tiers = WholeTiers(
             topic, self.open_hot(), table, archived, by_name=by_name, stored_values=stored_values

@@ -15,7 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from lakelog import Lakelog
 from lakelog.base import back_off
-from lakelog.cold.by_path.as_archived import PathAsArchived
+from lakelog.cold.as_archived import AsArchived
 from lakelog.cold.store import object_store
 from lakelog.cold.store.storage import Storage
 from lakelog.cold.store_errors import error_class, one_line
@@ -232,6 +232,7 @@ def test_an_old_version_is_gone_only_if_the_store_says_so(redis_url, s3_front, s
         log = lake.log("orders")
         since = log.table.snapshot().version - 1
         log.raise_log_start(0, 1)
+        archived = AsArchived(log.table, topic.partition(0), since=since, start=0, end=2)
         s3_front.inject(Fault("GET", "_delta_log/.*json", status=status, times=None))
         with pytest.raises(expected):
-            PathAsArchived(log.table, topic, 0, since=since, start=0, end=2).snapshot()
+            archived.snapshot()

@@ -41,6 +41,10 @@ class NotDirectError(Exception):
     """Only Spark can tell: why, as a sentence without its full stop."""
 
 
+class VersionGoneError(NotDirectError):
+    """The log no longer goes back to a version."""
+
+
 class Metadata(Struct, frozen=True):
     """What a table is, as its log says."""
 

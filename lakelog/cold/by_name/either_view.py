@@ -23,6 +23,7 @@ from ...errors import (
     ForeignTableError,
     InvalidArgumentError,
     LakelogError,
+    MissingFileError,
     NewerVersionError,
 )
 from ...values.record import OffsetAndTimestamp
@@ -34,7 +35,7 @@ from ..segment import SegmentFile
 from ..store.storage import Storage
 from ..store_errors import one_line
 from ..table import ColdSnapshot, TimestampLookup
-from .delta_actions import LogFile, NotDirectError
+from .delta_actions import LogFile, NotDirectError, VersionGoneError
 from .log_view import LogView
 from .lookup import Measured
 from .notes import Commit, Slice
@@ -315,8 +316,12 @@ class EitherView(TimestampLookup["EitherView"]):
         self.by_spark_because = because
         if self._by_spark is not None:
             self._again_s = time.monotonic() + SPARK_FOR_S
-        else:
-            self._refuse()
+            return
+        if isinstance(error, VersionGoneError):
+            raise MissingFileError(
+                f"rows of {self.name} can no longer be read: {because}", path=self.name
+            ) from error
+        self._refuse()
 
     def _refuse(self) -> NoReturn:
         raise ColdTierRefusedError(

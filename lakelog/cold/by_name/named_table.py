@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, NoReturn
 
@@ -39,7 +39,6 @@ from ...values.producer_calls import ProducerCall
 from ...values.topic import Topic
 from .. import contradictions
 from ..answers import Discarded, Leftovers, Orphans, Purged, Vacuumed
-from ..as_archived import AsArchived
 from ..change import Change, HotRange, Rewrite, RowsOf
 from ..committing import (
     VACUUM_S,
@@ -78,7 +77,7 @@ from ..schema import (
     columns_to_write,
     value_columns,
 )
-from ..segment import SegmentFile, SegmentIndex
+from ..segment import SegmentFile
 from ..store_errors import one_line
 from ..table import Applied, ColdSnapshot, Making, unguarded
 from .commit import NamedCommit
@@ -554,18 +553,11 @@ class NamedTable(EitherView):
         return Applied(snapshot, files, superseded, unparsed, commit.left)
 
     def archived_at(
-        self, partition: int, offset: int, since: int
-    ) -> tuple[int, SegmentIndex] | None:
-        """The version that archived a record, and what that archived of its partition.
-
-        None: the history no longer reaches back to it.
-
-        Args:
-            since: a version before that.
-        """
+        self, partition: int, offset: int, since: int, newest: ColdSnapshot
+    ) -> ColdSnapshot | None:
+        """See `ColdTable.archived_at`: the notes say which slices each commit added."""
         with self._lock, naming(self.name):
-            commits = self.history(self._topic.topic_id, since)
-            for commit in commits:
+            for commit in self.history(self._topic.topic_id, since):
                 added = () if commit.note is None else commit.note.added
                 mine = [
                     replace(one, version=commit.version)
@@ -575,7 +567,8 @@ class NamedTable(EitherView):
                 if any(one.start_offset <= offset < one.end_offset for one in mine):
                     slices = look_up(self, self.name, commit.version, mine)
                     state = State(commit.version, slices={one.key: one for one in slices})
-                    return commit.version, state.index()
+                    end = max(one.end_offset for one in slices)
+                    return ColdSnapshot(state.version, state.index(), {ArchivedEnd(partition): end})
         return None
 
     # -- properties and vacuum ---------------------------------------------------------------------
@@ -854,46 +847,6 @@ class NamedTable(EitherView):
             "the topic and create it again",
             path=self.name,
         )
-
-
-class NamedAsArchived(AsArchived):
-    """See `AsArchived`: a partition of a table by name. The notes of commits say which slices each
-    of them added.
-    """
-
-    def __init__(
-        self,
-        table: NamedTable,
-        topic: Topic,
-        partition: int,
-        *,
-        since: int,
-        start: int,
-        end: int,
-    ) -> None:
-        super().__init__(table, topic.partition(partition), since=since, start=start, end=end)
-        self._table = table
-
-    def read(
-        self,
-        files: Iterable[SegmentFile],
-        start: int,
-        end: int,
-        columns: Sequence[str] | None = None,
-    ) -> Iterator[pa.RecordBatch]:
-        try:
-            yield from super().read(files, start, end, columns)
-        except ColdTierRefusedError as error:
-            raise self._gone(f"its version is known no more ({error.message})") from error
-
-    def _first(self, newest: ColdSnapshot) -> ColdSnapshot:
-        partition = self._topic_partition.partition
-        found = self._table.archived_at(partition, self.at, self._since)
-        if found is None:
-            raise self._gone("the table's history no longer reaches back that far")
-        version, files = found
-        end = max(file.end_offset for file in files.of_partition(partition))
-        return ColdSnapshot(version, files, {ArchivedEnd(partition): end})
 
 
 def _kept(state: State) -> tuple[Mapping[Register, int], Mapping[int, Sequence[ProducerCall]]]:

@@ -25,6 +25,7 @@ from .delta_actions import (
     LogFile,
     Metadata,
     NotDirectError,
+    VersionGoneError,
     check_protocol,
     removed_key,
 )
@@ -91,7 +92,7 @@ class TableLog:
         """The files of a version, which is not above the newest one.
 
         Raises:
-            NotDirectError: it is too old.
+            VersionGoneError: it is too old.
             ColdTierError: the log cannot be read.
         """
         if not 0 <= version <= self.version:
@@ -99,10 +100,15 @@ class TableLog:
         if version == self.version:
             return list(self._files.values())
         if self._older is None or self._older.version != version:
-            older = TableLog(self.storage)
-            older.refresh(Newest(version, self._staged))
-            if older.version != version:
-                raise NotDirectError(f"its log no longer goes back to version {version}")
+            older, gone = TableLog(self.storage), None
+            try:
+                older.refresh(Newest(version, self._staged))
+            except NotDirectError as error:  # it has a hole there
+                gone = error
+            if gone is not None or older.version != version:
+                raise VersionGoneError(
+                    f"its log no longer goes back to version {version}"
+                ) from gone
             self._older = older
         return self._older.files(version)
 

@@ -25,6 +25,7 @@ from ...base.clock import Clock
 from ...base.failpoints import failpoint
 from ...engines.engine import Engine
 from ...errors import (
+    ColdTierAccessError,
     ColdTierRefusedError,
     ColdTierUnavailableError,
     CommitUnknownError,
@@ -37,6 +38,7 @@ from ...values.producer_calls import ProducerCall
 from ...values.topic import Topic
 from ...values.topic_partition import OffsetRange
 from .. import contradictions
+from ..added_file import index_of_adds
 from ..answers import Discarded, Leftovers, Orphans, Purged, RowGroupTimes, Vacuumed
 from ..change import Change, HotRange, Rewrite, RowsOf
 from ..committing import (
@@ -63,17 +65,19 @@ from ..properties import (
     mirrored_version,
     table_properties,
 )
-from ..registers import ArchivedEnd, Register, app_id
+from ..registers import ArchivedEnd, LogStart, Register, app_id
 from ..scan import FileScan, ScanTask, Spacing
 from ..schema import columns_beyond_own, columns_to_write, value_columns, with_statistics
 from ..segment import SegmentFile, is_ours
 from ..store.storage import FileStamp, Storage
 from ..table import Applied, ColdSnapshot, ColdTable, Making, TimestampLookup, unguarded
 from . import purging
-from .delta_log import DeltaLog
+from .delta_log import DeltaLog, naming, open_table
 from .producer_snapshots import ProducerSnapshots
 
 if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
     from .segment_writer import WrittenFile
 
 
@@ -416,6 +420,38 @@ class PathTable(TimestampLookup[SegmentReader], ColdTable):
     ) -> Spacing:
         found = self._engine.map(partial(offsets_of, self._reader), files)
         return Spacing.of(np.concatenate(list(found)), explained)
+
+    def archived_at(
+        self, partition: int, offset: int, since: int, newest: ColdSnapshot
+    ) -> ColdSnapshot | None:
+        low, high = max(0, since), newest.version
+        try:
+            while low < high:
+                middle = (low + high) // 2
+                if self._register(self._at(middle), ArchivedEnd(partition)) > offset:
+                    high = middle
+                else:
+                    low = middle + 1
+            table = self._at(low)
+            registers: tuple[Register, ...] = (ArchivedEnd(partition), LogStart(partition))
+            found = {register: self._register(table, register) for register in registers}
+            with naming(self.path):
+                files = index_of_adds(pa.table(table.get_add_actions(flatten=True)))
+            return ColdSnapshot(low, files, found)
+        except ColdTierAccessError:
+            raise
+        except ColdTierRefusedError:
+            return None
+
+    def _at(self, version: int) -> DeltaTable:
+        table = open_table(self.storage, self.path, version)
+        if table is None:
+            raise ColdTierRefusedError(f"there is no log at {self.path}", path=self.path)
+        return table
+
+    def _register(self, table: DeltaTable, register: Register) -> int:
+        with naming(self.path):
+            return table.transaction_version(app_id(self._topic.topic_id, register)) or 0
 
     def last_calls(self, partitions: Iterable[int]) -> Mapping[int, Sequence[ProducerCall]]:
         snapshot = self.snapshot()
