@@ -200,4 +200,3 @@ class FileScan(Struct, frozen=True):
     ascending: bool = True  # strictly, by offset, throughout the file
     spacing: Spacing = field(default_factory=Spacing)
     flaw: LakelogError | None = None
-    said: Extent | None = None  # what the table's log says of a data file that is no snapshot's

@@ -268,20 +268,13 @@ class ColdTable(ColdRows, Protocol):
     def scan(self, snapshot: ColdSnapshot, tasks: Sequence[ScanTask]) -> Iterator[FileScan]:
         """What the rows of a snapshot's files say, in any order. Damage is an answer, no error.
 
-        All rows of the files are read, where they are written, or by Spark for a table that it
-        alone reads: in bounded memory, but for 8 bytes a row of files whose rows are in no order.
-        Of segments that the snapshot does not know, there are scans of files that it does not have.
+        All rows of the files are read, where they are written; of a table by name in this process.
+        In bounded memory, but for 8 bytes a row of files whose rows are in no order.
 
         Args:
             tasks: files of one partition.
         """
         ...
-
-    def scan_data_files(self, snapshot: ColdSnapshot, partition: int) -> Sequence[FileScan] | None:
-        """The same of a partition's data files, where a snapshot's files are slices of them; else
-        there are none. None: it has them, and they are not shown.
-        """
-        return ()
 
     def spacing(
         self,

@@ -9,17 +9,19 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NoReturn, TypeVar
 from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
 
-from ...engines.engine import BY_NAME, INLINE, SPARK, Choice, chosen, size_of
+from ...engines.engine import BY_NAME, INLINE, Choice, chosen
 from ...errors import (
     ColdTierAccessError,
     ColdTierRefusedError,
     ContradictionError,
+    CorruptRecordError,
     ForeignTableError,
     InvalidArgumentError,
     LakelogError,
@@ -30,7 +32,8 @@ from ...values.record import OffsetAndTimestamp
 from ...values.topic_partition import OffsetRange
 from ..answers import RowGroupTimes
 from ..record_batches import projection
-from ..scan import FileScan, ScanTask, Spacing
+from ..scan import FileScan, OrderedRows, ScanTask, Spacing
+from ..schema import FILE_SCHEMA
 from ..segment import SegmentFile
 from ..store.storage import Storage
 from ..store_errors import one_line
@@ -50,8 +53,7 @@ R = TypeVar("R")
 #: After it could not be read where it lies, it is read through Spark for so long.
 SPARK_FOR_S = 60.0
 
-#: All rows of a partition with more bytes are scanned by Spark, which shares them out.
-HERE_BYTES = 512 * 2**20
+_HERE = Choice(INLINE, "a table by name is checked by this process")
 
 #: What both ways would say.
 _SAID_BY_BOTH = (ContradictionError, ForeignTableError, NewerVersionError)
@@ -216,24 +218,16 @@ class EitherView(TimestampLookup["EitherView"]):
         return self._of_spark().map(function, tasks, files_of, columns)
 
     def scan(self, snapshot: ColdSnapshot, tasks: Sequence[ScanTask]) -> Iterator[FileScan]:
-        """See `ColdTable.scan`: where the table lies, unless Spark is done sooner."""
-        if not tasks:
-            return
-        partition = tasks[0].file.partition
-        found: tuple[list[FileScan]] | tuple[()] = ()
-        if self._scanned_by(snapshot, partition).engine == INLINE:
-            found = self._directly(lambda log: log.scan(snapshot, tasks))
-        chosen(self._scanned_by(snapshot, partition))
-        yield from found[0] if found else self._of_spark().scan(snapshot, tasks)
-
-    def scan_data_files(self, snapshot: ColdSnapshot, partition: int) -> Sequence[FileScan] | None:
-        """See `ColdTable.scan_data_files`: where `scan` looks at the table where it lies."""
-        if snapshot.version < 0:
-            return ()
-        if self._scanned_by(snapshot, partition).engine != INLINE:
-            return None
-        found = self._directly(lambda log: log.scan_data_files(snapshot, partition))
-        return found[0] if found else None
+        """See `ColdTable.scan`: one slice after the other, in this process."""
+        if tasks:
+            chosen(_HERE)
+        for task in tasks:
+            look = partial(_scanned, version=snapshot.version, task=task)
+            try:
+                scan = self._either(look)
+            except MissingFileError as error:  # nobody has its version any more
+                scan = FileScan(task.file, flaw=error)
+            yield scan
 
     def spacing(
         self,
@@ -241,31 +235,10 @@ class EitherView(TimestampLookup["EitherView"]):
         files: Sequence[SegmentFile],
         explained: Sequence[OffsetRange],
     ) -> Spacing:
-        """See `ColdTable.spacing`. Rows may lie before their segment, too, where a read by runs
-        would not look for them.
-        """
-        run = Run(
-            files[0].partition,
-            min(file.segment for file in files),
-            max(file.segment for file in files),
-            min(file.start_offset for file in files),
-            max(file.end_offset for file in files),
-            sum(file.records for file in files),
-            sum(file.size_bytes for file in files),
-            files[0].path,
-        )
-        found = self._either(lambda view: list(view.offsets(snapshot.version, run)))
-        return Spacing.of(np.concatenate([np.empty(0, np.int64), *found]), explained)
-
-    def _scanned_by(self, snapshot: ColdSnapshot, partition: int) -> Choice:
-        """What looks at all rows of a partition."""
-        if self._usable() is None:
-            return Choice(SPARK, f"it alone reads this table: {self.by_spark_because}")
-        if self._by_spark is None:
-            return Choice(INLINE, "there is no Spark")
-        if size_of(snapshot.files.of_partition(partition)) < HERE_BYTES:
-            return Choice(INLINE, "it can be read where it lies")
-        return Choice(SPARK, "it shares out what is large")
+        run = Run.whole(files)
+        found = self._either(lambda view: list(view.rows(snapshot.version, run, ["offset"])))
+        offsets = (batch.column("offset").to_numpy() for batch in found)
+        return Spacing.of(np.concatenate([np.empty(0, np.int64), *offsets]), explained)
 
     # -- which -----------------------------------------------------------------------------------
 
@@ -329,3 +302,21 @@ class EitherView(TimestampLookup["EitherView"]):
             f"{self.by_spark_because}",
             path=self.name,
         )
+
+
+def _scanned(view: LogView | SparkView, version: int, task: ScanTask) -> FileScan:
+    """What a slice's rows are like; damage is part of the answer."""
+    file, rows, flaw = task.file, OrderedRows(task.explained), None
+    batches = view.rows(version, Run.whole([file]), FILE_SCHEMA.names)
+    try:
+        for batch in batches:
+            offsets, times = batch.column("offset"), batch.column("timestamp")
+            if offsets.null_count or times.null_count:
+                raise CorruptRecordError(
+                    f"{file.path} holds rows without an offset or a timestamp", path=file.path
+                )
+            if batch.num_rows:
+                rows.add(offsets.to_numpy(), times.cast(pa.int64()).to_numpy())
+    except (MissingFileError, CorruptRecordError) as error:
+        flaw = error
+    return FileScan(file, records=rows.records, found=rows.extent, spacing=rows.spacing, flaw=flaw)

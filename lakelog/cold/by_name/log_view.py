@@ -19,23 +19,19 @@ from ...base.back_off import patiently
 from ...errors import ContradictionError, CorruptRecordError, MissingFileError
 from ...values.config import INT64_MAX
 from ...values.offset_ranges import merged
-from ...values.record import MAX_OFFSET, OffsetAndTimestamp
+from ...values.record import OffsetAndTimestamp
 from ...values.topic_partition import OffsetRange
 from ..answers import RowGroupTimes
-from ..parquet.file_scan import scan_file
 from ..parquet.segment_reader import SegmentReader
-from ..scan import Extent, FileScan, ScanTask
 from ..segment import SegmentFile
 from ..store.storage import Storage
-from ..table import ColdSnapshot
 from .definition import joined
 from .deletion_vectors import DeletionVector
 from .delta_actions import CommitActions, LogFile, NotDirectError
 from .location import Located, Location
 from .lookup import Measured
 from .notes import FIRST_ROWS, Commit, Note, Slice, is_enough
-from .runs import Run, by_segment, newest_of, runs, version_with
-from .slice_scan import apart, scan_slices, unknown_slice
+from .runs import Run, newest_of, runs, version_with
 from .table_log import TableLog
 
 T = TypeVar("T")
@@ -228,63 +224,11 @@ class LogView:
             reader = self._reader_of(self._there())
         return function(reader, task)
 
-    def scan(self, snapshot: ColdSnapshot, tasks: Sequence[ScanTask]) -> list[FileScan]:
-        """See `ColdTable.scan`. Of the rows only what `SCANNED` names is read, since
-        `scan_data_files` reads the rest.
-        """
-        if not tasks:
-            return []
-        partition = tasks[0].file.partition
-        there, reader = self._files(snapshot.version)
-        mine = by_segment(file for file in there if file.partition == partition)
-        known = by_segment(snapshot.files.of_partition(partition))
-        asked: dict[int, list[ScanTask]] = {}
-        for task in tasks:
-            asked.setdefault(task.file.segment, []).append(task)
-        is_all = len(tasks) == sum(map(len, known.values()))
-        found: list[FileScan] = []
-        for segment in sorted(asked.keys() | (mine.keys() - known.keys() if is_all else set())):
-
-            def scan(some: Sequence[ScanTask], segment: int = segment) -> list[FileScan]:
-                start, end = 0, MAX_OFFSET
-                if some and len(some) < len(known[segment]):
-                    start = min(task.file.start_offset for task in some)
-                    end = max(task.file.end_offset for task in some)
-                rows = reader.read(mine.get(segment, ()), start, end, ["offset", "timestamp"])
-                return scan_slices(rows, some or [unknown_slice(partition, segment)])
-
-            if segment in asked:
-                found += apart(scan, asked[segment])
-            else:
-                found += scan(())
-        return found
-
-    def scan_data_files(self, snapshot: ColdSnapshot, partition: int) -> list[FileScan]:
-        """See `ColdTable.scan_data_files`. Of a file with a deletion vector no more than whether
-        it can be read: what is said of its rows is said of those that are gone too. A store that
-        is away is not asked for the rest.
-        """
-        there, reader = self._files(snapshot.version)
-        found = []
-        for file in sorted(there, key=lambda file: (file.start_offset, file.path)):
-            if file.partition == partition:
-                scan = scan_file(reader, ScanTask(file))
-                said = Extent(file.first, file.last, _ms(file.min_us), _ms(file.max_us))
-                if file.vector is not None:
-                    scan = replace(scan, row_groups=())
-                if file.first is None:
-                    scan = replace(scan, file=replace(file, records=-1))
-                found.append(replace(scan, said=said))
-                if scan.flaw is not None and scan.flaw.retriable:
-                    break  # it was asked again and again: so it would be for all others
-        return found
-
-    def offsets(self, version: int, run: Run) -> Iterator[np.ndarray]:
-        """The offsets of a run's rows, as they follow each other."""
+    def rows(self, version: int, run: Run, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """A run's rows as of a version, by offset; each offset as often as it is there."""
         there, reader = self._files(version)
         mine = [file for file in there if run.has(file)]
-        for batch in reader.read(mine, run.start, run.end, ["offset"]):
-            yield batch.column("offset").to_numpy()
+        return reader.read(mine, run.start, run.end, columns)
 
     def first_at_or_after(
         self, files: Iterable[SegmentFile], timestamp_ms: int, from_offset: int
@@ -446,10 +390,6 @@ def _measure(
                 max_us=max(measured.max_us, times["max"]),
             )
     return measured
-
-
-def _ms(micros: int | None) -> int | None:
-    return None if micros is None else micros // 1000
 
 
 def _commit_of(one: CommitActions, topic_id: UUID) -> Commit:

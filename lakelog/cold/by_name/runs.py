@@ -12,7 +12,7 @@ Runs on: driver.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -76,6 +76,20 @@ class Run(Struct, frozen=True):
             sum(file.records for file in files),
             sum(file.size_bytes for file in files),
             first.path,
+        )
+
+    @classmethod
+    def whole(cls, files: Sequence[SegmentFile]) -> Run:
+        """All that lies in the ranges of some files, also before their segments."""
+        return cls(
+            files[0].partition,
+            min(file.segment for file in files),
+            max(file.segment for file in files),
+            min(file.start_offset for file in files),
+            max(file.end_offset for file in files),
+            sum(file.records for file in files),
+            sum(file.size_bytes for file in files),
+            files[0].path,
         )
 
     def has(self, file: SegmentFile) -> bool:
@@ -152,31 +166,6 @@ def newest_of(
 def beats(best: OffsetAndTimestamp, timestamp_ms: int, offset: int) -> bool:
     """Whether a record of at most that time and at least that offset would beat the best one."""
     return (timestamp_ms, -offset) > (best.timestamp_ms, -best.offset)
-
-
-def by_segment(files: Iterable[SegmentFile]) -> dict[int, list[SegmentFile]]:
-    """Files by the segment that they belong to."""
-    found: dict[int, list[SegmentFile]] = {}
-    for file in files:
-        found.setdefault(file.segment, []).append(file)
-    return found
-
-
-def where_slices(files: Iterable[SegmentFile], known: Mapping[int, Sequence[SegmentFile]]) -> str:
-    """The rows of some slices of a partition, as SQL.
-
-    Args:
-        files: of which those of a segment have no other between them.
-        known: all slices of the partition, by segment: of a whole segment all rows are asked for.
-    """
-    asked = by_segment(files)
-    whole = [segment for segment in asked if len(asked[segment]) == len(known[segment])]
-    wheres = [f"segment IN ({', '.join(map(str, sorted(whole)))})"] if whole else []
-    for segment in sorted(asked.keys() - set(whole)):
-        start = min(file.start_offset for file in asked[segment])
-        end = max(file.end_offset for file in asked[segment])
-        wheres.append(f"segment = {segment} AND offset >= {start} AND offset < {end}")
-    return " OR ".join(f"({one})" for one in wheres)
 
 
 class Stretch(Struct, frozen=True):

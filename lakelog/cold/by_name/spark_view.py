@@ -8,27 +8,21 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
-import numpy as np
 import pyarrow as pa
 
 from ...engines.spark import Failure, SparkEngine
 from ...values.record import MAX_OFFSET, OffsetAndTimestamp
 from ...values.value_ddl import VALUE_ERROR
 from ..record_batches import projection
-from ..scan import FileScan, ScanTask
-from ..schema import FILE_SCHEMA
 from ..segment import SegmentFile
-from ..table import ColdSnapshot
 from .commit import where_segments
 from .entry import read_properties
 from .lookup import Measured
 from .notes import FIRST_ROWS, Commit, Note, Slice, is_enough
-from .runs import Run, Stretch, by_segment, newest_of, runs, version_with, where_slices
-from .slice_scan import SCANNED, SCANS, ScannedRows, apart
+from .runs import Run, Stretch, newest_of, runs, version_with
 from .spark_errors import naming
 from .tasks import OUTCOMES, TOMBSTONE, Mapped, SpooledRows, outcomes
 
@@ -37,12 +31,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-#: Among so many workers, at most, the segments of a partition are dealt out to be scanned.
-WORKERS = 64
-
-#: Has Parquet's reader for Java compare each page's CRC.
-PAGE_SUMS = "parquet.page.verify-checksum.enabled"
 
 #: Commits that are looked through for removed files.
 REMOVALS_ROWS = 1000
@@ -228,48 +216,11 @@ class SparkView:
                 result.throw()
         yield from results
 
-    def scan(self, snapshot: ColdSnapshot, tasks: Sequence[ScanTask]) -> list[FileScan]:
-        """See `ColdTable.scan`: the rows of each segment go to one worker, by offset."""
-        if not tasks:
-            return []
-        partition = tasks[0].file.partition
-        known = by_segment(snapshot.files.of_partition(partition))
-        is_all = len(tasks) == sum(map(len, known.values()))
-        others = [name for name in FILE_SCHEMA.names if name not in SCANNED]
-        columns = [
-            "segment",
-            "offset",
-            "unix_micros(timestamp) AS timestamp",
-            f"xxhash64({', '.join(others)}) = 0 AS others",  # so that they are read, too
-        ]
-        session = self._spark()
-
-        def scan(some: Sequence[ScanTask]) -> list[FileScan]:
-            where = f"partition = {partition}"
-            if not is_all or len(some) < len(tasks):
-                where += f" AND ({where_slices([task.file for task in some], known)})"
-            mine: dict[int, list[ScanTask]] = {}
-            for task in some:
-                mine.setdefault(task.file.segment, []).append(task)
-            scanned = ScannedRows(partition, mine)
-            with naming(some[0].file.path), page_sums_checked(session):
-                rows = self.frame(snapshot.version).where(where).selectExpr(*columns)
-                parts = min(len(mine), WORKERS)
-                rows = rows.repartition(parts, "segment").sortWithinPartitions("segment", "offset")
-                answers = rows.mapInArrow(scanned, SCANS)
-                collected = SparkEngine(session).collect(answers, "lakelog: scan")
-            found = [one for row in collected for one in pickle.loads(bytes(row["scans"]))]
-            met = {one.file.path for one in found}
-            empty = [task.file for task in some if task.file.path not in met]
-            return [*found, *map(FileScan, empty)]
-
-        return list(apart(scan, tasks))
-
-    def offsets(self, version: int, run: Run) -> Iterator[np.ndarray]:
+    def rows(self, version: int, run: Run, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """See `LogView.rows`."""
         with naming(run.path):
-            rows = self.frame(version).select("offset")
-            for batch in Stretch(rows, run).batches(projection(["offset"])):
-                yield batch.column("offset").to_numpy()
+            stretch = Stretch(self.frame(version).select(*columns), run)
+            yield from stretch.batches(projection(columns))
 
     def unparsed(self, version: int, files: Sequence[SegmentFile]) -> dict[int, int]:
         """How many records of the files have a ``value_error``, by partition."""
@@ -376,19 +327,3 @@ def removed_files(spark: SparkSession, name: str, before_ms: int) -> int:
         if row["timestamp"].timestamp() * 1000 <= before_ms:
             count += int((row["operationMetrics"] or {}).get("numRemovedFiles", 0))
     return count
-
-
-@contextmanager
-def page_sums_checked(session: SparkSession) -> Iterator[None]:
-    """Have the session's queries compare the CRCs of pages, as far as its platform lets us."""
-    before = session.conf.get(PAGE_SUMS, None)
-    with suppress(Exception):  # Spark's errors have no common base
-        session.conf.set(PAGE_SUMS, "true")
-    try:
-        yield
-    finally:
-        with suppress(Exception):
-            if before is None:
-                session.conf.unset(PAGE_SUMS)
-            else:
-                session.conf.set(PAGE_SUMS, before)

@@ -22,13 +22,8 @@ from ...values.record import MAX_OFFSET, NO_TIMESTAMP_MS
 from ...values.topic_partition import OffsetRange, TopicPartition
 from .finding import COLD, Findings, Kind, Progress, is_no_answer, predicate
 
-#: Why something of the cold tier is not checked.
-FOOTERS_HIDDEN = (
-    "cold: what the footers of its files say of their rows, since Spark shows the rows alone"
-)
-
-#: Where a statistic stands that the table's log has.
-_IN_LOG = ", in the table's log"
+#: Why something of the cold tier is not checked: of a table by name rows alone are looked at.
+FOOTERS_NOT_CHECKED = "cold: what the footers of its data files say of their rows"
 
 
 class _Span(Struct, frozen=True):
@@ -115,13 +110,6 @@ class ColdVerification:
             self.not_checked = "; ".join(filter(None, (self.not_checked, said)))
 
     def _run(self, progress: Progress, last: bool) -> None:
-        data_files = self._table.scan_data_files(self._cold, self._partition)
-        if data_files is None:
-            self.not_checked = FOOTERS_HIDDEN
-        for scan in data_files or ():
-            self._judge_data_file(scan, last)
-            if self._is_away(scan.flaw):
-                return
         spans: list[_Span] = []
         tasks = [ScanTask(file, self._explained) for file in self._files]
         for scan in self._table.scan(self._cold, tasks):
@@ -129,8 +117,9 @@ class ColdVerification:
             if self._is_away(scan.flaw):
                 return
             found = scan.found
-            is_known = scan.file.path in self._said
-            if scan.flaw is None and is_known and found.first_offset is not None:
+            if scan.flaw is None and found.first_offset is not None:
+                if not scan.row_groups:
+                    self.not_checked = FOOTERS_NOT_CHECKED
                 end = found.last_offset or 0
                 spans.append(_Span(scan.file, found.first_offset, end, scan.spacing.holes))
             progress(scan.records)
@@ -164,12 +153,7 @@ class ColdVerification:
                 raise LookAgain
             self.unreadable.add(file.path)
             self._unscanned += held
-            if not self._is_told(scan.flaw):
-                self._flaw(scan.flaw, file.path, held)
-            return
-        if file.path not in self._said:
-            what = f"holds {scan.records} rows of a segment that the table's log does not know"
-            add(Kind.ORDER, what, _range(extent))
+            self._flaw(scan.flaw, file.path, held)
             return
         self._judge_statistics(scan)
         if is_ours(file.path) and not scan.ascending:
@@ -207,27 +191,10 @@ class ColdVerification:
             above = OffsetRange(max(self._archived_end, first), newest + 1)
             add(Kind.REGISTER, what, [above])
 
-    def _judge_data_file(self, scan: FileScan, last: bool) -> None:
-        """Of a data file that has slices in it: all but where its rows belong."""
-        file = scan.file
-        if scan.flaw is None:
-            self._judge_statistics(scan)
-            return
-        if isinstance(scan.flaw, MissingFileError) and not last:
-            there = self._table.data_files(file.partition)
-            if file.path not in {one.path for one in there}:
-                raise LookAgain
-        self.unreadable.update(
-            one.path
-            for one in self._files
-            if one.segment == file.segment
-            and one.start_offset < file.end_offset
-            and one.end_offset > file.start_offset
-        )
-        self._flaw(scan.flaw, file.path, _held(file))
-
     def _flaw(self, flaw: LakelogError, path: str, held: Iterable[OffsetRange]) -> None:
-        what = predicate(flaw.message, getattr(flaw, "path", None) or "")
+        subject = getattr(flaw, "path", None) or ""
+        # A slice lies in data files: of them the message names the one that is meant.
+        what = predicate(flaw.message, subject) if subject.endswith(path) else flaw.message
         if isinstance(flaw, MissingFileError):
             kind = Kind.MISSING_FILE
         elif isinstance(flaw, CorruptRecordError):
@@ -237,14 +204,6 @@ class ColdVerification:
             self._refused.setdefault(path, what)
         self.findings.add(kind, path, what, held)
 
-    def _is_told(self, flaw: LakelogError) -> bool:
-        """Whether a flaw of a slice is that of a data file which was found."""
-        path = getattr(flaw, "path", "")
-        told = {Kind.MISSING_FILE, Kind.CORRUPT, Kind.UNREACHABLE}
-        return any(
-            one.kind in told and path.endswith(f"/{one.where}") for one in self.findings.found
-        )
-
     def _judge_statistics(self, scan: FileScan) -> None:
         """Judges what the footer says of row groups, and the table's log of the file."""
         file = scan.file
@@ -253,7 +212,7 @@ class ColdVerification:
             rows, held = (group.rows, group.found_rows), _range(group.found)
             self.findings.differs(where, "rows", *rows, of="it has", offsets=held)
             self._judge_extent(where, group.said, group.found)
-        where = f"{file.path}{_IN_LOG}"
+        where = f"{file.path}, in the table's log"
         differs = partial(self.findings.differs, where, offsets=_held(file), of="the file has")
         if scan.size_bytes >= 0:  # a slice has a share of its files
             differs("bytes", file.size_bytes, scan.size_bytes)
@@ -262,16 +221,14 @@ class ColdVerification:
         differs("rows", file.records, scan.records)
         if not scan.records or not file.records:
             return
-        said = scan.said
-        if said is None:
-            row, newest = self._said[file.path], file.max_timestamp_ms
-            said = Extent(
-                row["first"],
-                row["last"],
-                # -1 stands for "none" as well as for "does not say".
-                None if file.min_timestamp_ms == NO_TIMESTAMP_MS else file.min_timestamp_ms,
-                None if newest == UNKNOWN_TIMESTAMP_MS else newest,
-            )
+        row, newest = self._said[file.path], file.max_timestamp_ms
+        said = Extent(
+            row["first"],
+            row["last"],
+            # -1 stands for "none" as well as for "does not say".
+            None if file.min_timestamp_ms == NO_TIMESTAMP_MS else file.min_timestamp_ms,
+            None if newest == UNKNOWN_TIMESTAMP_MS else newest,
+        )
         self._judge_extent(where, said, scan.found)
 
     def _judge_extent(self, where: str, said: Extent, found: Extent) -> None:
