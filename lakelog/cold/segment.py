@@ -380,10 +380,13 @@ def _ordered(files: FileColumns) -> FileColumns:
         starts = np.where(files.ours, files.numbers["start_offset"], files.numbers["first"])
         files = replace(files, numbers={**files.numbers, "start_offset": starts})
     if not _is_ordered(files.numbers):
-        paths = files.paths
-        files = files.rows(np.array(sorted(range(len(paths)), key=paths.__getitem__), np.int64))
         keys = [files.numbers[name] for name in ("first", "start_offset", "partition")]
-        files = files.rows(np.lexsort(keys))
+        order = np.lexsort(keys)
+        if np.all([np.diff(one[order]) == 0 for one in keys], axis=0).any():
+            paths = files.paths
+            by_path = np.array(sorted(range(len(paths)), key=paths.__getitem__), np.int64)
+            order = by_path[np.lexsort([one[by_path] for one in keys])]
+        files = files.rows(order)
     return files if files.ours.all() else _with_gaps_before(files)
 
 

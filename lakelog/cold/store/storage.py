@@ -260,9 +260,9 @@ class Storage:
         """
         top = self.arrow_path(path).rstrip("/") + "/"
         return {
-            info.path.removeprefix(top): FileStamp(info.size, _modified_ms(info))
+            info.path.removeprefix(top): FileStamp(size_bytes, _modified_ms(info))
             for info in self.list_files(path, recursive=True)
-            if info.is_file
+            if (size_bytes := info.size) is not None  # a folder's; asking `is_file` takes longer
         }
 
     def file_names(self, path: str) -> list[str]:
