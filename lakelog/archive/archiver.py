@@ -53,9 +53,6 @@ from .report import ArchiveReport, PartitionArchived
 
 logger = logging.getLogger(__name__)
 
-#: So many of a partition's oldest segments are looked at, to see which of them may go.
-_OLDEST = 1_000
-
 Until = PositionLike | Mapping[int, PositionLike]
 
 
@@ -227,19 +224,19 @@ class Archiver:
         full = self._full()
         limit = FlushLimit() if full else FlushLimit.of(self._topic.config)
         now_ms = self._hot.now_ms()
-        hot = self._segments(range(self._topic.partitions), self._cold)
+        hot = self._segments(range(self._topic.partitions))
         report = None
         if self._cold is None or self._is_due(hot, self._cold, limit, now_ms, full):
             report, errors = self._archive(self._look(calls=1), limit, [])
             if errors:
                 raise errors[0]
-            hot = self._segments(range(self._topic.partitions), self._cold)
+            hot = self._segments(range(self._topic.partitions))
         return self._flushed(report, hot, FlushLimit.of(self._topic.config))
 
     def drain(self) -> Flushed:
         """Archive and trim all that is there now, at the end of a run."""
         report = self.run_once()
-        hot = self._segments(range(self._topic.partitions), self._cold)
+        hot = self._segments(range(self._topic.partitions))
         return self._flushed(report, hot, FlushLimit.of(self._topic.config), is_final=True)
 
     def _archive(
@@ -357,7 +354,7 @@ class Archiver:
         points = trim_points(self._topic, look.hot, look.cold, look.now_ms, full)
         if points:  # settings may have changed while the copy took its time
             self._reload_topic()
-            points = self._trim_points(look, full)
+            points = trim_points(self._topic, look.hot, look.cold, look.now_ms, full)
         spans = {n: OffsetRange(look.hot[n].local_log_start, point) for n, point in points.items()}
         ends, kept = trimmable(self._topic, self._table, look.cold, spans)
         points = {n: end for n, end in ends.items() if end > spans[n].start}
@@ -377,16 +374,6 @@ class Archiver:
             number: OffsetRange(look.hot[number].local_log_start, point)
             for number, point in points.items()
         }, kept
-
-    def _trim_points(self, look: _Look, full: frozenset[int]) -> dict[int, int]:
-        """See `trim_points`, of however many segments go."""
-        points = trim_points(self._topic, look.hot, look.cold, look.now_ms, full)
-        # Where all of the oldest that were asked for go, others may go, too.
-        more = [n for n, point in points.items() if point == look.hot[n].unseen.start]
-        if more:
-            seen = self._segments(more)
-            points |= trim_points(self._topic, seen, look.cold, look.now_ms, full)
-        return points
 
     def _remove_orphans(self) -> int:
         """Remove orphans when there may be some: in the first run and after one that lost a race.
@@ -417,7 +404,7 @@ class Archiver:
             return look
         # On the first look, another archiver's commit may be the reason; on the second, with
         # the same snapshot, Redis holds less than what was archived from it.
-        seen = self._segments(behind, look.cold)
+        seen = self._segments(behind)
         behind = _behind(seen, look.cold)
         self._hot.recover_all(
             {self._topic.partition(n): look.cold.archive_start(n) for n in behind},
@@ -440,10 +427,9 @@ class Archiver:
         while True:
             is_first = self._cold is None
             started_ns = time.time_ns()
-            # Of what is archived already, Redis need not tell the segments.
             planned_from = self._table.snapshot() if self._cold is None else self._cold
             now_ms = self._hot.now_ms()
-            hot = self._segments(range(self._topic.partitions), planned_from, calls)
+            hot = self._segments(range(self._topic.partitions), calls)
             self._settle_table(hot[0].archived_into)
             starts = {number: planned_from.archive_start(number) for number in hot}
             self._cold = planned_from
@@ -486,29 +472,11 @@ class Archiver:
         found = self._hot.archived_into().settle_said(self._topic, self._table, said)
         self._is_known = found is not Standing.UNMADE  # else once it is made
 
-    def _segments(
-        self,
-        partitions: Iterable[int],
-        cold: ColdSnapshot | None = None,
-        calls: int = 0,
-    ) -> dict[int, HotSegments]:
-        """What Redis says of partitions.
-
-        Args:
-            cold: then without most of the segments that it holds already.
-        """
+    def _segments(self, partitions: Iterable[int], calls: int = 0) -> dict[int, HotSegments]:
+        """What Redis says of partitions."""
         numbers = {self._topic.partition(number): number for number in partitions}
-        start = None
-        if cold is not None:
-            start = {tp: cold.archive_start(number) for tp, number in numbers.items()}
         # By id: after a drop and create, the new stream must not look like one that lost records.
-        found = self._hot.segments(
-            numbers,
-            start=start,
-            oldest=_OLDEST,
-            topic_id=self._topic.topic_id,
-            calls=calls,
-        )
+        found = self._hot.segments(numbers, topic_id=self._topic.topic_id, calls=calls)
         return {numbers[topic_partition]: seen for topic_partition, seen in found.items()}
 
     def _ends(self, until: Until, look: _Look) -> dict[int, int]:

@@ -45,9 +45,6 @@ def trim_points(
     Args:
         full: partitions whose server is nearly full: all that is archived goes from there.
 
-    Where all of the oldest segments go that are known, the point is where `HotSegments.unseen`
-    begins.
-
     Source: Kafka ``UnifiedLog.deleteOldSegments`` with a remote tier; KIP-405.
     """
     points = {}
@@ -89,8 +86,6 @@ def _retention_point(
     excess_bytes = offsets.size_bytes - config.local_retention_bytes
     by_size = config.local_retention_bytes >= 0
     for segment in offsets.segments:
-        if offsets.unseen.start < offsets.unseen.end <= segment.base_offset:
-            return min(offsets.unseen.start, held_by_cold)  # what is known of the oldest goes
         excess_bytes -= segment.size_bytes
         if segment.end_offset <= forgotten:
             continue  # it goes whatever its age, so it shields no later segment

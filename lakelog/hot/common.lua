@@ -121,18 +121,15 @@ local function parse_closed(text)
   return s
 end
 
--- Some closed segments as stored: from the one that holds an offset on, or from the first above a base
--- (as `(base`). A script that took all of 100,000 would keep all others waiting for 0.1 s.
-local function closed_from(offset, most)
-  if most == 0 then
-    return {}
-  end
+-- Closed segments as stored: from the one that holds an offset on, or from the first above a base (as
+-- `(base`); those that begin below `before`, at most so many.
+local function closed_from(offset, before, most)
   local from = offset
   if string.sub(offset, 1, 1) ~= '(' then
     from = redis.call('ZRANGE', segments, offset, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, 1,
       'WITHSCORES')[2] or '-inf'
   end
-  return redis.call('ZRANGE', segments, from, '+inf', 'BYSCORE', 'LIMIT', 0, most)
+  return redis.call('ZRANGE', segments, from, before, 'BYSCORE', 'LIMIT', 0, most)
 end
 
 -- The stored bytes that a partition holds; of a segment that is trimmed in part, its share of offsets.

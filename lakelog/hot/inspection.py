@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import takewhile
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -34,10 +33,6 @@ PAGE_BYTES = 8 * MIB
 _MAX_COUNT = 4_096
 _INDEX_PAGE = 10_000
 _PRODUCERS_PAGE = 1_000
-_SEGMENTS_PAGE = 2_000  # with scores
-
-#: What changes if closed segments change other than at their beginning or end.
-_SEGMENTS_VERSION = (b"topic_id", b"run_id", b"gaps", b"quarantined")
 
 _STATE_NUMBERS = ("log_end", "log_start", "local_log_start", "closed_bytes", "producer_count")
 _GAPS = re.compile(rb"(\d{1,16})-(\d{1,16})")
@@ -127,7 +122,7 @@ class Inspection:
             HotTierAccessError: this user may not read one of the keys.
         """
         keys = self._keys.partition(topic_partition)
-        run_id, replies = self._all_replies(keys)
+        run_id, replies = run_script(self._servers, "inspect", keys.all(), ())
         flaws = []
         for at, key in enumerate((keys.state, keys.segments, keys.producers, keys.stream)):
             if isinstance(replies[at], list) and replies[at][:1] == [b"ERR"]:
@@ -184,35 +179,6 @@ class Inspection:
             entries,
             tuple(flaws),
         )
-
-    def _all_replies(self, keys: PartitionKeys) -> tuple[str, list[Any]]:
-        """The run of the server, and the answer of ``look.lua`` with all closed segments.
-
-        See `looks` for why they come in pages, and what holds of them then.
-        """
-        closed: list[bytes] = []
-        version: object = None
-        while True:
-            run_id, replies = self._replies(keys, closed[-1] if closed else b"")
-            state, page = replies[:2]
-            if page[:1] == [b"ERR"]:
-                return run_id, replies
-            fields = dict(zip(state[::2], state[1::2], strict=True))
-            seen = [fields.get(name) for name in _SEGMENTS_VERSION]
-            if closed and seen != version:
-                closed = []  # of another state than what came before
-                continue
-            is_alone, version = not closed, seen
-            closed += page
-            if len(page) < 2 * _SEGMENTS_PAGE:
-                break
-        if not is_alone:
-            _forget_trimmed(closed, fields.get(b"local_log_start", b""))
-        replies[1] = closed
-        return run_id, replies
-
-    def _replies(self, keys: PartitionKeys, after: bytes) -> tuple[str, list[Any]]:
-        return run_script(self._servers, "inspect", keys.all(), (after, _SEGMENTS_PAGE))
 
     def pages(
         self,
@@ -317,19 +283,6 @@ class Inspection:
 
     def _exchange(self, key: str, *commands: Sequence[Any]) -> list[Any]:
         return exchange(self._servers, key, [tuple(command) for command in commands])[1]
-
-
-def _forget_trimmed(closed: list[bytes], local_log_start: bytes) -> None:
-    """Leaves out the segments that were trimmed while the later pages were read, as ``trimming`` in
-    common.lua does.
-
-    Args:
-        closed: texts and scores in turn.
-    """
-    numbers = _numbers(local_log_start)
-    bases = map(float, closed[3::2])
-    gone = sum(1 for _ in takewhile(lambda base: numbers and base <= numbers[0], bases))
-    del closed[: 2 * gone]
 
 
 # -- entries -----------------------------------------------------------------------------------

@@ -1,12 +1,11 @@
 -- What is read of a partition in one step; nothing is written. After run.lua and common.lua.
 
 -- script: offsets
--- One consistent look at a partition: its state, some of its closed segments, and if asked for what
--- its producers with checksums sent last.
--- ARGV: how many calls of each (0, 1, or all), now_ms or '', how many of the oldest segments, from
--- which offset on others, how many of these at most (see `closed_from`).
--- Returns state, number of closed segments, the oldest, the others, producers: id, value, id, value …,
--- without those that sent nothing for producer.id.expiration.ms.
+-- One consistent look at a partition: its state, its closed segments if they are asked for, and if
+-- asked for what its producers with checksums sent last.
+-- ARGV: how many calls of each (0, 1, or all), now_ms or '', '1' for the segments.
+-- Returns state, number of closed segments, these, producers: id, value, id, value …, without those
+-- that sent nothing for producer.id.expiration.ms.
 
 local found = {
   redis.call('HMGET', state, 'topic_id', 'run_id', 'log_end', 'log_start', 'local_log_start',
@@ -14,8 +13,7 @@ local found = {
     'reserved_end', 'quarantined', 'lost_from', 'settings', 'checksums',
     'appended', 'archived_into'),
   redis.call('ZCARD', segments),
-  tonumber(ARGV[3]) > 0 and redis.call('ZRANGE', segments, 0, tonumber(ARGV[3]) - 1) or {},
-  closed_from(ARGV[4], tonumber(ARGV[5])),
+  ARGV[3] == '1' and redis.call('ZRANGE', segments, 0, -1) or {},
   {},
 }
 local calls = tonumber(ARGV[1])
@@ -27,16 +25,15 @@ if calls > 0 and found[1][17] then
     local id, value = known[i], known[i + 1]
     local last_ms = tonumber(string.match(value, '^%d+ (%d+)') or '')
     if last_ms and now - last_ms < lasting_ms and has_checksum(value) then
-      found[5][#found[5] + 1] = id
-      found[5][#found[5] + 1] = calls > 1 and value or string.match(value, '^[^|]*|[^|]*')
+      found[4][#found[4] + 1] = id
+      found[4][#found[4] + 1] = calls > 1 and value or string.match(value, '^[^|]*|[^|]*')
     end
   end
 end
 return found
 
 -- script: inspect
--- One look at all of a partition except its entries and time index, even if keys are damaged; of its
--- closed segments a part. ARGV: the score after which these go on or '', about how many.
+-- One look at all of a partition except its entries and time index, even if keys are damaged.
 -- Returns the replies of HGETALL state, ZRANGE segments WITHSCORES, HLEN producers and XLEN stream;
 -- in place of one that failed, {'ERR', why}.
 
@@ -48,19 +45,8 @@ local function ask(...)
   return reply
 end
 
-local most = tonumber(ARGV[2])
-local closed = ask('ZRANGE', segments, ARGV[1] == '' and '-inf' or '(' .. ARGV[1], '+inf',
-  'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES')
-if #closed == 2 * most then -- all that foreign hands gave the last score belong to this part
-  local last = closed[#closed]
-  while closed[#closed] == last do
-    closed[#closed], closed[#closed - 1] = nil, nil
-  end
-  for _, value in ipairs(redis.call('ZRANGE', segments, last, last, 'BYSCORE', 'WITHSCORES')) do
-    closed[#closed + 1] = value
-  end
-end
-return { ask('HGETALL', state), closed, ask('HLEN', producers), ask('XLEN', stream) }
+return { ask('HGETALL', state), ask('ZRANGE', segments, 0, -1, 'WITHSCORES'), ask('HLEN', producers),
+  ask('XLEN', stream) }
 
 -- script: find_timestamp
 -- Where to scan from for the first record at or after a timestamp.
@@ -86,9 +72,9 @@ if floor then
   least = math.max(least, tonumber(floor) + 1)
 end
 local from
-local at, left, several = ARGV[3] == '' and least or '(' .. ARGV[3], tonumber(ARGV[4]), 8
+local at, left, several = ARGV[3] == '' and int(least) or '(' .. ARGV[3], tonumber(ARGV[4]), 8
 while not from do
-  local page = closed_from(at, math.min(several, left))
+  local page = closed_from(at, '+inf', math.min(several, left))
   for _, text in ipairs(page) do
     local s = parse_closed(text)
     if s.max >= target and s.ending > least then

@@ -1,18 +1,10 @@
-"""Looks at partitions: where they begin and end, and their segments.
-
-A script that took all of 100,000 segments would keep everybody else waiting for a tenth of a
-second, so they come in pages. What the last page's look says of the partition holds: closed
-segments are added at their end and dropped from their beginning, so of those that came before it
-only the oldest can be gone. Whatever else changes them also changes the partition's gaps or its
-run; then the pages are read again.
-"""
+"""Looks at partitions: where they begin and end, and their segments."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
@@ -20,20 +12,15 @@ from msgspec import Struct
 
 from ..base.clock import Clock
 from ..errors import ForeignEntryError
-from ..values.offsets import NO_OFFSETS, HotOffsets, HotSegment, HotSegments
+from ..values.offsets import HotOffsets, HotSegment, HotSegments
 from ..values.producer_calls import ProducerCall
-from ..values.topic_partition import OffsetRange, TopicPartition
+from ..values.topic_partition import TopicPartition
 from .connection import Server, Servers, by_server
 from .declared import Declared, check_topic_id, parse_gaps, unknown_partition
 from .foreign import ILLEGIBLE, illegible
 from .keys import Keys
 from .refusals import moved, translate
 from .server_info import MEMORY_INFO, MemoryUse, ServerInfo, server_info, time_ms
-
-#: How many closed segments one script tells: two to four milliseconds.
-PAGE = 4_000
-
-Arguments = tuple[object, ...]
 
 
 class Looks:
@@ -63,51 +50,19 @@ class Looks:
             UnknownTopicOrPartitionError: one is not in the hot tier.
             UnknownTopicIdError: one belongs to another creation of the topic than ``topic_id``.
         """
-        wanted = dict.fromkeys(topic_partitions, (calls, self._now(), 0, 0, 0))
-        return {
-            tp: _Reply.of(tp, reply, run_id).offsets(tp)
-            for tp, (run_id, reply) in self._ask(wanted, topic_id).items()
-        }
+        replies = self._ask(topic_partitions, topic_id, calls, "")
+        return {tp: reply.offsets(tp) for tp, reply in replies.items()}
 
     def segments(
         self,
         topic_partitions: Iterable[TopicPartition],
         *,
-        start: Mapping[TopicPartition, int] | None = None,
-        oldest: int = 0,
         topic_id: UUID | Mapping[str, UUID] | None = None,
         calls: int = 0,
     ) -> dict[TopicPartition, HotSegments]:
-        """As `offsets`, with the partitions' segments: all, or those that are asked for.
-
-        Up to `PAGE` of a partition take a round trip for each server.
-
-        Args:
-            start: an offset of each partition, to leave out segments that lie wholly below.
-            oldest: so many of those below, the oldest, are told all the same.
-            topic_id, calls: as for `offsets`.
-
-        Raises: as `offsets`.
-        """
-        wanted = list(topic_partitions)
-        pages: dict[TopicPartition, list[_Reply]] = {tp: [] for tp in wanted}
-        found: dict[TopicPartition, HotSegments] = {}
-        while left := [tp for tp in wanted if tp not in found]:
-            asked: dict[TopicPartition, Arguments] = {}
-            for tp in left:
-                after: object = 0 if start is None else start.get(tp, 0)
-                if pages[tp]:
-                    after = f"({pages[tp][-1].page[-1].base_offset}"
-                asked[tp] = (calls, self._now(), oldest, after, PAGE)
-            for tp, (run_id, answer) in self._ask(asked, topic_id).items():
-                reply = _Reply.of(tp, answer, run_id)
-                if pages[tp] and pages[tp][-1].version != reply.version:
-                    pages[tp].clear()  # of another state than this one: from the beginning
-                    continue
-                pages[tp].append(reply)
-                if len(reply.page) < PAGE:
-                    found[tp] = _joined(tp, pages[tp])
-        return {tp: found[tp] for tp in wanted}
+        """As `offsets`, with the partitions' segments."""
+        replies = self._ask(topic_partitions, topic_id, calls, "1")
+        return {tp: reply.segments(tp) for tp, reply in replies.items()}
 
     def now_ms(self) -> int:
         """The time the scripts go by: Redis's clock, or the one given."""
@@ -164,15 +119,18 @@ class Looks:
 
     def _ask(
         self,
-        wanted: Mapping[TopicPartition, Arguments],
+        topic_partitions: Iterable[TopicPartition],
         topic_id: UUID | Mapping[str, UUID] | None,
-    ) -> dict[TopicPartition, tuple[str, Any]]:
-        """Which run of its server answered of each, and what."""
+        calls: int,
+        with_segments: str,
+    ) -> dict[TopicPartition, _Reply]:
 
         def id_of(topic: str) -> UUID | None:
             return topic_id.get(topic) if isinstance(topic_id, Mapping) else topic_id
 
-        found: dict[TopicPartition, tuple[str, Any]] = {}
+        wanted = list(topic_partitions)
+        arguments = (calls, self._now(), with_segments)
+        found: dict[TopicPartition, _Reply] = {}
         checked: dict[str, bytes] = {}  # the ids that were found to be right, by topic
         for attempt in range(3):
             left = [tp for tp in wanted if tp not in found]
@@ -180,7 +138,7 @@ class Looks:
                 break
             for server, group in by_server(self._servers, left, self._keys.stream):
                 run_id, replies = server.run_scripts(
-                    [("offsets", self._keys.partition(tp).all(), wanted[tp]) for tp in group]
+                    [("offsets", self._keys.partition(tp).all(), arguments) for tp in group]
                 )
                 for tp, reply in zip(group, replies, strict=True):
                     if isinstance(reply, Exception):
@@ -193,7 +151,7 @@ class Looks:
                     if seen_id is None or checked.get(tp.topic) != seen_id:
                         check_topic_id(tp, seen_id, id_of(tp.topic))
                         checked[tp.topic] = seen_id
-                    found[tp] = run_id, reply
+                    found[tp] = _Reply.of(tp, reply, run_id)
         return {tp: found[tp] for tp in wanted}
 
 
@@ -202,9 +160,8 @@ class _Reply(Struct, frozen=True, gc=False):
 
     run_id: str
     state: Sequence[Any]
-    count: int  # of all closed segments
-    oldest: tuple[HotSegment, ...]
-    page: tuple[HotSegment, ...]
+    count: int  # of closed segments
+    closed: tuple[HotSegment, ...]  # if they were asked for
     producers: Sequence[bytes]
 
     @classmethod
@@ -212,15 +169,11 @@ class _Reply(Struct, frozen=True, gc=False):
         if reply[0][0] is None:
             raise unknown_partition(topic_partition)
         try:
-            state, count, oldest, page, producers = reply
-            return cls(run_id, state, count, _closed(oldest), _closed(page), producers)
+            state, count, texts, producers = reply
+            closed = tuple([HotSegment(*map(int, text.split())) for text in texts])
+            return cls(run_id, state, count, closed, producers)
         except ILLEGIBLE as error:
             raise _illegible(topic_partition, reply, error) from error
-
-    @property
-    def version(self) -> tuple[Any, ...]:
-        """What changes if closed segments change other than at their beginning or end."""
-        return self.state[0], self.state[1], self.state[9], self.state[13]
 
     @property
     def declared(self) -> Declared:
@@ -235,6 +188,15 @@ class _Reply(Struct, frozen=True, gc=False):
         """All but the segments."""
         try:
             return HotOffsets(**self.figures(self.declared, self.open_segment))
+        except ILLEGIBLE as error:
+            raise _illegible(topic_partition, self.state, error) from error
+
+    def segments(self, topic_partition: TopicPartition) -> HotSegments:
+        try:
+            declared, open_segment = self.declared, self.open_segment
+            figures = self.figures(declared, open_segment)
+            segments = (*declared.segments(self.closed, open_segment.base_offset), open_segment)
+            return HotSegments(**figures, segments=segments)
         except ILLEGIBLE as error:
             raise _illegible(topic_partition, self.state, error) from error
 
@@ -271,27 +233,6 @@ class _Reply(Struct, frozen=True, gc=False):
         )
 
 
-def _joined(topic_partition: TopicPartition, pages: Sequence[_Reply]) -> HotSegments:
-    """The partition as the last page tells it, with the closed segments of all."""
-    last = pages[-1]
-    try:
-        declared, open_segment = last.declared, last.open_segment
-        figures = last.figures(declared, open_segment)
-        closed = [segment for page in pages for segment in page.page]
-    except ILLEGIBLE as error:
-        raise _illegible(topic_partition, last.state, error) from error
-    if len(pages) > 1:  # some may have been trimmed since they were told
-        following = (later.base_offset for _, later in pairwise(closed))
-        del closed[: sum(base <= figures["local_log_start"] for base in following)]
-    first = closed[0].base_offset if closed else 0
-    below = [one for one in last.oldest if one.base_offset < first]
-    unseen = NO_OFFSETS
-    if len(below) + len(closed) < last.count:
-        unseen = OffsetRange(below[-1].end_offset if below else 0, first)
-    segments = (*declared.segments([*below, *closed], open_segment.base_offset), open_segment)
-    return HotSegments(**figures, segments=segments, unseen=unseen)
-
-
 _CALL = re.compile(rb"\|(\d+) (\d+) (\d+) (-?\d+)(?: (\w+))?")
 
 
@@ -308,10 +249,6 @@ def parse_calls(producer: bytes, value: bytes) -> list[ProducerCall]:
             ProducerCall(int(producer), int(epoch), first, last, base, append_time_ms, said)
         )
     return calls
-
-
-def _closed(texts: Sequence[bytes]) -> tuple[HotSegment, ...]:
-    return tuple([HotSegment(*map(int, text.split())) for text in texts])
 
 
 @lru_cache(maxsize=256)  # most partitions have the settings of others

@@ -87,23 +87,13 @@ local function gap_left()
 end
 
 local function cut_segments(first, ending)
-  local texts, at = {}, int(first)
-  while true do
-    local page = closed_from(at, 100)
-    for _, text in ipairs(page) do
-      local s = parse_closed(text)
-      if s.base >= ending then
-        return texts
-      end
-      if first < s.ending then
-        texts[#texts + 1] = text
-      end
-      at = '(' .. int(s.base)
-    end
-    if #page < 100 then
-      return texts
+  local texts = {}
+  for _, text in ipairs(closed_from(int(first), '(' .. int(ending), -1)) do
+    if first < parse_closed(text).ending then
+      texts[#texts + 1] = text
     end
   end
+  return texts
 end
 
 local function stop_rebuilding()

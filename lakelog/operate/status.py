@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
-from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -181,18 +180,15 @@ def status(
 
 
 def hot_segments(
-    redis: HotLog, topics: Sequence[Topic], **more: Any
+    redis: HotLog, topics: Sequence[Topic]
 ) -> dict[UUID, Mapping[TopicPartition, HotSegments] | LakelogError]:
     """What Redis says of all topics: in one round trip a server, unless one of them is damaged, or
     is another by now; then topic by topic, so that each tells what it fails at.
-
-    Args:
-        more: for `HotLog.segments`.
     """
     asked = {topic.topic_id: topic.topic_partitions() for topic in topics}
     ids = {topic.name: topic.topic_id for topic in topics}
     try:
-        found = redis.segments((tp for tps in asked.values() for tp in tps), topic_id=ids, **more)
+        found = redis.segments((tp for tps in asked.values() for tp in tps), topic_id=ids)
         return {topic_id: {tp: found[tp] for tp in tps} for topic_id, tps in asked.items()}
     except LakelogError as error:
         if error.retriable:
@@ -200,7 +196,7 @@ def hot_segments(
     one_by_one: dict[UUID, Mapping[TopicPartition, HotSegments] | LakelogError] = {}
     for topic_id, tps in asked.items():
         try:
-            one_by_one[topic_id] = redis.segments(tps, topic_id=topic_id, **more)
+            one_by_one[topic_id] = redis.segments(tps, topic_id=topic_id)
         except LakelogError as error:
             one_by_one[topic_id] = error
     return one_by_one

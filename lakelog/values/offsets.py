@@ -281,20 +281,15 @@ class HotOffsets(Struct, frozen=True, gc=False):
         )
 
 
-NO_OFFSETS = OffsetRange(0, 0)
-
-
 class HotSegments(HotOffsets, frozen=True, gc=False):
-    """One partition of the hot tier with its segments: all, or those that were asked for."""
+    """One partition of the hot tier with its segments."""
 
     #: Oldest first, the open one last; the first may begin below local_log_start.
     segments: tuple[HotSegment, ...] = ()
-    #: The offsets of segments that are there and were not asked for; empty: none.
-    unseen: OffsetRange = NO_OFFSETS
 
     @property
     def held_bytes(self) -> int:
-        """The stored bytes from the local log start on; the oldest segment must be known.
+        """The stored bytes from the local log start on.
 
         Redis counts whole segments: of one that is trimmed in part counts its share of the offsets.
         """
@@ -305,7 +300,7 @@ class HotSegments(HotOffsets, frozen=True, gc=False):
         )
 
     def bytes_from(self, offset: int) -> int:
-        """The stored bytes from that offset on, which must not lie below or among `unseen`.
+        """The stored bytes from that offset on.
 
         Redis counts whole segments: of one that the offset lies in counts its share of the offsets,
         rounded down.

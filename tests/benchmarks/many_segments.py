@@ -2,9 +2,9 @@
 
 A partition of 100,000 closed segments, put into Redis by hand, and a million producers that it
 remembers. How long a script of each question takes, as Redis's slow log tells: an append of one
-record, where the partition ends, all its segments, those that an archiver asks for, where a time is
-with and without a time index, a look for damage, trimming half of it, and retention of half of one
-like it whose topic is not tiered; and of a recovery. Of the scripts that one question takes, whose
+record, where the partition ends, all its segments, where a time is with and without a time index,
+a look for damage, trimming half of it, and retention of half of one like it whose topic is not
+tiered; and of a recovery. Of the scripts that one question takes, whose
 parts are alike, it is the median: others on the machine make some of them seem long. Beside them,
 in the same round, one script that takes all segments through Lua.
 """
@@ -96,9 +96,6 @@ class Round:
             ALL: lambda: client.eval(SCRIPT, 1, keys.segments),
             "where a partition ends": lambda: hot.offsets([tp]),
             "all its segments": lambda: hot.segments([tp]),
-            "an archiver's segments": lambda: hot.segments(
-                [tp], start={tp: end - 100}, oldest=1_000
-            ),
             "where a time is": seek,
             "a look for damage": lambda: hot.inspection().look(tp, topic.topic_id),
         }

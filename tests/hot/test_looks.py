@@ -1,4 +1,4 @@
-"""However many segments a partition has, no script takes more than a page of them."""
+"""Partitions of many segments: looked at, trimmed, searched by time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lakelog.hot import fetch, inspection, looks
+from lakelog.hot import fetch
 
 SIZE = 600_000  # more than half a segment
 CONFIG = {
@@ -20,14 +20,6 @@ CONFIG = {
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages that a test can fill."""
-    monkeypatch.setattr(looks, "PAGE", 4)
-    monkeypatch.setattr(inspection, "_SEGMENTS_PAGE", 3)
-    monkeypatch.setattr(fetch, "SEGMENTS_AT_ONCE", 2)
-
-
-@pytest.fixture
 def many(make_bench: Callable[..., Any]) -> Any:
     """Forty segments of a record, and the open one."""
     bench = make_bench(**CONFIG)
@@ -36,7 +28,19 @@ def many(make_bench: Callable[..., Any]) -> Any:
     return bench
 
 
-def test_where_a_partition_ends_is_told_without_its_segments(many: Any, small: None) -> None:
+def bases(seen: Any) -> list[int]:
+    return [segment.base_offset for segment in seen.segments]
+
+
+def test_all_segments_are_told(many: Any) -> None:
+    seen = many.offsets()
+    assert bases(seen) == [*range(41)]
+    assert (seen.segment_count, seen.size_bytes) == (41, 41 * SIZE)
+    look = many.hot.inspection().look(many.tp(), many.topic.topic_id)
+    assert (look.segments, look.flaws) == (seen.segments, ())
+
+
+def test_where_a_partition_ends_is_told_without_its_segments(many: Any) -> None:
     def scripts() -> int:
         stats = many.client.info("commandstats")
         return int(stats["cmdstat_evalsha_ro"]["calls"])
@@ -47,54 +51,7 @@ def test_where_a_partition_ends_is_told_without_its_segments(many: Any, small: N
     assert "segments" not in type(many.hot.offsets([many.tp()])[many.tp()]).__slots__
     assert scripts() == before + 2
     many.offsets()
-    assert scripts() == before + 2 + 11  # pages of four
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_pages_agree_with_the_state_whatever_happens_between_them(
-    many: Any, small: None, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Appends, trims and skips between any two pages; the last page's moment counts."""
-    chance = random.Random(seed)
-    ask, inspect = looks.Looks._ask, inspection.Inspection._replies
-    left = 6
-
-    def something() -> None:
-        nonlocal left
-        if left and chance.random() < 0.6:
-            left -= 1
-            end = many.hot.offsets([many.tp()])[many.tp()].log_end
-            start = many.hot.offsets([many.tp()])[many.tp()].local_log_start
-            if (kind := chance.randrange(4)) == 0:
-                many.append_sized(SIZE, many.clock.now_ms())
-            elif kind < 3:
-                many.hot.raise_log_start(many.tp(), min(end - 4, start + chance.randrange(9)))
-            else:
-                entry = f"{chance.randrange(start, end)}-1"
-                skips = many.hot.skips(many.tp(), many.topic.topic_id)
-                if many.client.xdel(many.keys()[0], entry):
-                    skips.skip(skips.look(entry), b"{}")
-
-    def between(of: Callable[..., Any]) -> Callable[..., Any]:
-        def asked(self: Any, *more: Any) -> Any:
-            with pytest.MonkeyPatch.context() as undone:
-                undone.setattr(looks.Looks, "_ask", ask)
-                undone.setattr(inspection.Inspection, "_replies", inspect)
-                something()
-            return of(self, *more)
-
-        return asked
-
-    with monkeypatch.context() as patched:
-        patched.setattr(looks.Looks, "_ask", between(ask))
-        patched.setattr(inspection.Inspection, "_replies", between(inspect))
-        seen = many.offsets()
-    assert seen == many.offsets()
-    left = 6
-    with monkeypatch.context() as patched:
-        patched.setattr(inspection.Inspection, "_replies", between(inspect))
-        look = many.hot.inspection().look(many.tp(), many.topic.topic_id)
-    assert look.segments == many.offsets().segments
+    assert scripts() == before + 3
 
 
 def test_trimming_goes_by_parts_and_all_the_way(many: Any) -> None:
@@ -117,6 +74,14 @@ def test_trimming_goes_by_parts_and_all_the_way(many: Any) -> None:
     assert seen.size_bytes == 5_000
 
 
+def test_foreign_segments_of_one_score_are_all_looked_at(many: Any) -> None:
+    key = many.keys()[2]
+    many.client.zadd(key, {f"foreign {n}": 7 for n in range(8)})
+    look = many.hot.inspection().look(many.tp(), many.topic.topic_id)
+    assert sum("foreign" in flaw.what for flaw in look.flaws) == 8
+    assert bases(look) == [*range(41)]
+
+
 def steps(chance: random.Random) -> Iterator[int]:
     """Timestamps that mostly grow, with some far ahead of the others."""
     now = 0
@@ -127,9 +92,10 @@ def steps(chance: random.Random) -> Iterator[int]:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_time_is_found_whatever_was_trimmed(
-    make_bench: Callable[..., Any], small: None, seed: int
+    make_bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     """Also where the records that reached it first, and raised the index, are gone."""
+    monkeypatch.setattr(fetch, "SEGMENTS_AT_ONCE", 2)
     chance = random.Random(seed)
     bench = make_bench(**CONFIG)
     times = [*steps(chance)]

@@ -59,8 +59,6 @@ class LogLook:
         self._now_ms = now_ms
         self._table_of = table_of
         self.tables = ColdLooks(table_of)
-        #: How far partitions were archived at the last look: segments below are not asked for.
-        self._archived_ends: dict[TopicPartition, int] = {}
 
     def look(self, topics: Sequence[Topic], cold_within_s: float | None = None) -> list[Measured]:
         """What there is to measure of the topics, and of what is shared.
@@ -101,8 +99,7 @@ class LogLook:
     def _hot_offsets(
         self, hot: HotLog, topics: Sequence[Topic], found: _Found
     ) -> dict[TopicPartition, HotSegments]:
-        # Of the oldest segment a part may be trimmed.
-        asked = hot_segments(hot, topics, start=self._archived_ends, oldest=1)
+        asked = hot_segments(hot, topics)
         seen: dict[TopicPartition, HotSegments] = {}
         for topic in topics:
             of_topic = asked[topic.topic_id]
@@ -164,7 +161,6 @@ class LogLook:
                     found.add(m.DIRTY_RATIO, labels, ratios[tp])
             if snapshot is not None and seen is not None:
                 offsets = logs[tp] = join(seen, snapshot, tp.partition)
-                self._archived_ends[tp] = offsets.archived_end
                 found.add(m.LOG_START, labels, offsets.log_start)
                 if tiered:
                     _lag_samples(labels, seen, offsets, now_ms, found)
@@ -207,8 +203,7 @@ def _lag_samples(
     since_ms = seen.unarchived_since_ms
     waited_ms = max(0, now_ms - since_ms) if records and since_ms is not None else 0
     found.add(m.LAG_RECORDS, labels, records)
-    start = max(offsets.archived_end, seen.unseen.end)  # the latter if the table went back since
-    found.add(m.LAG_BYTES, labels, seen.bytes_from(start) if records else 0)
+    found.add(m.LAG_BYTES, labels, seen.bytes_from(offsets.archived_end) if records else 0)
     found.add(m.LAG_SECONDS, labels, waited_ms / 1000)
 
 

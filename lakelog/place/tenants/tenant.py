@@ -20,7 +20,6 @@ from ...values.config import (
     QUOTAS,
 )
 from ...values.format_version import USUAL_FORMAT, check_format
-from ...values.record import MAX_OFFSET
 from ...values.topic import Topic
 
 
@@ -115,13 +114,7 @@ def quota_usage(
     there, defaults = topics.list(), topics.defaults()
     hot_bytes = 0
     for topic in there:
-        partitions = topic.topic_partitions()
-        seen = hot.segments(
-            partitions,
-            start=dict.fromkeys(partitions, MAX_OFFSET),
-            oldest=1,
-            topic_id=topic.topic_id,
-        )
+        seen = hot.segments(topic.topic_partitions(), topic_id=topic.topic_id)
         hot_bytes += sum(one.held_bytes for one in seen.values())
     used = {
         QUOTA_HOT_BYTES: hot_bytes,
