@@ -18,7 +18,6 @@ from lakelog.errors import (
     OffsetMetadataTooLargeError,
 )
 from lakelog.groups import settings as module
-from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.groups.group_values import Joined, JoinRequest
 from lakelog.groups.protocol import Subscription
 from lakelog.groups.settings import GroupSettings
@@ -29,6 +28,7 @@ from lakelog.values.config import DAY_MS, MINUTE_MS
 from lakelog.values.keyspace_defaults import KeyspaceDefaults
 from lakelog.values.record import OffsetAndMetadata
 from tests.support.servers import RedisServer
+from tests.support.waiting_coordinator import WaitingCoordinator
 
 PLACE = TopicPartition("orders", 0)
 REQUEST = JoinRequest((("range", Subscription(("orders",)).encode()),))
@@ -49,18 +49,18 @@ def lake(redis_url: str, tmp_path: Path, clock: ManualClock) -> Iterator[Lakelog
 
 
 @pytest.fixture
-def coordinator(lake: Lakelog, clock: ManualClock) -> GroupCoordinator:
-    return GroupCoordinator(lake.hot.connections, clock=clock)
+def coordinator(lake: Lakelog, clock: ManualClock) -> WaitingCoordinator:
+    return WaitingCoordinator(lake.hot.connections, clock=clock)
 
 
-def commit(coordinator: GroupCoordinator, group_id: str, joined: Joined | None = None) -> None:
+def commit(coordinator: WaitingCoordinator, group_id: str, joined: Joined | None = None) -> None:
     member = {}
     if joined is not None:
         member = {"member_id": joined.member_id, "generation_id": joined.generation_id}
     coordinator.commit(group_id, {PLACE: OffsetAndMetadata(1)}, **member)
 
 
-def join(coordinator: GroupCoordinator, group_id: str) -> Joined:
+def join(coordinator: WaitingCoordinator, group_id: str) -> Joined:
     joined = coordinator.join(group_id, REQUEST)
     coordinator.sync(group_id, joined, {joined.member_id: b""})
     return joined
@@ -71,7 +71,7 @@ def listed(lake: Lakelog) -> list[str]:
 
 
 def test_who_archives_has_expired_offsets_go(
-    lake: Lakelog, coordinator: GroupCoordinator, clock: ManualClock
+    lake: Lakelog, coordinator: WaitingCoordinator, clock: ManualClock
 ) -> None:
     commit(coordinator, "idle")
     lake.archive()
@@ -87,7 +87,7 @@ def test_who_archives_has_expired_offsets_go(
 
 
 def test_so_does_who_cleans_up(
-    lake: Lakelog, coordinator: GroupCoordinator, clock: ManualClock
+    lake: Lakelog, coordinator: WaitingCoordinator, clock: ManualClock
 ) -> None:
     commit(coordinator, "idle")
     clock.advance(7 * DAY_MS)
@@ -96,7 +96,7 @@ def test_so_does_who_cleans_up(
 
 
 def test_offsets_stay_while_members_read_the_topic(
-    lake: Lakelog, coordinator: GroupCoordinator, clock: ManualClock
+    lake: Lakelog, coordinator: WaitingCoordinator, clock: ManualClock
 ) -> None:
     joined = join(coordinator, "live")
     commit(coordinator, "live", joined)
@@ -109,7 +109,7 @@ def test_offsets_stay_while_members_read_the_topic(
 
 
 def test_members_that_died_without_a_word_are_noticed(
-    lake: Lakelog, coordinator: GroupCoordinator, clock: ManualClock
+    lake: Lakelog, coordinator: WaitingCoordinator, clock: ManualClock
 ) -> None:
     """Nobody calls the group any more: only who looks at all of them finds that it is empty."""
     commit(coordinator, "dead", join(coordinator, "dead"))
@@ -124,7 +124,7 @@ def test_members_that_died_without_a_word_are_noticed(
 
 
 def test_where_nobody_archives_new_groups_have_old_ones_go(
-    lake: Lakelog, coordinator: GroupCoordinator, clock: ManualClock
+    lake: Lakelog, coordinator: WaitingCoordinator, clock: ManualClock
 ) -> None:
     for n in range(30):
         commit(coordinator, f"old-{n}")
@@ -139,7 +139,7 @@ def test_what_is_built_in_is_what_the_settings_say() -> None:
 
 
 def test_the_keyspace_sets_how_long_offsets_are_kept(
-    lake: Lakelog, coordinator: GroupCoordinator, clock: ManualClock, redis_url: str
+    lake: Lakelog, coordinator: WaitingCoordinator, clock: ManualClock, redis_url: str
 ) -> None:
     commit(coordinator, "idle")
     lake.topics.set_defaults({"offsets.retention.minutes": 60})
@@ -150,7 +150,7 @@ def test_the_keyspace_sets_how_long_offsets_are_kept(
 
 
 def test_a_change_is_seen_while_a_coordinator_goes_on(
-    lake: Lakelog, coordinator: GroupCoordinator, monkeypatch: pytest.MonkeyPatch
+    lake: Lakelog, coordinator: WaitingCoordinator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "LASTING_S", 0)
     joined = join(coordinator, "readers")
@@ -200,7 +200,7 @@ def mend(folder: Path) -> None:
 
 
 def test_groups_that_cannot_be_recorded_are_a_trouble_until_they_can(
-    lake: Lakelog, coordinator: GroupCoordinator, refused: Path
+    lake: Lakelog, coordinator: WaitingCoordinator, refused: Path
 ) -> None:
     assert lake.group_troubles() == ()
     commit(coordinator, "nightly")
@@ -225,7 +225,7 @@ def test_a_job_run_writes_that_down_and_is_done(
     lake: Lakelog, refused: Path, redis_url: str, tmp_path: Path
 ) -> None:
     with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as now:
-        commit(GroupCoordinator(now.hot.connections), "nightly")
+        commit(WaitingCoordinator(now.hot.connections), "nightly")
         result = JobRun(now, "archive", "1").once(lambda: now.archive())
         assert len(result["partitions"]) == 1
         (row,) = [row for row in status_history(now).to_pylist() if row["partition"] is None]
@@ -240,7 +240,7 @@ def test_a_job_run_writes_that_down_and_is_done(
 
 
 def test_a_continuous_archiver_says_so_in_redis_and_ends_well(
-    lake: Lakelog, coordinator: GroupCoordinator, refused: Path, redis_url: str, tmp_path: Path
+    lake: Lakelog, coordinator: WaitingCoordinator, refused: Path, redis_url: str, tmp_path: Path
 ) -> None:
     commit(coordinator, "nightly")
     stop = threading.Event()

@@ -10,10 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
-from typing import Any, TypeVar
-
-from msgspec.structs import replace
+from typing import Any
 
 from ..base.clock import Clock
 from ..errors import (
@@ -22,7 +19,6 @@ from ..errors import (
     LakelogError,
     MemberIdRequiredError,
     OffsetMetadataTooLargeError,
-    RebalanceInProgressError,
 )
 from ..hot.connection import Servers
 from ..hot.foreign import foreign_if_illegible
@@ -48,8 +44,6 @@ from .group_values import (
 )
 from .scripts import GroupScripts, refusal
 from .settings import GroupSettings, KeyspaceGroupSettings
-
-Answer = TypeVar("Answer")
 
 #: Another look, if nothing was heard. The wait is ended by news, or by what is due.
 MAX_WAIT_MS = 4_000
@@ -81,30 +75,8 @@ class GroupCoordinator:
 
     # -- members -------------------------------------------------------------------------------
 
-    def join(self, group_id: str, request: JoinRequest) -> Joined:
-        """Takes part in the group: waits until all members have joined, or their time is over.
-
-        A new member gets an id on the way. Until the call returns, the member's session lasts.
-
-        Raises:
-            GroupError: see `try_join`.
-        """
-        while True:
-            try:
-                answer = self.try_join(group_id, request)
-                if isinstance(answer, Joined):
-                    return answer
-                request = replace(request, member_id=answer.member_id)
-                return self._awaited(
-                    group_id, answer, request, partial(self.await_join, group_id, request)
-                )
-            except MemberIdRequiredError as required:
-                request = replace(request, member_id=required.member_id)
-            except RebalanceInProgressError:
-                pass  # another round began before it heard of the end of this one
-
     def try_join(self, group_id: str, request: JoinRequest) -> Joined | Pending:
-        """Joins and does not wait; see `await_join`.
+        """Takes part in the group, and does not wait for the others; see `await_join`.
 
         Raises:
             InvalidArgumentError: not an id.
@@ -150,31 +122,6 @@ class GroupCoordinator:
         answer = self._scripts.call("join", group_id, arguments)
         return self._read_join(group_id, answer, request)
 
-    def sync(
-        self,
-        group_id: str,
-        joined: Joined,
-        assignments: Mapping[str, bytes] | None = None,
-        *,
-        session_timeout_ms: int = MAX_WAIT_MS,
-        instance_id: str | None = None,
-    ) -> Synced:
-        """What the member is to do in the generation it joined; waits until the leader has said so.
-
-        Args:
-            assignments: of the leader: member id → what it is to do.
-            session_timeout_ms: of the member, which asks often enough to stay one.
-
-        Raises:
-            GroupError: see `try_sync`.
-        """
-        request = JoinRequest((), session_timeout_ms, instance_id=instance_id)
-
-        def ask() -> Synced | Pending:
-            return self.try_sync(group_id, joined, assignments, instance_id=instance_id)
-
-        return self._awaited(group_id, ask(), request, ask)
-
     def try_sync(
         self,
         group_id: str,
@@ -183,7 +130,10 @@ class GroupCoordinator:
         *,
         instance_id: str | None = None,
     ) -> Synced | Pending:
-        """As `sync`, and does not wait.
+        """What the member is to do in the generation it joined, once the leader has said so.
+
+        Args:
+            assignments: of the leader: member id → what it is to do.
 
         Raises:
             RebalanceInProgressError: another round has begun: join again.
@@ -352,19 +302,6 @@ class GroupCoordinator:
         return answer
 
     # -- how it asks ---------------------------------------------------------------------------
-
-    def _awaited(
-        self,
-        group_id: str,
-        answer: Answer | Pending,
-        request: JoinRequest,
-        ask: Callable[[], Answer | Pending],
-    ) -> Answer:
-        """Asks again whenever there is news, something is due, or the session needs it."""
-        while isinstance(answer, Pending):
-            self.await_news(group_id, answer, request.session_timeout_ms // 3)
-            answer = ask()
-        return answer
 
     def _read_join(
         self, group_id: str, answer: Sequence[bytes], request: JoinRequest

@@ -10,9 +10,9 @@ import pytest
 
 from lakelog.base.clock import ManualClock
 from lakelog.groups.admin import GroupAdmin
-from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.groups.settings import GroupSettings
 from lakelog.hot.connection import connect
+from tests.support.waiting_coordinator import WaitingCoordinator
 
 sys.path.insert(0, str(Path(__file__).parent))  # group_*.py are no test modules
 
@@ -33,7 +33,7 @@ def make_groups(redis_url: str) -> Iterator[Callable[..., GroupBench]]:
                 url,
                 servers,
                 hands,
-                GroupCoordinator(servers, **given),
+                WaitingCoordinator(servers, **given),
                 GroupAdmin(servers, **given),
             )
         )

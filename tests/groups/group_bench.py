@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from lakelog.base.clock import ManualClock
 from lakelog.groups.admin import GroupAdmin
-from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.hot.connection import Servers
+from tests.support.waiting_coordinator import WaitingCoordinator
 
 
 @dataclass
@@ -17,5 +17,5 @@ class GroupBench:
     url: str
     servers: Servers
     clock: ManualClock
-    coordinator: GroupCoordinator
+    coordinator: WaitingCoordinator
     admin: GroupAdmin

@@ -25,7 +25,6 @@ from lakelog.errors import (
     UnknownMemberIdError,
 )
 from lakelog.groups.assignors import Subscriber, assignor_named
-from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.groups.group_values import GroupState, Joined, JoinRequest, Leaving, Pending
 from lakelog.groups.protocol import Assignment, Subscription
 from lakelog.groups.settings import GroupSettings
@@ -34,6 +33,7 @@ from lakelog.testing.eventually import eventually
 from lakelog.values.record import OffsetAndMetadata
 from lakelog.values.topic_partition import TopicPartition
 from tests.support.servers import RedisClusterServers, RedisServer
+from tests.support.waiting_coordinator import WaitingCoordinator
 
 GROUP = "readers"
 ORDERS = [TopicPartition("orders", n) for n in range(4)]
@@ -48,7 +48,7 @@ def shares_of(joined: Joined, partitions: int = 4) -> dict[str, bytes]:
     return {member_id: share.encode() for member_id, share in given.items()}
 
 
-def take_part(coordinator: GroupCoordinator, request: JoinRequest = REQUEST) -> Joined:
+def take_part(coordinator: WaitingCoordinator, request: JoinRequest = REQUEST) -> Joined:
     """Join and sync, waiting for the others."""
     joined = coordinator.join(GROUP, request)
     coordinator.sync(GROUP, joined, shares_of(joined))
@@ -385,7 +385,7 @@ def test_groups_and_their_keys_do_not_meet_other_keyspaces(
     make_groups: Callable[..., GroupBench],
 ) -> None:
     bench = make_groups()
-    other = GroupCoordinator(bench.servers, "other", clock=bench.clock)
+    other = WaitingCoordinator(bench.servers, "other", clock=bench.clock)
     bench.coordinator.commit(GROUP, {ORDERS[0]: OffsetAndMetadata(1)})
     assert other.committed(GROUP) == {}
 
