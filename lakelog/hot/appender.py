@@ -158,13 +158,12 @@ class Appender:
                 for call in calls
             ]
             look = self._looks.begin(server, sum(call.batch.size_bytes for call in calls))
-            run_id, replies = server.run_scripts(scripts, [*confirm, *look.commands])
+            run_id, replies = server.run_scripts(scripts, [*confirm, *look])
         except LakelogError as error:
             return [error] * len(calls)
         then = replies[len(scripts) :]
         confirmation = then[0] if confirm else None
-        self._looks.end(server, look, then[len(confirm) :])
-        memory = self._looks.memory(server)
+        memory = self._looks.end(server, then[len(confirm) :])
         results: list[AppendResult | LakelogError] = []
         for call, reply in zip(calls, replies[: len(scripts)], strict=True):
             try:

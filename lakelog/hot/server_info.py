@@ -3,13 +3,12 @@
 Of its clock: a record's timestamp is its producer's time, and all that goes by time beside it is
 Redis's: which timestamps are refused (``message.timestamp.after.max.ms``, of Redis's now, as Kafka
 goes by its broker's), when a segment rolls, how long a record waited to be archived. Kafka only
-refuses; who is off by less than an hour is told nothing, and finds out when a search by time gives
-other records.
+refuses; who is off by less than an hour finds out from `lakelog doctor`, or when a search by time
+gives other records.
 """
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -22,8 +21,6 @@ from ..errors import HotTierUnavailableError, LakelogError
 from ..values.config import HOUR_MS, MIB
 from .connection import Command, Server, by_name
 
-logger = logging.getLogger(__name__)
-
 #: Asks how full a server is; the reply is for `MemoryUse.of`.
 MEMORY_INFO: Command = ("INFO", "memory")
 
@@ -32,8 +29,6 @@ INTERVAL_S = 0.1
 
 #: And how much may be appended meanwhile: a fast producer fills a small Redis in less than that.
 INTERVAL_BYTES = 4 * MIB
-
-_LOOK: tuple[Command, ...] = (("TIME",), MEMORY_INFO)
 
 #: From here on a clock that is off is told of. Machines that keep theirs by NTP differ by
 #: milliseconds.
@@ -104,22 +99,20 @@ class MemoryUse(Struct, frozen=True):
 
 
 class AppendLooks:
-    """How full servers are and what time it is there, asked in the round trips of appends.
+    """How full servers are, asked in the round trips of appends.
 
-    Every tenth of a second, or after some MiB, two commands follow the scripts of an append on
-    their connection: no trip more, and some tens of microseconds of the server. Thread-safe: what
-    two threads find is equally new.
+    Every tenth of a second, or after some MiB, a command follows the scripts of an append on their
+    connection: no trip more, and some tens of microseconds of the server. Thread-safe: what two
+    threads find is equally new.
     """
 
     def __init__(self) -> None:
-        self._now_ms = SystemClock().now_ms
-        self._skews = SkewWarning()
         self._asked_s: dict[str, float] = {}
         self._sent_bytes: dict[str, int] = {}  # since then
         self._memory: dict[str, MemoryUse | None] = {}
 
-    def begin(self, server: Server, size_bytes: int) -> Look:
-        """A look at a server, for the next exchange; it asks nothing if the last one is new.
+    def begin(self, server: Server, size_bytes: int) -> tuple[Command, ...]:
+        """What to ask a server in the next exchange; nothing if the last look is new.
 
         Args:
             size_bytes: what the exchange appends.
@@ -129,33 +122,19 @@ class AppendLooks:
         is_new = now_s - self._asked_s.get(name, -INTERVAL_S) < INTERVAL_S
         if is_new and sent_bytes < INTERVAL_BYTES:
             self._sent_bytes[name] = sent_bytes
-            return Look((), 0)
+            return ()
         self._asked_s[name], self._sent_bytes[name] = now_s, 0
-        return Look(_LOOK, self._now_ms())
+        return (MEMORY_INFO,)
 
-    def end(self, server: Server, look: Look, replies: Sequence[Any]) -> None:
-        """Takes note of the replies to the commands of a look, errors in place."""
-        if not look.commands:
-            return
-        time_reply, memory_reply = replies
-        if not isinstance(time_reply, Exception):
-            skew = skew_ms(look.sent_ms, time_ms(time_reply), self._now_ms())
-            self._skews.look(server.name, skew)
-        self._memory[server.name] = MemoryUse.of(memory_reply)
+    def end(self, server: Server, replies: Sequence[Any]) -> MemoryUse | None:
+        """Takes note of the replies to that, errors in place.
 
-    def memory(self, server: Server) -> MemoryUse | None:
-        """How full a server was when it was last asked; None: not known."""
+        Returns:
+            How full the server was when it was last asked; None: not known.
+        """
+        for reply in replies:
+            self._memory[server.name] = MemoryUse.of(reply)
         return self._memory.get(server.name)
-
-
-class Look:
-    """One look under way."""
-
-    __slots__ = ("commands", "sent_ms")
-
-    def __init__(self, commands: tuple[Command, ...], sent_ms: int) -> None:
-        self.commands = commands
-        self.sent_ms = sent_ms
 
 
 def server_info(server: Server) -> ServerInfo:
@@ -238,30 +217,6 @@ def is_off(skew: int) -> bool:
 def skew_text(skew: int) -> str:
     """The skew as the end of a sentence on the server's clock."""
     return f"{abs(skew) / 1000:,.1f} s {'ahead of' if skew > 0 else 'behind'} this machine's"
-
-
-class SkewWarning:
-    """Warns once of each server whose clock is off."""
-
-    def __init__(self) -> None:
-        self._warned: set[str] = set()
-
-    def look(self, server: str, skew: int) -> None:
-        """Takes note of a skew that was measured.
-
-        Args:
-            server: its name, without a password.
-        """
-        if not is_off(skew) or server in self._warned:
-            return
-        self._warned.add(server)
-        logger.warning(
-            "the clock of Redis at %s is %s: records get their timestamps here, and Redis refuses "
-            "those beyond message.timestamp.after.max.ms, rolls segments and measures lags by its "
-            "own. Have both machines keep their clocks by NTP",
-            server,
-            skew_text(skew),
-        )
 
 
 #: What is awaited of one rewrite: a Redis of 100 GB takes some minutes.

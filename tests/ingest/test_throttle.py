@@ -149,7 +149,7 @@ def test_it_takes_no_round_trip_more(
             for _ in range(4):
                 producer.send("t", b"v").result()
     assert len(sent) == 4
-    assert set(sent) <= {"EVALSHA", "EVALSHA TIME INFO"}
+    assert set(sent) <= {"EVALSHA", "EVALSHA INFO"}
 
 
 @pytest.mark.slow
@@ -188,24 +188,17 @@ def test_what_an_exchange_cannot_tell_is_no_skew() -> None:
 
 
 @pytest.mark.parametrize(("minutes", "said"), [(5, "behind"), (-5, "ahead of")])
-def test_a_clock_that_is_off_is_told_once_with_by_how_much(
+def test_a_clock_that_is_off_is_told_with_by_how_much(
     lake: Lakelog,
     server: RedisServer,
     monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
     minutes: int,
     said: str,
 ) -> None:
     lake.topics.create("t", 1)
-    send(lake, "t", 2)
-    assert "clock" not in caplog.text
     now_ms = SystemClock.now_ms
     monkeypatch.setattr(SystemClock, "now_ms", lambda clock: now_ms(clock) + minutes * 60_000)
     with Lakelog.connect(server.url) as other:
-        for _ in range(3):
-            send(other, "t", 2)
-        assert caplog.text.count("the clock of Redis") == 1
-        assert f"{said} this machine's" in caplog.text
         (seen,) = other.status().servers
         assert abs(seen.clock_skew_ms + minutes * 60_000) < 10_000
     (finding,) = [one for one in diagnose(redis_url=server.url) if one.what == "Redis clock"]
