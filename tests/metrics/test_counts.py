@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from lakelog.base.metrics.metric import Counts, Histogram, Kind, Measured, counter, gauge, histogram
-from lakelog.base.metrics.of_process import METRICS
+from lakelog.operate.metrics.exposition import METRICS
 
 SENT = counter("sent_total", "records", ("topic",), "Sent")
 LAST = gauge("last_seconds", "seconds", (), "Last")

@@ -12,7 +12,7 @@ import promql_parser
 import pytest
 
 from lakelog.base.metrics.metric import Kind
-from lakelog.base.metrics.of_process import METRICS
+from lakelog.operate.metrics.exposition import METRICS
 
 FILE = Path(__file__).parents[2] / "conf" / "grafana" / "lakelog.json"
 DASHBOARD = json.loads(FILE.read_text("utf-8"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from .metric import Counts, Metric, counter, gauge, histogram
-from .of_log import OF_LOG
 
 _TOPIC = ("topic",)
 _PRODUCER = "kafka.producer:type=producer-topic-metrics,name="
@@ -166,9 +165,6 @@ OF_PROCESS: tuple[Metric, ...] = (
     *(CLEANER_RUNS, CLEANER_FAILURES, CLEANER_FAILED, CLEANER_SECONDS),
     *(RECOPY_RATIO, MAX_CLEAN_SECONDS),
 )
-
-#: Every metric that lakelog shows, in the order in which they are shown.
-METRICS: tuple[Metric, ...] = (*OF_LOG, *OF_PROCESS)
 
 #: What this process has counted.
 COUNTS = Counts(OF_PROCESS)

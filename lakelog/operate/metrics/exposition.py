@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from ...base.metrics import of_log as m
 from ...base.metrics.metric import Kind, Measured, Metric
-from ...base.metrics.of_process import COUNTS, METRICS
+from ...base.metrics.of_log import OF_LOG
+from ...base.metrics.of_process import COUNTS, OF_PROCESS
 from ...engines.threads import Workers
 from ...errors import InvalidArgumentError, MissingExtraError
 from .table import samples_of
@@ -85,6 +86,9 @@ def _family(measured: Measured) -> Family:
     ]
     return family
 
+
+#: Every metric that lakelog shows, in the order in which they are shown.
+METRICS: tuple[Metric, ...] = (*OF_LOG, *OF_PROCESS)
 
 #: How long an answer may take: Prometheus gives up after 10 s.
 WITHIN_S = 8.0

@@ -10,13 +10,13 @@ import pytest
 import redis
 from deltalake import DeltaTable
 
-from lakelog.base.metrics.of_process import METRICS
 from lakelog.cold.table import ColdTable
 from lakelog.errors import CleanupFailedError
 from lakelog.hot.key_patterns import KeyPatterns
 from lakelog.lakelog import Lakelog
 from lakelog.operate.acl.redis_rules import Role, redis_rules
 from lakelog.operate.metrics import cold_looks
+from lakelog.operate.metrics.exposition import METRICS
 from lakelog.operate.metrics.log_look import LogLook
 from lakelog.operate.metrics.table import METRICS_SCHEMA, metrics_table
 from lakelog.testing.eventually import eventually
