@@ -160,6 +160,13 @@ class World:
         while not self.worker.poll(100, 5):
             pass
 
+    @property
+    def offsets(self) -> Path:
+        """A file of what a group is to have committed."""
+        file = self.declared.with_name("offsets.csv")
+        file.write_text("orders,0,3\n")
+        return file
+
     def connect(self) -> Lakelog:
         return Lakelog.connect(self.url, self.cold, engine="inline", storage_options=self.options)
 
@@ -439,8 +446,12 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "lakelog doctor": lambda w: w.cli("doctor"),
     "lakelog groups list": lambda w: w.cli("groups", "list", "--state"),
     "lakelog groups describe": lambda w: w.cli("groups", "describe", "--all-groups"),
+    "lakelog groups export": lambda w: w.cli("groups", "export", "--group", "idle"),
     "lakelog groups reset-offsets": lambda w: w.cli(
         *("groups", "reset-offsets", "--group", "idle", "--topic", "orders", "--to-latest")
+    ),
+    "lakelog groups import": lambda w: w.cli(
+        "groups", "import", str(w.offsets), "--group", "idle", "--execute"
     ),
     "lakelog groups delete-offsets": lambda w: w.cli(
         "groups", "delete-offsets", "--group", "idle", "--topic", "orders:1"
