@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     from .operate.transfer.exporting import Progress
     from .operate.transfer.exporting import Source as ExportSource
     from .operate.transfer.importing import ImportedTopic
+    from .operate.transfer.known_exports import ExportTold
     from .operate.transfer.manifest import Manifest
     from .place.tenants.tenant import QuotaUsage
     from .place.tenants.tenants import Tenants
@@ -877,7 +878,12 @@ class Lakelog:
         erasure = RecordErasure(
             *(found, table, condition, side, __version__, self._clock.now_ms, quarantine)
         )
-        return erasure.plan() if dry_run else erasure.run()
+        try:
+            erased = erasure.plan() if dry_run else erasure.run()
+        except PartlyFailedError as error:
+            told = self._exports_told(found, forgets=False)
+            raise error.changed(report=replace(error.report, exports=told)) from error
+        return replace(erased, exports=self._exports_told(found, forgets=not dry_run))
 
     # -- deleted and lost topics -----------------------------------------------------------------
 
@@ -1046,7 +1052,7 @@ class Lakelog:
         storage_options: Mapping[str, str] | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> Manifest:
-        """Writes topics out of the log, into a folder.
+        """Writes topics out of the log: as a folder, or as one archive file.
 
         Each topic is there as at one moment, all of its log as one Delta table that any engine
         reads; with its settings and, of a log with a Redis, what is not archived yet and how far
@@ -1055,7 +1061,7 @@ class Lakelog:
         date.
 
         Args:
-            to: a folder, or an object store's URL.
+            to: a folder, an object store's URL, or a file whose name ends in ``.tar``.
             topics: names; None for all.
             storage_options: open the object store; default: those of the cold root.
             progress: told of the bytes that are copied.
@@ -1069,6 +1075,7 @@ class Lakelog:
             ColdTierError: a table cannot be read, or the export cannot be written.
         """
         from .operate.transfer.exporting import export
+        from .operate.transfer.known_exports import KnownExports
         from .operate.transfer.places import fitting_options, open_writer
         from .version import __version__
 
@@ -1082,6 +1089,8 @@ class Lakelog:
         )
         exported_ms = self._clock.now_ms()
         sources = self._export_sources(found)
+        if path_root is not None:
+            KnownExports(path_root.storage).note(writer.where, found, exported_ms)
         return export(
             sources, writer, exported_ms=exported_ms, version=__version__, progress=progress
         )
@@ -1713,6 +1722,21 @@ class Lakelog:
         kept = len(self.topics.deleted(topic.name))
         log = self.log(topic, stored_values=True)  # to erase takes no key
         return HotSide(self.redis, self.archiver(topic), log, self.share_groups, kept)
+
+    def _exports_told(self, topic: Topic, *, forgets: bool) -> tuple[ExportTold, ...]:
+        from .operate.transfer.known_exports import KnownExports, exports_told
+        from .operate.transfer.manifest import Manifest
+        from .operate.transfer.places import fitting_options, open_reader
+
+        root = self._place.cold
+        if not isinstance(root, PathRoot):
+            return ()
+
+        def manifest_at(place: str) -> Manifest:
+            reader = open_reader(place, fitting_options(place, root.storage))
+            return Manifest.parse(reader.manifest(), reader.where)
+
+        return exports_told(topic, KnownExports(root.storage), manifest_at, forgets=forgets)
 
     def _export_sources(self, topics: Iterable[Topic]) -> list[ExportSource]:
         """What an export reads."""

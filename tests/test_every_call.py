@@ -131,7 +131,7 @@ class World:
             if batch < 2:
                 self.lake.archive("orders")
         self.folder = self.declared.parent
-        self.export = self.folder / "exported"
+        self.export = self.folder / "orders.tar"
         self.lake.export(self.export, "orders")
         self.topic = self.lake.topics.get("orders")
         self.log = self.lake.log("orders")
@@ -250,7 +250,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Lakelog.restore": lambda w: w.lake.restore("orders"),
     "Lakelog.import_topics": lambda w: w.lake.import_topics(w.export, name="copied"),
     "Lakelog.export": lambda w: w.archived.export(w.folder / "archived", "orders"),
-    "Lakelog.export hot": lambda w: w.lake.export(w.folder / uuid4().hex),
+    "Lakelog.export hot": lambda w: w.lake.export(w.folder / f"{uuid4().hex}.tar"),
     "Lakelog.deleted": lambda w: w.lake.deleted(),
     "Lakelog.undelete": lambda w: w.lake.undelete("gone"),
     "Lakelog.deleted cold": lambda w: w.archived.deleted(),

@@ -148,6 +148,7 @@ def _page(erased: Erased, arguments: argparse.Namespace) -> Page:
                 title=f"{would}erased:",
             ),
             "deleted_files": Message(files, discarded or leftovers),
+            "exports": Message("", [{"place": one.place} for one in erased.exports]),
             "given_up": Message("", given_up),
             "not_reached": Message(
                 "not reached:\n" + "\n".join(f"- {one}" for one in erased.beyond),

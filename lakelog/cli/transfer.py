@@ -23,7 +23,7 @@ command; an export that is there is brought up to date. More: `lakelog help tran
 
 examples:
   lakelog --dir ./log export orders --to ./orders-export
-  lakelog --dir ./log export orders clicks --to ./backup
+  lakelog --dir ./log export orders clicks --to backup.tar   one file
   lakelog --dir ./log export --to ./everything               all topics
   lakelog --cold s3://bucket/log export orders --to ./orders what is archived, without its Redis
 """
@@ -36,9 +36,9 @@ lost come back under their own ids: lakelog restore.)
 
 examples:
   lakelog --dir ./other import ./orders-export
-  lakelog --dir ./other import ./backup orders               one topic of several
-  lakelog --dir ./log import ./backup orders --as orders-of-may
-  lakelog --dir ./other import ./backup --config retention.ms=-1
+  lakelog --dir ./other import backup.tar orders             one topic of several
+  lakelog --dir ./log import backup.tar orders --as orders-of-may
+  lakelog --dir ./other import backup.tar --config retention.ms=-1
 """
 
 _RESTORE = """\
@@ -57,7 +57,7 @@ examples:
 def add_export(offer: Offer) -> None:
     added = offer.command(
         _export,
-        "Write topics out of the log, into a folder.",
+        "Write topics out of the log, as a folder or as one archive file.",
         _EXPORT,
         recorded="export",
     )
@@ -66,7 +66,7 @@ def add_export(offer: Offer) -> None:
         "--to",
         required=True,
         metavar="PATH",
-        help="a folder, or an object store's URL",
+        help="a folder, an object store's URL, or a file whose name ends in .tar",
     )
 
 

@@ -19,7 +19,7 @@ MAX_NAME_LENGTH = 249  # Kafka's Topic.MAX_NAME_LENGTH
 STATUS_TABLE = "_lakelog_status"
 #: The table of what groups have committed, likewise.
 GROUPS_TABLE = "_lakelog_groups"
-#: Where an earlier build kept notes of exports under a cold root.
+#: Where a cold root keeps notes of the exports that were made of it.
 EXPORTS_FOLDER = "_lakelog_exports"
 #: Topics that Kafka keeps for itself (``Topic.INTERNAL_TOPICS``), under their names there.
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})

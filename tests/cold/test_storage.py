@@ -157,6 +157,7 @@ def test_wherever_a_root_or_a_directory_is_taken_a_mistyped_one_is_refused(
             lambda: log_place({"redis": redis_url, "cold": str(root)}),
             lambda: log.export(root),
             lambda: log.import_topics(root),
+            lambda: log.import_topics(f"{root}.tar"),
             lambda: acl("archiver", cold=str(root)),
             lambda: connect_cold(parameters(cold=str(root), location="", directory="")),
             lambda: connect_cold(parameters(cold="", location="", directory=str(root))),

@@ -441,14 +441,12 @@ def test_an_export_is_imported_with_the_bytes_it_has(
     lake.archive("orders")
     send(lake, 20, 20)
     monkeypatch.delenv("LAKE_KEY")  # neither takes it
-    lake.export(tmp_path / "export", "orders")
-    files = [one for one in (tmp_path / "export").rglob("*") if one.is_file()]
-    assert files
-    assert all(SECRET % 3 not in one.read_bytes() for one in files)
-    lake.import_topics(tmp_path / "export", name="copy")
+    lake.export(tmp_path / "orders.tar", "orders")
+    assert SECRET % 3 not in (tmp_path / "orders.tar").read_bytes()
+    lake.import_topics(tmp_path / "orders.tar", name="copy")
     for config in ({DATA_KEYS: None}, {ENCRYPTION_KEY: "env:OTHER"}):
         with pytest.raises(InvalidConfigError):
-            lake.import_topics(tmp_path / "export", name="more", config=config)
+            lake.import_topics(tmp_path / "orders.tar", name="more", config=config)
     monkeypatch.setenv("LAKE_KEY", KEY)
     send(lake, 40, 5, "copy")
     assert values(lake, "copy") == [SECRET % number for number in range(45)]

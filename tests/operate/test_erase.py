@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -609,3 +611,42 @@ def test_a_certificate_that_cannot_be_written_is_noticed_first(lake, tmp_path, c
         assert main(command) == 1
     assert len(left(lake)) == 2
     assert there.read_text() == "{}"
+
+
+def test_exports_that_the_log_knows_of_are_named_with_what_to_do(
+    lake: Lakelog, server: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    lake.topics.create("orders", 1, BOTH)
+    lake.topics.create("others", 1, BOTH)
+    produce(lake, KEY, b"b", KEY, b"c")
+    lake.archive()
+    produce(lake, KEY, b"d")
+    folder, tar = tmp_path / "export", tmp_path / "export.tar"
+    lake.export(folder)
+    lake.export(tar, "orders")
+    lake.export(tmp_path / "gone", "orders")
+    lake.export(tmp_path / "of-others", "others")
+    shutil.rmtree(tmp_path / "gone")
+
+    planned = lake.erase("orders", KEY, dry_run=True)
+    told = lake.erase("orders", KEY)
+
+    for one in (planned, told):
+        assert [e.place for e in one.exports] == [str(folder), str(tar)]
+    places = [f"the export at {one} on {socket.gethostname()}, of" for one in (folder, tar)]
+    assert all(any(said.startswith(one) for said in told.beyond) for one in places)
+    said = certificate(told)
+    assert [one["place"] for one in said["exports"]] == [str(folder), str(tar)]
+    assert check_certificate(json.dumps(said)) == said
+    held = {Path(one).parts[0] for one in traces(tmp_path, server, KEY, VALUE)}
+    assert held == {"export", "export.tar"}
+
+    for one in told.exports:  # what each is told to do has it hold a match no more
+        command = one.do.partition("`")[2].partition("`")[0].split()
+        assert main(_where(lake, *command[1:])) == 0
+    assert traces(tmp_path, server, KEY, VALUE) == []
+    assert [record[1] for record in left(lake)] == [b"b", b"c", b"d"]
+
+    monkeypatch.setattr(socket, "gethostname", lambda: "another")
+    told = lake.erase("orders", KEY)
+    assert all("lies on that machine" in one.do for one in told.exports)

@@ -28,12 +28,12 @@ class TransferRules(LogHarness):
     """The copy has what the log has, under the same name and offsets, and a life of its own."""
 
     @precondition(any_new)
-    @rule(partition=partitions, value=st.binary(max_size=8))
-    def a_copy_comes_and_goes(self, partition: int, value: bytes) -> None:
+    @rule(as_file=st.booleans(), partition=partitions, value=st.binary(max_size=8))
+    def a_copy_comes_and_goes(self, as_file: bool, partition: int, value: bytes) -> None:
         """Exported, imported by a tenant, read, appended to there, archived, deleted."""
         if any(model.run_id != self.run_id for model in self.models):
             return  # a log that waits for its recovery has no end to export
-        exported = Path(self._cold_root).parent / f"export-{self.news}"
+        exported = Path(self._cold_root).parent / f"export-{self.news}{'.tar' * as_file}"
         try:
             with self._lakelog() as lake:
                 before = self._offsets(lake)
@@ -51,7 +51,9 @@ class TransferRules(LogHarness):
                     return
                 require(False, "a tenant that was deleted is there")
         finally:
-            shutil.rmtree(exported, ignore_errors=True)
+            if exported.is_dir():
+                shutil.rmtree(exported)
+            exported.unlink(missing_ok=True)
 
     def _check_copy(self, copy: Lakelog) -> None:
         offsets = self._offsets(copy)

@@ -10,6 +10,7 @@
 | table_versions, history_forgotten | of the Delta table |
 | files | that were deleted: path, bytes, SHA-256 |
 | redis | what was trimmed; of an older version's quarantine, given up; servers' files on disk |
+| exports | that the log knows of and that stay: where, and when it was made |
 | not_reached, failures | in sentences |
 | digest | ``sha256:`` of all the other members |
 """
@@ -29,6 +30,7 @@ from ...errors import InvalidArgumentError, LakelogError
 from ...hot.server_info import Persistence
 from ...values.topic import Topic
 from ...values.topic_partition import OffsetRange
+from ..transfer.known_exports import ExportTold
 
 
 class HotErased(Struct, frozen=True, eq=False):
@@ -61,6 +63,7 @@ class Erased(Struct, frozen=True, eq=False):
         hot: None without a Redis.
         failures: why something could not be done; running it again does it.
         unarchived: by partition, matches that Redis alone holds; of a plan, which archives nothing.
+        exports: those that the log knows of and that hold the topic.
     """
 
     topic: Topic
@@ -74,6 +77,7 @@ class Erased(Struct, frozen=True, eq=False):
     hot: HotErased | None = None
     failures: tuple[LakelogError, ...] = ()
     unarchived: Mapping[int, int] = field(default_factory=dict)
+    exports: tuple[ExportTold, ...] = ()
 
     @property
     def records(self) -> int:
@@ -96,7 +100,7 @@ class Erased(Struct, frozen=True, eq=False):
     def beyond(self) -> tuple[str, ...]:
         """What may hold matches and was not reached, in sentences."""
         hot = (_WITHOUT_REDIS,) if self.hot is None else self.hot.beyond
-        return (*self.cold.beyond, *hot, *_ALWAYS)
+        return (*self.cold.beyond, *hot, *map(str, self.exports), *_ALWAYS)
 
 
 _WITHOUT_REDIS = (
@@ -106,8 +110,7 @@ _WITHOUT_REDIS = (
 
 #: What no log can reach.
 _ALWAYS = (
-    "exports of the topic that were made before: delete them, or export there again; backups and "
-    "copies that others made of the tables, of Redis or of its disk; "
+    "backups, other exports and copies that others made of the tables, of Redis or of its disk; "
     "older versions of files that a bucket keeps; blocks of a disk that are free but not "
     "overwritten",
     "what consumers and queries have read already, and records appended since the erasure began",
@@ -163,6 +166,10 @@ def certificate(erased: Erased) -> dict[str, Any]:
                 for one in hot.servers
             ],
         },
+        "exports": [
+            {"place": one.place, "host": one.host, "exported_ms": one.exported_ms}
+            for one in erased.exports
+        ],
         "not_reached": list(erased.beyond),
         "failures": [str(error) for error in erased.failures],
     }

@@ -57,12 +57,15 @@ from .checking import check_sizes, checked_index
 from .copying import AT_ONCE, Copied, checksum, copy_file
 from .exporting import Progress, Telling
 from .manifest import ExportedFile, ExportedTopic, Manifest, refuse
-from .places import FolderReader
+from .places import ArchiveReader, FolderReader
 
 logger = logging.getLogger(__name__)
 
 #: Imports of one export under one name that were deleted again, before somebody looks what goes on.
 _MOST_TIMES = 1000
+
+
+Reader = FolderReader | ArchiveReader
 
 
 class ImportedTopic(Struct, frozen=True):
@@ -92,7 +95,7 @@ class Importer(Struct, frozen=True):
 
     def run(
         self,
-        reader: FolderReader,
+        reader: Reader,
         names: Iterable[str] | None,
         name: str | None,
         config: Mapping[str, object],
@@ -195,7 +198,7 @@ class Importer(Struct, frozen=True):
             topic=name,
         )
 
-    def _import(self, begun: _Begun, reader: FolderReader, telling: Telling) -> ImportedTopic:
+    def _import(self, begun: _Begun, reader: Reader, telling: Telling) -> ImportedTopic:
         is_fresh = False
         if not begun.is_there:
             is_fresh = self._make_table(begun, reader, telling)
@@ -261,7 +264,7 @@ class Importer(Struct, frozen=True):
                 limit=limit,
             )
 
-    def _make_table(self, begun: _Begun, reader: FolderReader, telling: Telling) -> bool:
+    def _make_table(self, begun: _Begun, reader: Reader, telling: Telling) -> bool:
         """Copies what is not there yet, checks it, and commits; False: somebody else did."""
         exported, table = begun.exported, begun.table
         wanted = [one.file for one in exported.files]
@@ -289,7 +292,7 @@ class Importer(Struct, frozen=True):
         file: ExportedFile,
         exported: ExportedTopic,
         table: PathTable,
-        reader: FolderReader,
+        reader: Reader,
         telling: Telling,
     ) -> None:
         target = f"{table.path}/{file.path}"

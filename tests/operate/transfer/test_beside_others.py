@@ -129,15 +129,16 @@ def tenants(redis_url: str, tmp_path: Path) -> Iterator[tuple[Lakelog, Lakelog, 
             yield lake, acme, corp
 
 
+@pytest.mark.parametrize("name", ["export", "acme.tar"])
 def test_all_of_a_tenant_comes_into_another(
-    tenants: tuple[Lakelog, Lakelog, Lakelog], tmp_path: Path
+    tenants: tuple[Lakelog, Lakelog, Lakelog], tmp_path: Path, name: str
 ) -> None:
     lake, acme, corp = tenants
     lake.topics.create("others", 1)
-    manifest = acme.export(tmp_path / "export")
+    manifest = acme.export(tmp_path / name)
     assert [one.topic.name for one in manifest.topics] == ["clicks", "orders"]
 
-    imported = corp.import_topics(tmp_path / "export")
+    imported = corp.import_topics(tmp_path / name)
 
     assert [one.topic.name for one in imported] == ["clicks", "orders"]
     assert rows(corp, "orders") == rows(acme, "orders")
@@ -190,8 +191,8 @@ def test_exports_lie_in_object_stores_and_come_from_there(
             lake.export(f"{bucket}/export", "orders")
             lake.import_topics(f"{bucket}/export", name=f"from-store-{number}")
             assert rows(lake, f"from-store-{number}") == before
-        lake.export(tmp_path / "export", "orders")
-        lake.import_topics(tmp_path / "export", name="from-disk")
+        lake.export(tmp_path / "orders.tar", "orders")
+        lake.import_topics(tmp_path / "orders.tar", name="from-disk")
         assert rows(lake, "from-disk") == before
     with Lakelog.connect(redis_url, tmp_path / "cold", keyspace="k", engine="inline") as disk:
         disk.import_topics(f"{bucket}/export", storage_options=options)

@@ -6,6 +6,7 @@ import itertools
 import os
 import subprocess
 import sys
+import tarfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -36,20 +37,19 @@ def killed_at(failpoint: str, lake: Lakelog, cold: Path, *command: str) -> None:
     assert done.returncode == KILLED, done.stderr
 
 
+@pytest.mark.parametrize("name", ["export", "export.tar"])
 @pytest.mark.parametrize("failpoint", EXPORT)
 def test_a_killed_export_is_no_export_and_is_finished(
-    lake: Lakelog, other: Lakelog, tmp_path: Path, failpoint: str
+    lake: Lakelog, other: Lakelog, tmp_path: Path, failpoint: str, name: str
 ) -> None:
     before = rows(lake, "orders")
 
-    killed_at(
-        failpoint, lake, tmp_path / "cold", "export", "orders", "--to", str(tmp_path / "export")
-    )
+    killed_at(failpoint, lake, tmp_path / "cold", "export", "orders", "--to", str(tmp_path / name))
 
     with pytest.raises(CorruptExportError, match=r"(?i)the same `lakelog export`"):
-        other.import_topics(tmp_path / "export")
-    lake.export(tmp_path / "export", "orders")
-    other.import_topics(tmp_path / "export")
+        other.import_topics(tmp_path / name)
+    lake.export(tmp_path / name, "orders")
+    other.import_topics(tmp_path / name)
     assert rows(other, "orders") == before
 
 
@@ -68,35 +68,39 @@ def fault_at(number: int) -> Callable[[], None]:
     return action
 
 
-def test_an_export_that_was_cut_short_copies_what_was_not_copied_yet(
+def test_an_archive_that_was_cut_short_copies_what_was_not_copied_yet(
     lake: Lakelog, other: Lakelog, tmp_path: Path
 ) -> None:
     with armed("transfer.after_copy", fault_at(5)), pytest.raises(Fault):
-        lake.export(tmp_path / "export", "orders")
-    held = list((tmp_path / "export").rglob("archive-*.parquet"))
+        lake.export(tmp_path / "export.tar", "orders")
+    held = list((tmp_path / "export.tar.part").rglob("archive-*.parquet"))
     assert len(held) == 5 + 3  # of three partitions the hot records were written at once
+    told = lake.erase("orders", "k1", dry_run=True).exports
+    assert [one.place for one in told] == [str(tmp_path / "export.tar")]  # it holds records, too
 
     copied = itertools.count()
     with armed("transfer.after_copy", lambda: bool(next(copied))):
-        lake.export(tmp_path / "export", "orders")
+        lake.export(tmp_path / "export.tar", "orders")
 
     assert next(copied) == 9 - 5
-    other.import_topics(tmp_path / "export")
+    other.import_topics(tmp_path / "export.tar")
     assert rows(other, "orders") == rows(lake, "orders")
+    assert not (tmp_path / "export.tar.part").exists()
 
 
+@pytest.mark.parametrize("name", ["export", "export.tar"])
 def test_an_export_that_was_finished_is_another_one_than_the_next_into_its_place(
-    lake: Lakelog, other: Lakelog, tmp_path: Path
+    lake: Lakelog, other: Lakelog, tmp_path: Path, name: str
 ) -> None:
-    first = lake.export(tmp_path / "export", "orders")
+    first = lake.export(tmp_path / name, "orders")
     send(lake, "orders", 960, 30)
-    second = lake.export(tmp_path / "export", "orders")
+    second = lake.export(tmp_path / name, "orders")
     assert first.export_id != second.export_id
-    (imported,) = other.import_topics(tmp_path / "export")
+    (imported,) = other.import_topics(tmp_path / name)
     assert imported.records == 990
 
 
-def test_an_export_begins_its_topic_again_when_a_file_went_meanwhile(
+def test_an_archive_begins_its_topic_again_when_a_file_went_meanwhile(
     lake: Lakelog, other: Lakelog, tmp_path: Path
 ) -> None:
     """The files that came before another topic's stay; nothing of the first attempt does."""
@@ -113,9 +117,12 @@ def test_an_export_begins_its_topic_again_when_a_file_went_meanwhile(
             aside.rename(file)
 
     with armed("export.after_hot", come_back):
-        lake.export(tmp_path / "export", ["before", "orders"])
+        lake.export(tmp_path / "export.tar", ["before", "orders"])
 
-    other.import_topics(tmp_path / "export")
+    with tarfile.open(tmp_path / "export.tar") as archive:
+        names = archive.getnames()
+    assert len(set(names)) == len(names)
+    other.import_topics(tmp_path / "export.tar")
     for topic in ("before", "orders"):
         assert rows(other, topic) == rows(lake, topic)
 

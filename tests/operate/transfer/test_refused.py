@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import shutil
+import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -19,17 +21,19 @@ from lakelog import Lakelog
 from lakelog.errors import CorruptExportError, NewerVersionError
 from lakelog.operate.transfer.checking import check_sizes, checked_index
 from lakelog.operate.transfer.manifest import Manifest
+from lakelog.operate.transfer.places import ArchiveReader
 from tests.support.servers import RedisServer
 
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with an export of a topic."""
+    """A folder with the same topic exported as a folder and as an archive."""
     found = tmp_path_factory.mktemp("exported")
     server = RedisServer(found / "redis").start()
     try:
         with filled(server.url, found / "cold") as lake:
             lake.export(found / "export", "orders")
+            lake.export(found / "export.tar", "orders")
     finally:
         server.kill(at_once=True)
     return found
@@ -38,6 +42,11 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def folder(exported: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(exported / "export", tmp_path / "export"))
+
+
+@pytest.fixture
+def archive(exported: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(exported / "export.tar", tmp_path))
 
 
 @pytest.fixture
@@ -144,6 +153,55 @@ def test_an_export_of_a_newer_lakelog_is_left_alone(
     assert nothing_came(other, tmp_path)
 
 
+def member(name: str, kind: bytes = tarfile.REGTYPE, size: int = 0) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.size, info.linkname = kind, size, "/etc/passwd"
+    return info
+
+
+MEMBERS = {
+    "a path above": member("../x"),
+    "an absolute path": member("/x"),
+    "a path with backslashes": member("orders\\x"),
+    "a path of a drive": member("C:/x"),
+    "a hidden way up": member("orders/../../x"),
+    "a symbolic link": member("orders/x", tarfile.SYMTYPE),
+    "a hard link": member("orders/x", tarfile.LNKTYPE),
+    "a device": member("orders/x", tarfile.CHRTYPE),
+    "a pipe": member("orders/x", tarfile.FIFOTYPE),
+    "a manifest twice": member("manifest.json"),
+    "one that no manifest names": member("orders/x"),
+}
+
+
+@pytest.mark.parametrize("what", MEMBERS)
+def test_an_archive_with_more_in_it_is_refused(
+    other: Lakelog, archive: Path, tmp_path: Path, what: str
+) -> None:
+    with tarfile.open(archive, "a:", format=tarfile.GNU_FORMAT) as opened:
+        opened.addfile(MEMBERS[what])
+    with pytest.raises(CorruptExportError):
+        other.import_topics(archive)
+    assert nothing_came(other, tmp_path)
+
+
+def test_a_member_that_ends_beyond_the_archive_is_refused(
+    other: Lakelog, archive: Path, tmp_path: Path
+) -> None:
+    with archive.open("r+b") as file:
+        file.write(member("orders/x", size=2**40).tobuf(tarfile.GNU_FORMAT))
+    with pytest.raises(CorruptExportError, match="ends within"):
+        other.import_topics(archive)
+    assert nothing_came(other, tmp_path)
+
+
+def test_a_compressed_archive_is_refused(other: Lakelog, archive: Path, tmp_path: Path) -> None:
+    shutil.make_archive(str(tmp_path / "zipped"), "gztar", tmp_path, archive.name)
+    (tmp_path / "zipped.tar.gz").rename(tmp_path / "zipped.tar")
+    with pytest.raises(CorruptExportError, match="no header of a tar archive"):
+        other.import_topics(tmp_path / "zipped.tar")
+
+
 JUNK = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
@@ -186,3 +244,45 @@ def test_whatever_a_manifest_says_ends_in_an_error_of_ours(folder: Path) -> None
                 checked_index("here", one)
 
     mutate()
+
+
+def test_whatever_bytes_an_archive_has_ends_in_an_error_of_ours(
+    archive: Path, tmp_path: Path
+) -> None:
+    content = archive.read_bytes()
+    path = tmp_path / "mutated.tar"
+    headers = [at for at in range(0, len(content), 512) if content[at + 257 : at + 262] == b"ustar"]
+
+    @given(st.sampled_from(headers), st.integers(0, 511), st.binary(min_size=1, max_size=40))
+    @settings(max_examples=300)
+    def mutate(header: int, at: int, junk: bytes) -> None:
+        mutated = bytearray(content)
+        mutated[header + at : header + at + len(junk)] = junk
+        # A checksum that fits, so that the reader looks at the rest.
+        block = bytes(mutated[header : header + 512])
+        total = sum(block[:148]) + 8 * 32 + sum(block[156:512])
+        mutated[header + 148 : header + 156] = b"%06o\0 " % total
+        path.write_bytes(mutated)
+        with suppress(CorruptExportError, NewerVersionError):
+            reader = ArchiveReader(path)
+            Manifest.parse(reader.manifest(), "here")
+
+    mutate()
+
+
+def test_headers_behind_each_other_without_end_are_refused(other: Lakelog, tmp_path: Path) -> None:
+    header = tarfile.TarInfo("././@LongLink")
+    header.type, header.size = tarfile.GNUTYPE_LONGNAME, 3
+    path = tmp_path / "deep.tar"
+    path.write_bytes((header.tobuf(tarfile.GNU_FORMAT) + b"ab\0".ljust(512, b"\0")) * 3_000)
+
+    with pytest.raises(CorruptExportError, match="without end"):
+        other.import_topics(path)
+
+
+def test_an_empty_file_is_no_archive(other: Lakelog, tmp_path: Path) -> None:
+    path = tmp_path / "empty.tar"
+    with tarfile.open(path, "w") as archive:
+        archive.addfile(member("orders/x", size=1), io.BytesIO(b"x"))
+    with pytest.raises(CorruptExportError, match=r"has no manifest\.json"):
+        other.import_topics(path)

@@ -30,14 +30,15 @@ def ends(lake: Lakelog, topic: str = "orders") -> dict[int, int]:
     return {number: one.log_end for number, one in lake.log(topic).offsets().items()}
 
 
+@pytest.mark.parametrize("name", ["export", "export.tar"])
 def test_a_topic_comes_into_another_log_as_it_was(
-    lake: Lakelog, other: Lakelog, tmp_path: Path
+    lake: Lakelog, other: Lakelog, tmp_path: Path, name: str
 ) -> None:
-    manifest = lake.export(tmp_path / "export", "orders")
+    manifest = lake.export(tmp_path / name, "orders")
     before = rows(lake, "orders")
     assert [one.records for one in manifest.topics] == [960]
 
-    (imported,) = other.import_topics(tmp_path / "export")
+    (imported,) = other.import_topics(tmp_path / name)
 
     assert imported.records == sum(table.num_rows for table in before.values()) == 960
     assert rows(other, "orders") == before
@@ -130,41 +131,41 @@ def test_an_export_is_brought_up_to_date_in_its_folder(
     assert rows(other, "orders") == rows(lake, "orders")
 
 
+@pytest.mark.parametrize("name", ["export", "export.tar"])
 @pytest.mark.parametrize("change", [b"x", None], ids=["longer", "shorter"])
 def test_a_file_that_is_not_what_the_table_says_is_named_and_not_exported(
-    lake: Lakelog, tmp_path: Path, change: bytes | None
+    lake: Lakelog, tmp_path: Path, name: str, change: bytes | None
 ) -> None:
     file = sorted((tmp_path / "cold").rglob("archive-*.parquet"))[1]
     file.write_bytes(file.read_bytes() + change if change else file.read_bytes()[:-1])
     with pytest.raises(ContradictionError, match=f"{file.name} has .* the table says"):
-        lake.export(tmp_path / "export", "orders")
-    assert not (tmp_path / "export" / "manifest.json").exists()
+        lake.export(tmp_path / name, "orders")
+    assert not (tmp_path / name).is_file()
+    assert not (tmp_path / name / "manifest.json").exists()
 
 
-def test_progress_tells_of_all_bytes_once(lake: Lakelog, other: Lakelog, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["export", "export.tar"])
+def test_progress_tells_of_all_bytes_once(
+    lake: Lakelog, other: Lakelog, tmp_path: Path, name: str
+) -> None:
     told: list[Progress] = []
-    manifest = lake.export(tmp_path / "export", "orders", progress=told.append)
+    manifest = lake.export(tmp_path / name, "orders", progress=told.append)
     assert told[-1].done_bytes == told[-1].total_bytes == manifest.topics[0].size_bytes
     assert [one.done_bytes for one in told] == sorted({one.done_bytes for one in told})
     told.clear()
-    other.import_topics(tmp_path / "export", progress=told.append)
+    other.import_topics(tmp_path / name, progress=told.append)
     assert told[-1].done_bytes == sum(one.file.size_bytes for one in manifest.topics[0].files)
 
 
-def test_an_export_that_is_packed_is_unpacked_to_be_imported(
+def test_an_unpacked_archive_is_an_export_in_a_folder(
     lake: Lakelog, other: Lakelog, tmp_path: Path
 ) -> None:
-    """Earlier builds packed exports themselves."""
-    packed, unpacked = tmp_path / "export.tar", tmp_path / "unpacked"
-    with pytest.raises(InvalidArgumentError, match="pack that: tar -cf"):
-        lake.export(packed, "orders")
-    lake.export(tmp_path / "export", "orders")
-    subprocess.run(["tar", "-cf", str(packed), "-C", str(tmp_path / "export"), "."], check=True)
-    with pytest.raises(InvalidArgumentError, match=r"is a file.*: tar -xf .*export\.tar"):
-        other.import_topics(packed)
-    unpacked.mkdir()
-    subprocess.run(["tar", "-xf", str(packed), "-C", str(unpacked)], check=True)
-    other.import_topics(unpacked)
+    lake.export(tmp_path / "export.tar", "orders")
+    (tmp_path / "unpacked").mkdir()
+    subprocess.run(
+        ["tar", "-xf", str(tmp_path / "export.tar"), "-C", str(tmp_path / "unpacked")], check=True
+    )
+    other.import_topics(tmp_path / "unpacked")
     assert rows(other, "orders") == rows(lake, "orders")
 
 
