@@ -1187,7 +1187,7 @@ class Lakelog:
             UnknownTopicOrPartitionError: no such topic. A topic that is there and cannot be looked
                 at raises nothing: it has a row ``lakelog_topic_failed``.
         """
-        from .base.metrics.of_process import COUNTS
+        from .base.metrics import COUNTS
         from .operate.metrics.table import metrics_table
 
         return metrics_table(COUNTS.beside(self.log_look.look(self._topics(topics))))

@@ -261,7 +261,7 @@ def test_erasing_leaves_gaps_and_a_certificate(
 
 def test_metrics_are_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    run_section("lakelog/base/metrics/README.md", "Metrics in Python")
+    run_section("lakelog/operate/metrics/README.md", "Metrics in Python")
 
 
 def test_the_spans_shown_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

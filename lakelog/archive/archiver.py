@@ -11,9 +11,9 @@ from datetime import timedelta
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..base import metrics as m
 from ..base.failpoints import failpoint
-from ..base.metrics import of_process as m
-from ..base.metrics.of_process import COUNTS
+from ..base.metrics import COUNTS
 from ..cold.by_path.orphans import SETTLING_MS
 from ..cold.change import Change, HotRange
 from ..cold.reserve import reserving

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from ..base import metrics as m
 from ..base.back_off import BackOff, Tries
-from ..base.metrics import of_process as m
-from ..base.metrics.of_process import COUNTS
+from ..base.metrics import COUNTS
 from ..errors import UnknownTopicIdError, UnknownTopicOrPartitionError
 from ..hot.looks import PartitionLook, ServerLook
 from ..values.topic import Topic

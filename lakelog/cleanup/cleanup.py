@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from ..base import metrics as m
 from ..base.clock import Clock, SystemClock
 from ..base.failpoints import failpoint
-from ..base.metrics import of_process as m
-from ..base.metrics.of_process import COUNTS
+from ..base.metrics import COUNTS
 from ..cold.answers import Vacuumed
 from ..cold.catalogue import Untold
 from ..cold.change import Rewrite

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from ..base.metrics import of_process as m
-from ..base.metrics.metric import Metric
+from ..base import metrics as m
+from ..base.metrics import Metric
 from ..base.text_table import counted
 from ..cold.answers import PurgedTopic, Vacuumed
 from ..engines.engine import Choice

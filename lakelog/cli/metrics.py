@@ -13,7 +13,7 @@ from .options import Offer
 from .output import Message, Table
 
 if TYPE_CHECKING:
-    from ..base.metrics.metric import Measured
+    from ..base.metrics import Measured
     from ..lakelog import Lakelog
 
 _EPILOG = """\

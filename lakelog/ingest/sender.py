@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from ..base import metrics as m
 from ..base.back_off import Telling
-from ..base.metrics import of_process as m
-from ..base.metrics.of_process import COUNTS
+from ..base.metrics import COUNTS
 from ..codec import Entry
 from ..errors import (
     DeliveryError,

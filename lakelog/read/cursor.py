@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import time
 
-from ..base.metrics import of_process as m
-from ..base.metrics.of_process import COUNTS
+from ..base import metrics as m
+from ..base.metrics import COUNTS
 from ..errors import NoOffsetForPartitionError, OffsetOutOfRangeError, RecoveryNeededError
 from ..values.offsets import Ago, Position
 from ..values.record import RECORDS_AT_ONCE, Record, RecordRows

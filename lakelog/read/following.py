@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from math import inf
 
-from ..base.metrics import of_process as m
-from ..base.metrics.of_process import COUNTS
+from ..base import metrics as m
+from ..base.metrics import COUNTS
 from ..errors import UnknownTopicIdError
 from ..groups.membership import Membership, Owner
 from ..hot.waits import Waker

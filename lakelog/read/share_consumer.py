@@ -10,8 +10,8 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ..base.metrics import of_process as m
-from ..base.metrics.of_process import COUNTS
+from ..base import metrics as m
+from ..base.metrics import COUNTS
 from ..errors import (
     InvalidArgumentError,
     InvalidRecordStateError,

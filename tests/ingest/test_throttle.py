@@ -12,7 +12,7 @@ import redis
 
 from lakelog import Lakelog
 from lakelog.base.clock import SystemClock
-from lakelog.base.metrics.of_process import COUNTS, THROTTLE_SECONDS
+from lakelog.base.metrics import COUNTS, THROTTLE_SECONDS
 from lakelog.errors import DeliveryError, HotTierFullError
 from lakelog.hot.connection import Wire
 from lakelog.hot.server_info import MemoryUse, skew_ms

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from lakelog.base.metrics.metric import Counts, Histogram, Kind, Measured, counter, gauge, histogram
+from lakelog.base.metrics import Counts, Histogram, Kind, Measured, counter, gauge, histogram
 from lakelog.operate.metrics.exposition import METRICS
 
 SENT = counter("sent_total", "records", ("topic",), "Sent")
@@ -68,8 +68,8 @@ def test_threads_lose_no_count(counts: Counts) -> None:
 def test_a_forked_process_has_counted_nothing() -> None:
     program = """
 import os
-from lakelog.base.metrics.of_process import COUNTS
-from lakelog.base.metrics.of_process import PRODUCED_RECORDS
+from lakelog.base.metrics import COUNTS
+from lakelog.base.metrics import PRODUCED_RECORDS
 COUNTS.add(PRODUCED_RECORDS, 3, "a")
 if os.fork() == 0:
     print(sum(len(one.samples) for one in COUNTS.measured()), flush=True)

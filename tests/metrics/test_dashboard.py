@@ -11,7 +11,7 @@ from typing import Any
 import promql_parser
 import pytest
 
-from lakelog.base.metrics.metric import Kind
+from lakelog.base.metrics import Kind
 from lakelog.operate.metrics.exposition import METRICS
 
 FILE = Path(__file__).parents[2] / "conf" / "grafana" / "lakelog.json"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import lakelog
-from lakelog.base.metrics.metric import Metric
-from lakelog.base.metrics.of_log import OF_LOG
-from lakelog.base.metrics.of_process import OF_PROCESS
+from lakelog.base.metrics import OF_PROCESS, Metric
+from lakelog.operate.metrics.of_log import OF_LOG
 
-README = (Path(lakelog.__file__).parent / "base" / "metrics" / "README.md").read_text("utf-8")
+README = (Path(lakelog.__file__).parent / "operate" / "metrics" / "README.md").read_text("utf-8")
 
 
 def row(metric: Metric) -> str:

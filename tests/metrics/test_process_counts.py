@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from lakelog.base.metrics import of_process as m
-from lakelog.base.metrics.metric import Metric
-from lakelog.base.metrics.of_process import COUNTS
+from lakelog.base import metrics as m
+from lakelog.base.metrics import COUNTS, Metric
 from lakelog.errors import ArchiveUnfinishedError, CleanupFailedError, LakelogError
 from lakelog.lakelog import Lakelog
 from lakelog.testing.eventually import eventually

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lakelog.base.metrics.of_process import CONSUMED_RECORDS, COUNTS
+from lakelog.base.metrics import CONSUMED_RECORDS, COUNTS
 from lakelog.errors import (
     CorruptRecordError,
     InvalidArgumentError,

@@ -13,12 +13,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ...base.metrics import of_log as m
-from ...base.metrics.metric import Kind, Measured, Metric
-from ...base.metrics.of_log import OF_LOG
-from ...base.metrics.of_process import COUNTS, OF_PROCESS
+from ...base.metrics import COUNTS, OF_PROCESS, Kind, Measured, Metric
 from ...engines.threads import Workers
 from ...errors import InvalidArgumentError, MissingExtraError
+from . import of_log as m
+from .of_log import OF_LOG
 from .table import samples_of
 
 try:

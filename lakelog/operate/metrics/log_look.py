@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 
 from ...archive.report import reported
-from ...base.metrics import of_log as m
-from ...base.metrics import of_process as p
-from ...base.metrics.metric import Histogram, Measured, Metric, Sample
+from ...base import metrics as p
+from ...base.metrics import Histogram, Measured, Metric, Sample
 from ...cleanup.plan import cleanables
 from ...cleanup.report import CleanupReport, figures_of
 from ...cold.table import NO_TABLE, ColdSnapshot, ColdTable
@@ -31,6 +30,7 @@ from ...values.topic_partition import TopicPartition
 from ..group_lag import GroupOffset
 from ..headroom import high_water_marks, throttle_ms
 from ..status import hot_segments
+from . import of_log as m
 from .cold_looks import ColdFigures, ColdLooks, Found
 from .cold_looks import figures_of as figures_of_files
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 from ...base.arrow_columns import no_rows, numbers, repeated, texts
-from ...base.metrics.metric import Kind, Measured, Sample
+from ...base.metrics import Kind, Measured, Sample
 
 #: A row for each sample. A histogram has a row for each of its buckets (``…_bucket``, with the
 #: upper bound as label ``le``: how many observations are at most so large), one for their sum

@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lakelog.base.metrics.metric import Kind, Measured
-from lakelog.base.metrics.of_log import LOG_END, UP
-from lakelog.base.metrics.of_process import METRICS
+from lakelog.base.metrics import Kind, Measured
 from lakelog.errors import InvalidArgumentError
 from lakelog.lakelog import Lakelog
-from lakelog.operate.metrics.exposition import Address, MetricsServer, Scrapes
+from lakelog.operate.metrics.exposition import METRICS, Address, MetricsServer, Scrapes
+from lakelog.operate.metrics.of_log import LOG_END, UP
 from lakelog.testing.eventually import eventually
 
 LOCAL = Address("127.0.0.1", 0)

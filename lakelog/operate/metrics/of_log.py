@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .metric import Metric, counter, gauge
+from ...base.metrics import Metric, counter, gauge
 
 _PARTITION = ("topic", "partition")
 _GROUP = ("group", "group_type")

@@ -1,1 +1,0 @@
-"""What is measured: every metric by name, and the counts that this process keeps."""
