@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -248,6 +249,35 @@ def test_a_table_that_hangs_is_told_and_hides_no_other_and_is_asked_once(log, ap
     eventually(
         lambda: len(status(log.hot, topics, log._table, redis=log.hot, looks=looks).partitions) == 2
     )
+
+
+def test_a_table_that_was_given_up_is_not_waited_for_again(log, monkeypatch):
+    topic = log.topics.create("a", 1)
+    asked, gate, now = threading.Event(), threading.Event(), ManualClock(0)
+
+    def table_of(topic: Any) -> Any:
+        asked.set()
+        gate.wait(300)
+        return log._table(topic)
+
+    monkeypatch.setattr(cold_looks, "time", SimpleNamespace(monotonic=lambda: now.now_ms() / 1000))
+    looks, answers = ColdLooks(table_of), []
+    first = threading.Thread(target=lambda: answers.append(looks.look([topic], idle_s=60)))
+    first.start()
+    try:
+        assert asked.wait(60)
+        now.advance(60_000)
+        first.join(60)
+        assert len(answers) == 1
+        again = threading.Thread(
+            target=lambda: answers.append(looks.look([topic], idle_s=60)), daemon=True
+        )
+        again.start()  # time stands still meanwhile
+        again.join(60)
+        assert not again.is_alive()
+        assert [type(one[topic.topic_id]) for one in answers] == [TimeoutError, TimeoutError]
+    finally:
+        gate.set()
 
 
 def test_tables_that_hang_hold_up_no_other_up_to_a_limit(log, append, monkeypatch):

@@ -74,7 +74,8 @@ class ColdLooks:
         Args:
             within_s: how long to wait. What comes later is given by a later call that has such a
                 limit, too, which may so give what was asked for before it.
-            idle_s: how long to wait for the next of them.
+            idle_s: how long to wait for the next of them. A table that was asked so long ago by an
+                earlier call is not waited for.
         """
         started_s = came_s = time.monotonic()
         found: dict[UUID, Found] = {}
@@ -93,7 +94,10 @@ class ColdLooks:
                             del missing[topic_id]
                     self._begin(workers)
                     left_s = min(started_s + within_s, came_s + idle_s) - now_s
-                    if not missing or left_s <= 0:
+                    begun_s = (self._calls[topic_id].began_s for topic_id in missing)
+                    if left_s <= 0 or all(
+                        at is not None and now_s - at >= idle_s for at in begun_s
+                    ):
                         break
                     self._changed.wait(min(_POLL_S, left_s))
                 for topic_id in missing:

@@ -10,6 +10,9 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
+from uuid import UUID
+
+from msgspec import Struct
 
 from ...archive.report import reported
 from ...base import metrics as p
@@ -36,6 +39,17 @@ from .cold_looks import figures_of as figures_of_files
 
 _NO_FILES = ColdFigures()
 
+#: How dirty a table is grows with time, too: of one that did not change it is reckoned this often.
+DIRTY_LASTS_MS = 60_000
+
+
+class _Dirty(Struct, frozen=True, gc=False):
+    """How dirty a compacted topic's partitions were."""
+
+    cold: ColdSnapshot
+    at_ms: int
+    ratios: Mapping[TopicPartition, float]
+
 
 class LogLook:
     """Looks at a log again and again; what it saw of tables makes the next look cheap.
@@ -59,6 +73,7 @@ class LogLook:
         self._now_ms = now_ms
         self._table_of = table_of
         self.tables = ColdLooks(table_of)
+        self._dirty: dict[UUID, _Dirty] = {}
 
     def look(self, topics: Sequence[Topic], cold_within_s: float | None = None) -> list[Measured]:
         """What there is to measure of the topics, and of what is shared.
@@ -80,6 +95,8 @@ class LogLook:
         else:
             now_ms = self._now_ms()
         cold = self.tables.look(topics, inf if cold_within_s is None else cold_within_s)
+        asked = {topic.topic_id for topic in topics}
+        self._dirty = {key: one for key, one in self._dirty.items() if key in asked}
         logs: dict[TopicPartition, LogOffsets] = {}
         for topic in topics:
             seen = self._not_away(topic, hot, cold.get(topic.topic_id))
@@ -140,10 +157,9 @@ class LogLook:
         if cold is not None and snapshot is None:
             found.add(m.TOPIC_FAILED, (topic.name, type(cold).__name__), 1)
         of_files = {} if snapshot is None else figures_of_files(snapshot.files)
-        ratios: dict[TopicPartition, float] = {}
+        ratios: Mapping[TopicPartition, float] = {}
         if snapshot is not None and topic.config.compacted:
-            found_dirty = cleanables(topic, snapshot, now_ms)
-            ratios = {one.topic_partition: one.dirty_ratio for one in found_dirty}
+            ratios = self._dirty_ratios(topic, snapshot, now_ms)
         tiered, logs = topic.config.tiered, {}
         for tp in topic.topic_partitions():
             labels = (topic.name, str(tp.partition))
@@ -170,6 +186,17 @@ class LogLook:
                 start = seen.local_log_start
                 logs[tp] = LogOffsets(start, start, 0, seen.log_end, gaps=seen.gaps)
         return logs
+
+    def _dirty_ratios(
+        self, topic: Topic, cold: ColdSnapshot, now_ms: int
+    ) -> Mapping[TopicPartition, float]:
+        known = self._dirty.get(topic.topic_id)
+        age_ms = inf if known is None or known.cold is not cold else now_ms - known.at_ms
+        if known is None or not 0 <= age_ms < DIRTY_LASTS_MS:
+            found = cleanables(topic, cold, now_ms)
+            ratios = {one.topic_partition: one.dirty_ratio for one in found}
+            known = self._dirty[topic.topic_id] = _Dirty(cold, now_ms, ratios)
+        return known.ratios
 
 
 class _Found:

@@ -10,12 +10,14 @@ import pytest
 import redis
 from deltalake import DeltaTable
 
-from lakelog.cold.table import ColdTable
+from lakelog.base.clock import ManualClock
+from lakelog.cleanup.plan import cleanables
+from lakelog.cold.table import ColdSnapshot, ColdTable
 from lakelog.errors import CleanupFailedError
 from lakelog.hot.key_patterns import KeyPatterns
 from lakelog.lakelog import Lakelog
 from lakelog.operate.acl.redis_rules import Role, redis_rules
-from lakelog.operate.metrics import cold_looks
+from lakelog.operate.metrics import cold_looks, log_look
 from lakelog.operate.metrics.exposition import METRICS
 from lakelog.operate.metrics.log_look import LogLook
 from lakelog.operate.metrics.table import METRICS_SCHEMA, metrics_table
@@ -100,6 +102,38 @@ def test_a_compacted_topic_tells_how_dirty_it_is(log, append, value_of):
     assert value_of("lakelog_cleaner_dirty_ratio") == 1  # of t alone
     log.cleanup()
     assert value_of("lakelog_cleaner_dirty_ratio") == 0
+
+
+def test_how_dirty_a_table_is_is_reckoned_again_once_it_changed_or_a_minute_is_over(
+    log, monkeypatch
+):
+    """It takes half a second for 10,000 segments."""
+    topic = log.topics.create("t", 1, {**TINY_SEGMENTS, "cleanup.policy": "compact"})
+    with log.producer() as producer:
+        producer.send("t", b"v", key=b"k").result()
+    log.archive()
+    now, reckoned = ManualClock(), []
+
+    def counted(topic: Topic, cold: ColdSnapshot, now_ms: int) -> Any:
+        reckoned.append(cold.version)
+        return cleanables(topic, cold, now_ms)
+
+    monkeypatch.setattr(log_look, "cleanables", counted)
+    look = LogLook(None, log._table, None, now.now_ms)
+    for _ in range(2):
+        look.look([topic])
+    assert len(reckoned) == 1
+    now.advance(60_000)
+    look.look([topic])
+    assert len(reckoned) == 2
+    with log.producer() as producer:
+        producer.send("t", b"v", key=b"k").result()
+    log.archive()
+    look.look([topic])
+    assert len(reckoned) == 3
+    look.look([])
+    look.look([topic])
+    assert len(reckoned) == 4  # what was not looked at is forgotten
 
 
 def test_a_cleanup_that_failed_is_told_and_a_topic_that_is_gone_forgotten(
