@@ -66,7 +66,7 @@ class Controls:
         self._make_secondary()
         self._make_page()
         hide(self.new, self.retry, self.error, self.secondary, self.side)
-        hide(self.members, self.sort)
+        hide(self.segment, self.segment_map, self.members, self.sort)
         hide(self.pointer, self.picked, self.reader_zone)  # scripts in the page's HTML set these
 
     def _make_toolbar(self) -> None:
@@ -123,13 +123,16 @@ class Controls:
         self.reader_zone = _text("reader-zone")
         self.page_records = _dropdown("page-records", "rows", "110px", _PAGES, DEFAULT_PAGE_RECORDS)
         self.format = _dropdown("format", "values as", "170px", FORMATS, FORMATS[0])
+        self.segments = _toggle("segments", "Segments", "of this partition, in both tiers")
+        # It begins with one option: a list that gets its first options later shows none as chosen.
+        self.segment = _dropdown("segment", "go to", "auto", [(NONE, -1)], -1)
+        self.segment_map = _named("segment-map", widgets.Output())
         self.members = widgets.SelectMultiple(rows=4, description="columns")
         _named("members", self.members, "260px")
-        # It begins with one option: a list that gets its first options later shows none as chosen.
         self.sort = _dropdown("sort", "sort by", "210px", [(NONE, None)], None)
         self.secondary = _row(
             *(self.refresh, self.offset, self.seek, self.earliest_local, self.clear),
-            *(self.zone, self.page_records, self.format),
+            *(self.zone, self.page_records, self.format, self.segments, self.segment),
             *(self.members, self.sort),
         )
         self.secondary.add_class("lakelog-secondary")
@@ -188,6 +191,7 @@ class Controls:
             self.notes,
             _row(self.expression, self.code, self.export, self.download),
             _row(self.error, self.retry),
+            self.segment_map,
             *(self.pointer, self.picked, self.reader_zone, zone_teller),
         ]
 

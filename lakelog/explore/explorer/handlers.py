@@ -16,6 +16,7 @@ from ...errors import InvalidArgumentError
 from ...read.found import SearchLimit
 from ...read.where import Always, parse
 from ...values.offsets import (
+    AtOffset,
     AtTimestamp,
     Earliest,
     EarliestLocal,
@@ -81,6 +82,8 @@ class Handlers:
         self._on_change(ui.export, self._chose_export)
         self._on_change(ui.opened, self._chose_record)
         self._on_change(ui.follow, self._toggled_follow)
+        self._on_change(ui.segments, self._toggled_segments)
+        self._on_change(ui.segment, self._chose_segment)
         self._on_click(ui.refresh, self._refresh)
         self._on_click(ui.seek, self._clicked_seek)
         for button, where in (
@@ -217,6 +220,7 @@ class Handlers:
             self._typed_offset(self._ui.offset.value)
 
     def _refresh(self) -> None:
+        self._questions.forget_segments()  # draw them again, too
         if self._questions.ask.topic:
             self._questions.ask = self._questions.from_here()
         self._questions.load_topics()
@@ -308,6 +312,17 @@ class Handlers:
         with self._screen.quiet():
             self._ui.export.value = NONE  # so that the same can be chosen again
         self._screen.download(kind)
+
+    def _toggled_segments(self, on: bool) -> None:
+        if on:
+            self._questions.draw_segments()
+            return
+        self._questions.forget_segments()
+        self._screen.no_segments()
+
+    def _chose_segment(self, offset: int) -> None:
+        if offset >= 0:
+            self._go(AtOffset(offset))
 
 
 def taken_html(time: TypedTime, zone: tzinfo, now: datetime) -> str:

@@ -19,6 +19,8 @@ from ...errors import (
 from ...read.found import Progress
 from ...read.topic_log import TopicLog
 from ...values.offsets import AtOffset, Latest
+from .. import charts
+from ..charts.shown import bundle
 from ..picture import Picture, pictures
 from .answer import answer
 from .background import AnyThread, Background, Job
@@ -63,10 +65,12 @@ class Questions:
         self.error: Exception | None = None
         self.failed: Callable[[], Any] | None = None
         self.background = Background(shown_by=shown_by)
+        self.drawing = Background(beside=self.background)  # of segments
         self.picturing = Background(beside=self.background)
         self.window: tuple[int, int] | None = None  # of the picture; None: all the time there is
         self._pictured: tuple[object, ...] | None = None  # what it is of
         self._picture_s = 0.0
+        self._drawn: tuple[str, int] | None = None  # the topic and partition that they belong to
         self._screen = screen
         self._source = source
         self._is_closed = is_closed
@@ -180,6 +184,30 @@ class Questions:
 
         return self.background.start(work, lambda _: screen.idle(), self.fails(self.follow))
 
+    def draw_segments(self) -> None:
+        """Draws the segments of the shown partition, once they are read."""
+        shown = self._screen.shown
+        if shown is None:
+            return
+        if shown.view.partition is None:
+            raise InvalidArgumentError("segments are a partition's: choose one")
+        topic, partition = self._drawn = shown.view.topic, shown.view.partition
+
+        def work(_: Job) -> tuple[list[tuple[str, int]], dict[str, Any]]:
+            return segment_map(self.open(topic).log, partition)
+
+        def then(found: tuple[list[tuple[str, int]], dict[str, Any]]) -> None:
+            self._screen.segments(*found)
+            if self.failed == self.draw_segments:
+                self.succeed()
+
+        self.drawing.start(work, then, self.fails(self.draw_segments, beside=True))
+
+    def forget_segments(self) -> None:
+        """They are not to be drawn any more, or again."""
+        self.drawing.drop()
+        self._drawn = None
+
     def stop(self) -> None:
         """Ends a search with what it has, or the following of the tail."""
         self.background.stop()
@@ -188,7 +216,7 @@ class Questions:
 
     def drop(self) -> None:
         """Nobody waits for an answer any more."""
-        for background in (self.background, self.picturing):
+        for background in (self.background, self.drawing, self.picturing):
             background.drop()
 
     def look_at(self, window: tuple[int, int] | None) -> None:
@@ -235,14 +263,30 @@ class Questions:
         self._screen.show(shown)
         self.ask = shown.ask
         self._draw_picture(shown)
+        ui = self._screen.ui
+        one = shown.view.partition
+        if one is not None and ui.segment.value != shown.view.start_offset:
+            with self._screen.quiet():
+                ui.segment.value = -1  # so that the same segment can be chosen again
+        if ui.segments.value and one is None:
+            self.forget_segments()
+            self._screen.no_segments()
+        elif ui.segments.value and self._drawn != (shown.view.topic, one):
+            self.draw_segments()
 
     def succeed(self) -> None:
         """No error is left."""
         self.error = self.failed = None
         self._screen.error(None)
 
-    def fails(self, again: Callable[[], Any]) -> Callable[[Exception], None]:
-        """A function that shows an error, with a way to ask again."""
+    def fails(
+        self, again: Callable[[], Any], *, beside: bool = False
+    ) -> Callable[[Exception], None]:
+        """A function that shows an error, with a way to ask again.
+
+        Args:
+            beside: a page may still be under way.
+        """
 
         def failed(error: Exception) -> None:
             self._opened.clear()  # the name may belong to another topic by now
@@ -251,7 +295,8 @@ class Questions:
                 screen, topic = self._screen, self.ask.topic
                 left = [name for name in screen.ui.topic.options if name != topic]
                 screen.topics(left, topic, all_there_are=True)
-            self._screen.idle()
+            if not beside:
+                self._screen.idle()
             self.show_error(error, again)
 
         return failed
@@ -351,6 +396,13 @@ class Questions:
             self.ask = replace(ask, topic=ui.topic.value, partition=picked)
         elif shown.view.topic == ask.topic:
             self.ask = replace(ask, partition=picked)
+
+
+def segment_map(log: TopicLog, partition: int) -> tuple[list[tuple[str, int]], dict[str, Any]]:
+    """The segments of both tiers as of now, to go to, and as a drawing; reads no records."""
+    rows = charts.segment_rows(log, [partition])
+    choices = [(label, offset) for label, (_, offset) in charts.segment_choices(rows, partition)]
+    return choices, bundle(charts.segment_map(rows))
 
 
 def _is_gone(error: Exception) -> bool:

@@ -292,6 +292,26 @@ class Screen:
             if topic:
                 self.ui.topic.value = topic if topic in options else None
 
+    def segments(self, choices: Sequence[tuple[str, int]], bundle: Mapping[str, Any]) -> None:
+        """Draws the segments of the partition, and offers to go to one.
+
+        Args:
+            choices: a label, and the offset to seek to.
+            bundle: the drawing, by mimetype.
+        """
+        ui = self.ui
+        with self.quiet():
+            ui.segment.options = [(NONE, -1), *choices]
+        output = {"output_type": "display_data", "data": dict(bundle), "metadata": {}}
+        ui.segment_map.outputs = (output,)
+        unhide(ui.segment, ui.segment_map)
+
+    def no_segments(self) -> None:
+        """Leaves none of them."""
+        with self.quiet():
+            self.ui.segment.options = [(NONE, -1)]
+        hide(self.ui.segment, self.ui.segment_map)
+
     # -- what is under way -----------------------------------------------------------------------
 
     def busy(self, text: str, *, stoppable: bool = False) -> None:

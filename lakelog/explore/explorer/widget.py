@@ -168,7 +168,8 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
     def wait(self, timeout_s: float | None = None) -> bool:
         """Waits until the last answer, or its error, is shown; False if the time is over."""
         questions = self._questions
-        return questions.background.wait(timeout_s) and questions.picturing.wait(timeout_s)
+        every = (questions.background, questions.drawing, questions.picturing)
+        return all(one.wait(timeout_s) for one in every)
 
     # -- going somewhere -------------------------------------------------------------------------
 
