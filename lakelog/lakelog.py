@@ -505,6 +505,7 @@ class Lakelog:
         at: PositionLike = "earliest",
         where: str = "",
         *,
+        write: bool = False,
         main_thread: bool = False,
     ) -> LogExplorer:
         """A widget to look at topics and walk through their records, in a notebook.
@@ -513,22 +514,29 @@ class Lakelog:
             topic: which to begin with; None: the first by name.
             partition: None: all of them, merged by time.
             at, where: where to begin, and which records to show; see `TopicLog.search`.
+            write: whether a record may be sent again from it, edited or not.
             main_thread: tell the page what to show from the thread of this call alone, between
                 cells, for a frontend that takes nothing from other threads.
 
         Raises:
             MissingExtraError: ipywidgets is not installed.
             UnknownTopicOrPartitionError: no such topic or partition.
-            InvalidArgumentError: not a position, or not an expression.
+            InvalidArgumentError: not a position, or not an expression; or `write` without a Redis.
         """
         from .explore.explorer import launch
         from .explore.explorer.view import Source
 
+        if write and self.redis is None:
+            raise InvalidArgumentError(
+                "the archive alone takes no records: write=True needs a Lakelog that is connected "
+                "to Redis"
+            )
         is_hot = self.redis is not None
         source = Source(
             self.log,
             lambda: [found.name for found in self.topics.list()],
             self.archived.log if is_hot and self._place.cold is not None else None,
+            self.producer if write else None,
             self._positions if is_hot else None,
         )
         return launch(source, topic, partition, at, where, main_thread=main_thread)

@@ -65,7 +65,7 @@ class Controls:
         self._make_paging()
         self._make_secondary()
         self._make_page()
-        hide(self.new, self.retry, self.error, self.secondary, self.side)
+        hide(self.again, self.sending, self.new, self.retry, self.error, self.secondary, self.side)
         hide(self.segment, self.segment_map, self.members, self.sort)
         hide(self.pointer, self.picked, self.reader_zone)  # scripts in the page's HTML set these
 
@@ -149,7 +149,9 @@ class Controls:
         self.history = _button("history", "History of its key", "all versions, in both tiers")
         self.full = _toggle("full", "In full", "long values too")
         self.record = _html("record")
-        self.side = widgets.VBox([self.record, _row(self.history, self.full)])
+        self._make_sending()
+        buttons = _row(self.history, self.full, self.again)
+        self.side = widgets.VBox([self.record, buttons, self.sending, self.sent])
         self.side.layout = widgets.Layout(flex="1 1 320px", min_width="0")
         self.side.add_class("lakelog-side")
         self.expression = _html("expression")
@@ -161,6 +163,20 @@ class Controls:
         self.download = _html("download")
         self.error = _html("error")
         self.retry = _button("retry", "Retry", "ask again what failed")
+
+    def _make_sending(self) -> None:
+        """The open record, to be sent again by those who may."""
+        self.again = _button("again", "Send again …", "append this record once more, or edited")
+        self.send_topic = _named("send-topic", widgets.Dropdown(description="to"), "auto")
+        self.send_key = _named("send-key", widgets.Text(description="key"), "auto")
+        value = widgets.Textarea(description="value", rows=6)
+        self.send_value = _named("send-value", value, "auto")
+        self.send = _button("send", "Send", "asks once more")
+        self.send_not = _button("send-not", "Cancel", "send nothing")
+        buttons = _row(self.send, self.send_not)
+        boxes = [self.send_topic, self.send_key, self.send_value, buttons]
+        self.sending = _named("sending", widgets.VBox(boxes))
+        self.sent = _html("sent")
 
     def rows(self) -> list[Any]:
         """The widgets from top to bottom."""

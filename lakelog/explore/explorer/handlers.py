@@ -75,6 +75,8 @@ class Handlers:
         self._on_change(ui.page_records, self._chose_page_records)
         self._on_change(ui.format, lambda _: self._screen.draw_rows())
         self._on_change(ui.full, lambda _: self._screen.draw_rows())
+        if questions.may_write:
+            self._connect_sending()
         self._on_change(ui.columns, self._toggled_columns)
         for widget in (ui.members, ui.sort):
             self._on_change(widget, lambda _: self._draw_columns())
@@ -100,6 +102,15 @@ class Handlers:
         self._on_click(ui.history, self._clicked_history)
         self._on_click(ui.retry, self._clicked_retry)
         self._on_click(ui.new, self._catch_up)
+
+    def _connect_sending(self) -> None:
+        ui, form = self._ui, self._screen.form
+        self._on_click(ui.again, self._clicked_again)
+        self._on_click(ui.send, self._clicked_send)
+        self._on_click(ui.send_not, form.withdraw)
+        for box in (ui.send_topic, ui.send_key, ui.send_value):
+            self._on_change(box, lambda _: form.ask_again())
+        unhide(ui.again)
 
     def _on_change(self, widget: Any, do: Callable[[Any], Any]) -> None:
         def changed(change: Any) -> None:
@@ -297,6 +308,18 @@ class Handlers:
         with screen.quiet():
             self._ui.full.value = False
         screen.draw_rows()
+
+    def _clicked_again(self) -> None:
+        screen = self._screen
+        if screen.opened is not None and screen.shown is not None:
+            record, _ = screen.record(screen.opened)
+            with screen.quiet():
+                screen.form.offer(record, self._ui.topic.options, screen.shown.view.topic)
+
+    def _clicked_send(self) -> None:
+        record = self._screen.form.clicked()
+        if record is not None:
+            self._questions.send(record)
 
     def _toggled_columns(self, on: bool) -> None:
         self._screen.offer_members(on)

@@ -26,6 +26,7 @@ from .answer import answer
 from .background import AnyThread, Background, Job
 from .controls import ALL
 from .follow import follow
+from .resend import Resend
 from .screen import Screen
 from .view import Ask, Cut, OpenedTopic, Shown, Source
 
@@ -67,6 +68,7 @@ class Questions:
         self.background = Background(shown_by=shown_by)
         self.drawing = Background(beside=self.background)  # of segments
         self.picturing = Background(beside=self.background)
+        self.sending = Background(beside=self.background)
         self.window: tuple[int, int] | None = None  # of the picture; None: all the time there is
         self._pictured: tuple[object, ...] | None = None  # what it is of
         self._picture_s = 0.0
@@ -75,6 +77,10 @@ class Questions:
         self._source = source
         self._is_closed = is_closed
         self._opened: dict[str, OpenedTopic] = {}
+
+    @property
+    def may_write(self) -> bool:
+        return self._source.producer_of is not None
 
     # -- what can be asked -----------------------------------------------------------------------
 
@@ -208,6 +214,25 @@ class Questions:
         self.drawing.drop()
         self._drawn = None
 
+    def send(self, record: Resend) -> None:
+        """Appends a record, and says where."""
+        producer_of = self._source.producer_of
+        assert producer_of is not None
+
+        def work(_: Job) -> str:
+            with producer_of() as producer:
+                sent = producer.send(
+                    record.topic, record.value, key=record.key, headers=record.headers
+                )
+                at = sent.result()
+            return f"appended to {at.topic}-{at.partition} at offset {at.offset:,}"
+
+        def failed(error: Exception) -> None:
+            # It may have been appended: Retry takes the error away, and Send asks once more.
+            self.show_error(error, self.succeed)
+
+        self.sending.start(work, self._screen.form.withdraw, failed)
+
     def stop(self) -> None:
         """Ends a search with what it has, or the following of the tail."""
         self.background.stop()
@@ -216,6 +241,7 @@ class Questions:
 
     def drop(self) -> None:
         """Nobody waits for an answer any more."""
+        # What is being sent is sent.
         for background in (self.background, self.drawing, self.picturing):
             background.drop()
 

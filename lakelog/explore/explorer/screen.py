@@ -24,6 +24,7 @@ from ..picture import Mark, Picture
 from ..picture_html import legend, picture_html, summary
 from .controls import ALL, CHOSEN_MOST, NONE, Controls, hide, unhide
 from .member_columns import FIRST_COLUMNS, Members, heads_html, members_of, with_members
+from .resend import ResendForm
 from .rows import (
     OVER,
     columns_of,
@@ -65,6 +66,8 @@ class Screen:
         self.known_columns = ""
         self._told_topic, self._is_told = "", False  # and whether its columns are shown for that
         self._members = Members()  # of the page, while they are columns
+        self.form = ResendForm(ui)
+        self._drawn_open: str | None = None
         self.css_class = css_class
         self._quietly = threading.local()
         self._progress_s = 0.0
@@ -198,6 +201,9 @@ class Screen:
         with self.quiet():
             ui.opened.value = opened or ""
         ui.history.disabled = opened is None
+        if opened != self._drawn_open:
+            self.form.withdraw()
+        self._drawn_open = opened
         if opened is None:
             ui.record.value = ""
             hide(ui.side)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 from msgspec import Struct, field
@@ -132,18 +133,20 @@ class Shown(Struct, frozen=True, eq=False):
 
 
 class Source(Struct, frozen=True):
-    """What the explorer reads.
+    """What the explorer reads, and may write.
 
     Args:
         log_of: opens a topic.
         topics: the names to choose from.
         archived_of: opens a topic's archived records while Redis does not answer; None: nothing.
+        producer_of: makes a producer, to send records again; None: nothing can be written.
         positions_of: how far groups have come in a topic; None: nobody knows.
     """
 
     log_of: Callable[[str], TopicLog]
     topics: Callable[[], Sequence[str]]
     archived_of: Callable[[str], TopicLog] | None = None
+    producer_of: Callable[[], Any] | None = None
     positions_of: Callable[[Topic], Mapping[str, Mapping[int, int]]] | None = None
 
 

@@ -168,7 +168,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
     def wait(self, timeout_s: float | None = None) -> bool:
         """Waits until the last answer, or its error, is shown; False if the time is over."""
         questions = self._questions
-        every = (questions.background, questions.drawing, questions.picturing)
+        every = (questions.background, questions.drawing, questions.picturing, questions.sending)
         return all(one.wait(timeout_s) for one in every)
 
     # -- going somewhere -------------------------------------------------------------------------
