@@ -32,12 +32,15 @@ def answer(
     *,
     on_progress: Callable[[Progress], None] = lambda _: None,
     stopped: Callable[[], bool] = lambda: False,
+    on_first: Callable[[Shown], None] | None = None,
 ) -> Shown:
     """Reads the page that was asked for.
 
     Args:
         on_progress: called after each step of a search.
         stopped: says whether to end a search with what it has.
+        on_first: gets what a search for a key found in the partitions where such a key goes, before
+            it looks in the others. None: it looks in all at once.
 
     Raises:
         OffsetOutOfRangeError: an offset outside the log.
@@ -57,7 +60,8 @@ def answer(
         def look_now() -> SegmentedLook:
             return opened.look(asked)
 
-        found = search_page(opened.log, ask, look_now, start, on_progress, stopped)
+        first = None if on_first is None else lambda one: on_first(of_search(opened, ask, one))
+        found = search_page(opened.log, ask, look_now, start, on_progress, stopped, first)
         return of_search(opened, ask, found)
     assert ask.partition is not None
     look = opened.look([ask.partition])

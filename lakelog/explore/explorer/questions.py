@@ -281,10 +281,15 @@ class Questions:
 
     # -- what comes of it ------------------------------------------------------------------------
 
-    def show(self, shown: Shown) -> None:
-        """Shows an answer."""
+    def show(self, shown: Shown, *, finished: bool = True) -> None:
+        """Shows an answer.
+
+        Args:
+            finished: nothing more of it is under way.
+        """
         self.succeed()
-        self._screen.idle()
+        if finished:
+            self._screen.idle()
         self._tell_columns(shown.view.topic)
         self._screen.show(shown)
         self.ask = shown.ask
@@ -339,8 +344,13 @@ class Questions:
         def on_progress(progress: Progress) -> None:
             self.background.only_if_newest(job, lambda: self._screen.progress(progress))
 
+        def on_first(shown: Shown) -> None:
+            self.background.only_if_newest(job, lambda: self.show(shown, finished=False))
+
         def of(opened: OpenedTopic) -> Shown:
-            return answer(opened, ask, on_progress=on_progress, stopped=job.stopped)
+            return answer(
+                opened, ask, on_progress=on_progress, stopped=job.stopped, on_first=on_first
+            )
 
         shown, error = self._with_archived(ask.topic, of)
         return replace(shown, error=error)

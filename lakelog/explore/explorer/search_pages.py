@@ -8,12 +8,14 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...base import compute as pc
 from ...base.text_table import counted
-from ...read.found import EDGE, FULL, TOO_MANY_RECORDS, Page, Place, Progress
+from ...ingest.partitioner import partition_of_key
+from ...read.found import EDGE, FULL, STOPPED, TOO_MANY_RECORDS, Page, Place, Progress
 from ...read.search import Search
 from ...read.tiers import SegmentedLook
 from ...read.topic_log import TopicLog
-from ...read.where import Always, is_all
+from ...read.where import Always, Bounds, is_all
 from ...values.config import MIB
 from ...values.offsets import AtOffset, Earliest, Latest
 from ..words import size
@@ -64,6 +66,10 @@ class _Start(Struct, frozen=True):
     look: SegmentedLook  # that covers the ranges
     note: str | None = None
 
+    def of(self, partitions: frozenset[int]) -> _Start:
+        ranges = {number: self.ranges[number] for number in sorted(partitions)}
+        return replace(self, ranges=ranges)
+
     def place(self, partition: int) -> Place:
         start, end = self.ranges[partition]
         place = self.after.get(partition) or Place(end if self.backward else start)
@@ -77,15 +83,29 @@ def search_page(
     start: tuple[int, bool, str | None] | None,
     on_progress: Callable[[Progress], None],
     stopped: Callable[[], bool],
+    on_first: Callable[[Found], None] | None = None,
 ) -> Found:
     """The page asked for.
 
     Args:
         look: at the partitions to be searched, as of now.
         start: of a search of one partition: an offset, whether it goes backward from there, a note.
+        on_first: see `answer.answer`.
     """
     begin = _begin(log, ask, look, start)
-    return _found(ask, begin, _page(log, ask, begin, on_progress, stopped))
+    own = frozenset[int]()
+    if on_first is not None and not isinstance(ask.where, Cut):
+        own = _own_partitions(ask, log.topic.partitions)
+    if on_first is None or not own or not own < begin.ranges.keys():
+        return _found(ask, begin, _page(log, ask, begin, on_progress, stopped))
+    where = _partitions(own)
+    first = _page(log, ask, begin.of(own), on_progress, stopped)
+    if first.ended != STOPPED:
+        on_first(_found(ask, begin, first, f"{where}, where such a key goes; others follow …"))
+        page = _page(log, ask, begin, on_progress, stopped)
+        if page.ended != STOPPED:
+            return _found(ask, begin, page, _elsewhere(own, page.records))
+    return _found(ask, begin, first, f"stopped: {where} alone was searched")
 
 
 def _begin(
@@ -167,7 +187,7 @@ def _page(
     )
 
 
-def _found(ask: Ask, begin: _Start, page: Page) -> Found:
+def _found(ask: Ask, begin: _Start, page: Page, further: str | None = None) -> Found:
     """The page, with the places of those partitions that it left out as they were."""
     here = {number: Place(begin.place(number).offset) for number in begin.ranges}
     there = {**here, **page.next}
@@ -177,6 +197,8 @@ def _found(ask: Ask, begin: _Start, page: Page) -> Found:
     notes += _notes(ask, found, page, begin.backward)
     if ask.history:
         notes.append(history_note(ask.match, page.records))
+    if further is not None:
+        notes.append(further)
     return replace(found, notes=tuple(notes))
 
 
@@ -215,3 +237,26 @@ def _what(ask: Ask) -> str:
 
 def _matches(ask: Ask) -> str:
     return "records" if is_all(ask.match) else "matches"
+
+
+def _own_partitions(ask: Ask, partitions: int) -> frozenset[int]:
+    """Where producers put the keys that a search is for; empty if it is for no keys."""
+    keys = Bounds.of(ask.match).keys
+    if ask.partition is not None or keys is None:
+        return frozenset()
+    return frozenset(partition_of_key(key, partitions) for key in keys)
+
+
+def _partitions(numbers: frozenset[int]) -> str:
+    text = ", ".join(str(number) for number in sorted(numbers))
+    return f"partition {text}" if len(numbers) == 1 else f"partitions {text}"
+
+
+def _elsewhere(own: frozenset[int], records: pa.Table) -> str | None:
+    if not own or not records.num_rows:
+        return None
+    away = pc.invert(pc.is_in(records["partition"], pa.array(sorted(own), pa.int32())))
+    count = int(pc.sum(away).as_py() or 0)
+    if not count:
+        return None
+    return f"{count:,} of them lie outside {_partitions(own)}, where such a key goes"

@@ -23,7 +23,9 @@ class Held:
         self.questions: list[tuple[Any, threading.Event]] = []
         monkeypatch.setattr(questions, "answer", self)
 
-    def __call__(self, opened: Any, ask: Any, *, on_progress: Any, stopped: Any) -> Any:
+    def __call__(
+        self, opened: Any, ask: Any, *, on_progress: Any, stopped: Any, on_first: Any = None
+    ) -> Any:
         free = threading.Event()
         self.questions.append((ask, free))
         on_progress(Progress(1234, 0, 4936, 5_000_000, 7, {0: 99}))
@@ -32,4 +34,6 @@ class Held:
             if stopped() and ask.match:
                 break
             assert time.monotonic() < end_s, "nobody lets this answer go"
-        return self._answer(opened, ask, on_progress=on_progress, stopped=stopped)
+        return self._answer(
+            opened, ask, on_progress=on_progress, stopped=stopped, on_first=on_first
+        )

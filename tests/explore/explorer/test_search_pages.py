@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelog.explore.explorer.answer import answer
-from lakelog.explore.explorer.view import Ask, OpenedTopic
+from lakelog.explore.explorer.view import Ask, OpenedTopic, Shown
 from lakelog.ingest.partitioner import partition_of_key
 from lakelog.read import seek
 from lakelog.read.where import parse
@@ -87,13 +87,29 @@ def test_rows_say_their_partition_and_open_by_it(sales):
     assert repr(hands.explorer).splitlines()[1].split()[0] == "part"
 
 
-def test_a_key_is_looked_for_in_all_partitions(sales):
+def test_a_key_is_looked_for_where_it_goes_and_then_elsewhere(sales):
     opened = OpenedTopic(sales.lakelog.log("sales"))
-    shown = answer(opened, Ask("sales", None, Earliest(), parse('key = "guest"')))
+    first: list[Shown] = []
+    ask = Ask("sales", None, Earliest(), parse('key = "guest"'))
+    shown = answer(opened, ask, on_first=first.append)
+    (own,) = first
+    assert own.places == [(OWN, 10), (OWN, 23)]
+    assert f"partition {OWN}, where such a key goes" in own.notes[-1]
     assert shown.places == [(OWN, 10), (OTHER, 15), (OWN, 23)]
+    assert shown.notes[-1] == f"1 of them lie outside partition {OWN}, where such a key goes"
     back = answer(opened, Ask("sales", None, Latest(), parse('key = "guest"'), 1))
     assert back.places == [(OWN, 23)]
     assert answer(opened, back.ask_back).places == [(OTHER, 15)]
+
+
+def test_a_key_search_that_is_stopped_goes_on_in_the_others(sales):
+    opened = OpenedTopic(sales.lakelog.log("sales"))
+    ask = Ask("sales", None, Earliest(), parse('key = "guest"'))
+    first: list[Shown] = []
+    shown = answer(opened, ask, on_first=first.append, stopped=lambda: bool(first))
+    assert shown.places == [(OWN, 10), (OWN, 23)]
+    assert shown.notes[-1] == f"stopped: partition {OWN} alone was searched"
+    assert answer(opened, shown.ask_forward).places == [(OTHER, 15)]
 
 
 def test_a_time_range_bounds_the_search_and_its_pages(sales):

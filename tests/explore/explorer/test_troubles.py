@@ -402,7 +402,7 @@ def test_following_goes_on_by_itself_when_redis_is_back(restarted):
     server.start()
     eventually(lambda: not hands.visible("error"))
     assert hands.explorer.error is None
-    assert "following" in hands.html("progress")
+    eventually(lambda: "following" in hands.html("progress"))
     with lakelog.producer() as producer:
         offset = producer.send("orders", "news", partition=0).result().offset
     eventually(lambda: hands.offsets()[-1] == offset)
