@@ -73,12 +73,14 @@ def explorer(show: Callable[[str], Page]) -> ExplorerPage:
     return explorer
 
 
-def test_the_explorer_lives_and_its_table_alone_is_not_shown(
+def test_the_explorer_lives_and_what_is_kept_of_it_is_hidden(
     explorer: ExplorerPage, take_picture: Callable[..., Path]
 ) -> None:
     expect(explorer.rows).to_have_count(PAGE)
     expect(explorer.root).to_be_visible()
-    expect(explorer.page.locator(".ll-saved")).to_have_count(0)
+    kept = explorer.page.locator(".ll-saved")
+    expect(kept).to_have_count(1)
+    expect(kept).to_be_hidden()
     take_picture(explorer.page, "voila")
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from explorer_page import ExplorerPage
 from jupyter_lab import JupyterLab
 from playwright.sync_api import expect
 
@@ -53,6 +54,21 @@ def page(
         page.close()
 
 
+def test_what_is_kept_is_hidden_while_the_explorer_lives_and_follows_it(page: Page) -> None:
+    explorer = ExplorerPage(page)
+    explorer.root.scroll_into_view_if_needed()
+    expect(explorer.root).to_be_visible()
+    kept = page.locator(".ll-saved")
+    expect(kept).to_have_count(1)
+    expect(kept).to_be_hidden()
+    shown = explorer.expression.locator(".ll-code")
+    expect(shown).to_contain_text("lake.log('readings')")
+    first = shown.inner_text()
+    explorer.press("forward")
+    expect(shown).not_to_have_text(first)
+    expect(kept.locator("code")).to_have_text(shown.inner_text())
+
+
 def test_nbconvert_shows_the_page_and_the_charts(
     page: Page, browser: Browser, folder: Path, take_picture: Callable[..., Path]
 ) -> None:
@@ -75,3 +91,33 @@ def test_nbconvert_shows_the_page_and_the_charts(
     kept.scroll_into_view_if_needed()
     take_picture(converted, "nbconvert")
     converted.close()
+
+
+def test_after_a_restart_of_the_kernel_the_kept_page_takes_the_place_of_dead_buttons(
+    page: Page, take_picture: Callable[..., Path]
+) -> None:
+    page.get_by_role("menuitem", name="Kernel", exact=True).click()
+    page.locator(".lm-Menu-item").get_by_text("Restart Kernel…", exact=True).click()
+    page.get_by_role("button", name="Confirm Kernel Restart").click()
+
+    kept = page.locator(".ll-saved")
+    expect(kept).to_be_visible()
+    expect(page.locator(".lakelog-explorer")).to_be_hidden()
+    expect(kept).to_contain_text("Run the cell again")
+    kept.scroll_into_view_if_needed()
+    take_picture(page, "restarted")
+
+
+def test_after_a_reload_without_its_kernel_the_kept_page_is_shown(
+    page: Page, take_picture: Callable[..., Path]
+) -> None:
+    page.keyboard.press("Control+s")
+    page.reload()
+    page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for()
+
+    kept = page.locator(".ll-saved")
+    expect(kept).to_be_visible()
+    expect(kept.locator("tbody tr")).to_have_count(50)
+    expect(page.get_by_text("Error displaying widget")).to_be_hidden()
+    kept.scroll_into_view_if_needed()
+    take_picture(page, "reloaded")

@@ -230,15 +230,6 @@ def table_html(
 #: So many rows are stored in a notebook.
 _MOST_KEPT = 100
 
-_KEPT_STYLE = (
-    "<style>.ll-saved { overflow-x: auto; } "
-    ".ll-saved td, .ll-saved th { text-align: left !important; white-space: nowrap; "
-    "vertical-align: top; padding: 1px 8px; } "
-    ".ll-saved tr[class] td:first-child { border-left: 4px solid #0173b2; } "
-    ".ll-saved tr.ll-hot td:first-child { border-left-color: #de8f05; } "
-    ".ll-saved tr.ll-both td:first-child { border-left-style: double; }</style>"
-)
-
 
 def kept_html(shown: Shown, zone: tzinfo, kind: str, expression: str) -> str:
     """A page for a notebook that is read without its kernel: it needs neither style nor script.
@@ -253,10 +244,9 @@ def kept_html(shown: Shown, zone: tzinfo, kind: str, expression: str) -> str:
     said = [rest_text(len(found) - _MOST_KEPT), *shown.notes]
     below = "".join(f"<div>{escape(line)}</div>" for line in said if line)
     return (
-        f'{_KEPT_STYLE}<div class="ll-saved"><div><b>{escape(where)}</b> as of '
-        f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M:%S}Z. Run the cell again to walk through the "
-        f"log.</div><div><code>{escape(expression)}</code></div>"
-        f"{html_table(drawn, lines, none='no records')}{below}</div>"
+        f"<div><b>{escape(where)}</b> as of {datetime.now(timezone.utc):%Y-%m-%d %H:%M:%S}Z. "
+        f"Run the cell again to walk through the log.</div><div><code>{escape(expression)}</code>"
+        f"</div>{html_table(drawn, lines, none='no records')}{below}"
     )
 
 

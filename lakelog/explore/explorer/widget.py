@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,6 @@ import ipywidgets as widgets
 import pyarrow as pa
 from msgspec.structs import replace
 
-from ...base.notebook import of_notebook
 from ...base.text_table import counted
 from ...errors import InvalidArgumentError, LakelogError, MissingExtraError
 from ...read.consumer_config import check_count
@@ -23,6 +23,7 @@ from .handlers import Handlers
 from .key_history import history_of
 from .questions import NO_TOPICS, Questions
 from .rows import columns_of, kept_html, page_text, row_name, rows
+from .saved_output import SavedOutput
 from .screen import Screen
 from .shown_code import PYTHON, code, shortened
 from .shown_files import save
@@ -77,6 +78,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         ask = Ask(topic or "", partition, begin, match, page_records)
         self._screen = Screen(ui, css_class)
         shown_by = MainThread() if main_thread else AnyThread()
+        self._saved = SavedOutput(css_class, ui.table, self._kept, shown_by)
         self._questions = Questions(self._screen, source, ask, lambda: self.comm is None, shown_by)
         with self._screen.quiet():
             self._screen.search_for(where)
@@ -274,6 +276,9 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             questions.stop()
             questions.drop()
         super().close()
+        saved = getattr(self, "_saved", None)
+        if saved is not None:
+            saved.close()
         screen = getattr(self, "_screen", None)
         for widget in [] if screen is None else screen.ui.all():
             widget.close()
@@ -304,29 +309,27 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             lines.append(f"error: {self.error}")
         return "\n".join(lines)
 
-    #: ipywidgets 7 has it, and IPython asks for it first. It takes None for absent.
-    _ipython_display_ = None
-
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        """The widget, and the page as text and as HTML for what shows no widgets.
-
-        A Databricks notebook gets no HTML, which it would show in the widget's place.
-        """
         self.wait(_QUICK_S)
-        screen, shown = self._screen, self._screen.shown
-        kept = {}
-        if shown is not None and of_notebook("displayHTML") is None:
-            call = shortened(code(shown, PYTHON))
-            kept["text/html"] = kept_html(shown, screen.zone(), screen.ui.format.value, call)
         return {
             "text/plain": repr(self),
-            **kept,
             "application/vnd.jupyter.widget-view+json": {
                 "version_major": 2,
                 "version_minor": 0,
                 "model_id": self.model_id,
             },
         }
+
+    def _ipython_display_(self, **_: Any) -> None:
+        self._saved.show(self._repr_mimebundle_())
+
+    def _kept(self) -> tuple[str, str]:
+        """The page as HTML and as text, for a notebook that is read without its kernel."""
+        screen, shown, text = self._screen, self._screen.shown, repr(self)
+        if shown is None:
+            return f"<div>{escape(text)}</div>", text
+        call = shortened(code(shown, PYTHON))
+        return kept_html(shown, screen.zone(), screen.ui.format.value, call), text
 
     # -- how -------------------------------------------------------------------------------------
 
