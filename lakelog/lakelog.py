@@ -845,9 +845,9 @@ class Lakelog:
         """Erases the records with a key, or those that match, for good: a right to be forgotten.
 
         Offsets stay, and gaps appear; a partition's last record keeps its offset and loses the
-        rest. Files that hold a match are written anew and deleted at once. What matches below where
-        the log ended at the beginning is gone afterwards. Safe beside anything; doing it again does
-        what is left. Without a Redis, what Redis holds stays.
+        rest. Files that hold a match are written anew without it, and the old ones deleted at once.
+        What matches below where the log ended at the beginning is gone afterwards. Safe beside
+        anything; doing it again does what is left. Without a Redis, what Redis holds stays.
 
         Args:
             keys: whole keys, texts as UTF-8.

@@ -153,4 +153,10 @@ def _acl(arguments: argparse.Namespace) -> Page:
     parts = {"redis": Message(str(found), {"user": found.user, "rules": list(found.redis)})}
     if found.s3 is not None:
         parts["s3"] = Message(json.dumps(found.s3, indent=2), found.s3)
+    elif "://" in (cold or "") and not str(cold).startswith("file:"):
+        parts["store"] = Message(
+            f"a policy is made for s3:// alone: `lakelog help acl` tells which rights below {cold} "
+            "are to be given by hand",
+            is_aside=True,
+        )
     return Page(parts)

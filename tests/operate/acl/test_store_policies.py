@@ -107,6 +107,16 @@ def test_a_root_in_s3_has_a_policy(capsys: pytest.CaptureFixture[str]) -> None:
             s3_policy(Role.READER, root, ["orders"])
 
 
+def test_of_another_store_it_is_told_where_the_rights_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for cold, is_told in (("gs://bucket/log", True), ("s3://b/log", False), ("/srv/log", False)):
+        assert main(["acl", "reader", "--cold", cold]) == 0
+        shown = capsys.readouterr()
+        assert shown.out.startswith("ACL SETUSER reader")
+        assert ("gs://bucket/log" in shown.err and "lakelog help acl" in shown.err) is is_told
+
+
 # -- what is asked of a store ------------------------------------------------------------------
 
 
