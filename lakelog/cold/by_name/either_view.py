@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any, NoReturn, TypeVar
 from uuid import UUID
 
@@ -218,16 +219,16 @@ class EitherView(TimestampLookup["EitherView"]):
         return self._of_spark().map(function, tasks, files_of, columns)
 
     def scan(self, snapshot: ColdSnapshot, tasks: Sequence[ScanTask]) -> Iterator[FileScan]:
-        """See `ColdTable.scan`: one slice after the other, in this process."""
+        """See `ColdTable.scan`: in this process, slices that follow each other at once."""
         if tasks:
             chosen(_HERE)
-        for task in tasks:
-            look = partial(_scanned, version=snapshot.version, task=task)
+        for some in _together(tasks):
+            look = partial(_scanned, version=snapshot.version, tasks=some)
             try:
-                scan = self._either(look)
+                scans = self._either(look)
             except MissingFileError as error:  # nobody has its version any more
-                scan = FileScan(task.file, flaw=error)
-            yield scan
+                scans = [FileScan(task.file, flaw=error) for task in some]
+            yield from scans
 
     def spacing(
         self,
@@ -304,19 +305,55 @@ class EitherView(TimestampLookup["EitherView"]):
         )
 
 
-def _scanned(view: LogView | SparkView, version: int, task: ScanTask) -> FileScan:
-    """What a slice's rows are like; damage is part of the answer."""
-    file, rows, flaw = task.file, OrderedRows(task.explained), None
-    batches = view.rows(version, Run.whole([file]), FILE_SCHEMA.names)
+def _together(tasks: Iterable[ScanTask]) -> list[list[ScanTask]]:
+    """The slices of a segment that follow each other: a data file may have rows of all of them."""
+    found: list[list[ScanTask]] = []
+    for task in sorted(tasks, key=lambda task: (task.file.segment, task.file.start_offset)):
+        last = found[-1][-1].file if found else None
+        here = (task.file.segment, task.file.start_offset)
+        if last is not None and (last.segment, last.end_offset) == here:
+            found[-1].append(task)
+        else:
+            found.append([task])
+    return found
+
+
+def _scanned(view: LogView | SparkView, version: int, tasks: Sequence[ScanTask]) -> list[FileScan]:
+    """What the rows of slices that follow each other are like; damage is part of the answer.
+
+    Where some cannot be read, ever fewer slices are, until it is known which they are.
+    """
     try:
-        for batch in batches:
-            offsets, times = batch.column("offset"), batch.column("timestamp")
-            if offsets.null_count or times.null_count:
-                raise CorruptRecordError(
-                    f"{file.path} holds rows without an offset or a timestamp", path=file.path
-                )
-            if batch.num_rows:
-                rows.add(offsets.to_numpy(), times.cast(pa.int64()).to_numpy())
+        return _scanned_at_once(view, version, tasks)
     except (MissingFileError, CorruptRecordError) as error:
-        flaw = error
-    return FileScan(file, records=rows.records, found=rows.extent, spacing=rows.spacing, flaw=flaw)
+        if len(tasks) == 1:
+            return [FileScan(tasks[0].file, flaw=error)]
+    half = len(tasks) // 2
+    return [
+        *_scanned(view, version, tasks[:half]),
+        *_scanned(view, version, tasks[half:]),
+    ]
+
+
+def _scanned_at_once(
+    view: LogView | SparkView, version: int, tasks: Sequence[ScanTask]
+) -> list[FileScan]:
+    files = [task.file for task in tasks]
+    rows = [OrderedRows(task.explained) for task in tasks]
+    starts = np.array([file.start_offset for file in files[1:]], np.int64)
+    for batch in view.rows(version, Run.whole(files), FILE_SCHEMA.names):
+        if batch.column("offset").null_count or batch.column("timestamp").null_count:
+            path = files[0].path
+            raise CorruptRecordError(
+                f"{path} holds rows without an offset or a timestamp", path=path
+            )
+        offsets = batch.column("offset").to_numpy()
+        times_us = batch.column("timestamp").cast(pa.int64()).to_numpy()
+        edges = [0, *np.searchsorted(offsets, starts).tolist(), len(offsets)]
+        for one, (low, high) in zip(rows, pairwise(edges), strict=True):
+            if low < high:
+                one.add(offsets[low:high], times_us[low:high])
+    return [
+        FileScan(file, records=one.records, found=one.extent, spacing=one.spacing)
+        for file, one in zip(files, rows, strict=True)
+    ]
