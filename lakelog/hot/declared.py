@@ -54,16 +54,19 @@ class Declared(Struct, frozen=True):
 
     def segments(self, closed: Sequence[HotSegment], open_base: int) -> list[HotSegment]:
         """The closed segments, without those that half a transaction left."""
-        return [
+        found = [
             segment
             for segment in closed
-            if segment.base_offset < open_base
-            and segment.end_offset <= self.log_end
-            and not any(
-                segment.base_offset < gap.end and gap.start < segment.end_offset
-                for gap in self.gaps
-            )
+            if segment.base_offset < open_base and segment.end_offset <= self.log_end
         ]
+        if self.gaps:
+            found = [segment for segment in found if not self._is_in_gap(segment)]
+        return found
+
+    def _is_in_gap(self, segment: HotSegment) -> bool:
+        return any(
+            segment.base_offset < gap.end and gap.start < segment.end_offset for gap in self.gaps
+        )
 
 
 def parse_gaps(*texts: bytes | None) -> tuple[OffsetRange, ...]:
