@@ -14,6 +14,7 @@ from reading_member import ReadingMember, of
 
 from lakelog.errors import (
     FencedInstanceIdError,
+    InconsistentGroupProtocolError,
     InvalidArgumentError,
     InvalidConfigError,
     MemberIdRequiredError,
@@ -272,3 +273,10 @@ def test_how_assignors_may_be_named(strategy: object, names: list[str]) -> None:
 def test_what_is_no_assignor(strategy: object) -> None:
     with pytest.raises((InvalidConfigError, InvalidArgumentError)):
         chosen_assignors(strategy)
+
+
+def test_a_member_without_an_assignor_that_the_others_have(world: World) -> None:
+    assert eventually_settled(world.quiet(EAGER))
+    other = world.quiet(replace(EAGER, assignors=(assignor_named("sticky"),)))
+    with pytest.raises(InconsistentGroupProtocolError, match="sticky"):
+        other.attend()

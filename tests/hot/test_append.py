@@ -15,6 +15,7 @@ from lakelog.errors import (
     InvalidRecordError,
     InvalidTimestampError,
     LakelogError,
+    OffsetsExhaustedError,
     OutOfOrderSequenceError,
     ProducerFencedError,
     RecordTooLargeError,
@@ -81,6 +82,14 @@ def test_large_offsets_are_written_out_in_full(bench, make_batch, base):
     assert bench.client.zrange(bench.keys()[3], 0, -1) == [b"%d" % base]
     bench.hot.trim(bench.tp(), base + 2)
     assert bench.read_offsets(base + 2) == [base + 2]
+
+
+def test_offsets_end_below_2_to_53(bench, make_batch):
+    bench.client.hset(bench.keys()[1], "log_end", 2**53 - 2)
+    error = refusal(bench, make_batch([NOW_MS] * 3))
+    assert isinstance(error, OffsetsExhaustedError)
+    assert error.log_end == 2**53 - 2
+    assert bench.client.xlen(bench.keys()[0]) == 0
 
 
 # -- idempotence -------------------------------------------------------------------------------
