@@ -66,9 +66,9 @@ def plan(
 ) -> Change:
     """The change that archives what the limit asks for; without partitions if that is nothing.
 
-    `hot` must have been read with the calls of producers and the segments from where `cold` ends,
-    and `cold` must hold all that had been trimmed by then, which would look like a hole; `now_ms`
-    is of the clock that stamped ``HotSegments.unarchived_since_ms``.
+    `hot` must have been read with the calls of producers, and `cold` must hold all that had been
+    trimmed by then, which would look like a hole; `now_ms` is of the clock that stamped
+    ``HotSegments.unarchived_since_ms``.
 
     Each partition's ranges run without a hole from max(archived_end, log_start). A range that
     follows a gap begins with it and none ends in one, so that a file's last record is always there

@@ -4,9 +4,9 @@ A partition of 100,000 closed segments, put into Redis by hand, and a million pr
 remembers. How long a script of each question takes, as Redis's slow log tells: an append of one
 record, where the partition ends, all its segments, where a time is with and without a time index,
 a look for damage, trimming half of it, and retention of half of one like it whose topic is not
-tiered; and of a recovery. Of the scripts that one question takes, whose
-parts are alike, it is the median: others on the machine make some of them seem long. Beside them,
-in the same round, one script that takes all segments through Lua.
+tiered; and of a recovery. Of the scripts that one question takes, whose parts are alike, it is the
+median: others on the machine make some of them seem long. Beside them, in the same round, one
+script that takes all segments through Lua.
 """
 
 from __future__ import annotations
