@@ -180,3 +180,9 @@ def test_unarchived_records_that_are_not_hot_any_more_stop_the_work(trimmed_to):
 def test_a_hole_between_segments_that_no_gap_declares_stops_the_work():
     with pytest.raises(ContradictionError, match=r"\[12, 20\) is in neither tier"):
         planned(hot(segment(0, 10), segment(20, 30), gaps=(OffsetRange(10, 12),)), cold())
+
+
+def test_the_largest_tasks_come_first():
+    offsets = {n: hot(segment(0, 10, size)) for n, size in enumerate([5, 90, 40])}
+    change = plan(TOPIC, offsets, cold(), EVERYTHING, NOW_MS)
+    assert [add.topic_partition.partition for add in change.adds] == [1, 2, 0]

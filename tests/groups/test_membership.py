@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from reading_member import ReadingMember, of
 
 from lakelog.errors import (
+    CommitFailedError,
     FencedInstanceIdError,
     InconsistentGroupProtocolError,
     InvalidArgumentError,
@@ -280,3 +281,69 @@ def test_a_member_without_an_assignor_that_the_others_have(world: World) -> None
     other = world.quiet(replace(EAGER, assignors=(assignor_named("sticky"),)))
     with pytest.raises(InconsistentGroupProtocolError, match="sticky"):
         other.attend()
+
+
+def test_who_has_not_joined_commits_nothing(world: World) -> None:
+    with pytest.raises(CommitFailedError, match="has not joined"):
+        world.quiet().commit({tp: OffsetAndMetadata(7) for tp in ALL})
+
+
+def test_a_fenced_member_that_left_may_begin_anew(world: World) -> None:
+    one, other = world.quiet(static(EAGER, "one")), world.quiet(static(EAGER, "one"))
+    assert eventually_settled(one)
+    assert eventually_settled(other)
+    with pytest.raises(FencedInstanceIdError):
+        one.commit({tp: OffsetAndMetadata(7) for tp in ALL})
+    for _ in range(2):
+        with pytest.raises(FencedInstanceIdError):
+            one.attend()
+    one.leave()
+    assert eventually_settled(one)
+    assert one.partitions == ALL
+
+
+class FailingOwner:
+    """Fails once, in one of the calls."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    def _told(self, where: str) -> None:
+        if where == self.where:
+            self.where = ""
+            raise ArithmeticError(where)
+
+    def revoked(self, partitions: object) -> None:
+        self._told("revoked")
+
+    def lost(self, partitions: object) -> None:
+        self._told("lost")
+
+    def assigned(self, partitions: object) -> None:
+        self._told("assigned")
+
+
+@BOTH
+@pytest.mark.parametrize("where", ["revoked", "lost", "assigned"])
+def test_what_an_owner_raises_is_raised_and_the_member_goes_on(
+    world: World, config: MemberConfig, where: str
+) -> None:
+    coordinator = world.bench.coordinator
+    member = Membership(coordinator, GROUP, FailingOwner(where), lambda: world.topics, config)
+    member.subscribe(["orders"])
+
+    def provoke() -> None:
+        assert eventually_settled(member)
+        if where == "lost":
+            coordinator.leave(GROUP, [Leaving(member.member_id)])
+        else:
+            member.subscribe([])
+        eventually(lambda: member.attend(10) and member.generation_id > 1)
+
+    with pytest.raises(ArithmeticError, match=where):
+        provoke()
+    member.subscribe(["orders"])
+    assert eventually_settled(member)
+    assert member.partitions == ALL
+    member.leave()
+    assert (member.partitions, member.member_id) == (frozenset(), "")
