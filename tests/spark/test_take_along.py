@@ -12,7 +12,10 @@ pytestmark = pytest.mark.slow
 
 def test_picked_members_are_columns_of_their_types_in_spark_too(make_log, spark) -> None:
     log = make_log()
-    values = (b'{"n":%d,"to":"JFK","legs":[{"at":1.5}],"ok":true}' % n for n in range(30))
+    values = (
+        b'{"n":%d,"to":"JFK","legs":[{"at":1.5}],"ok":true,"dep-h\xc3\xb6he.m":7}' % n
+        for n in range(30)
+    )
     log.send(*(Record("orders", 0, n, EPOCH_MS + n, b"k", one) for n, one in enumerate(values)))
     explorer = log.lakelog.explore("orders", where="value.n >= 20")
     explorer.wait()
@@ -20,7 +23,7 @@ def test_picked_members_are_columns_of_their_types_in_spark_too(make_log, spark)
     ui = explorer._screen.ui
     ui.columns.value = True
     ui.code.value = "Spark SQL"
-    ui.members.value = ["n", "to", "legs", "ok"]
+    ui.members.value = ["n", "to", "legs", "ok", "dep-höhe.m"]
     assert explorer.code("Spark DataFrame").startswith(f"{plain}.selectExpr(")
     assert "AS `value.ok`" in ui.expression.value
     log.lakelog.dataframe("orders").createOrReplaceTempView("orders")
@@ -35,6 +38,7 @@ def test_picked_members_are_columns_of_their_types_in_spark_too(make_log, spark)
         assert kinds["value.ok"] == "boolean"
         rows = frame.orderBy("offset").collect()
         assert [row["value.n"] for row in rows] == list(range(20, 30))
+        assert {row["value.dep-höhe.m"] for row in rows} == {7}
         assert {row["value.legs"][0]["at"] for row in rows} == {1.5}
     explorer.close()
 

@@ -53,14 +53,14 @@ def shortened(text: str) -> str:
 
 
 def _selected(members: Sequence[tuple[str, str]]) -> list[str]:
-    """All columns, and the members whose names are words, of their types."""
+    """All columns, and the members of their types, but for names that a quoted path cannot have."""
     value = "try_parse_json(CAST(value AS STRING))"
     return [
         "*",
         *(
-            f"try_variant_get({value}, '$.{name}', '{kind}') AS `{PREFIX}{name}`"
+            f"try_variant_get({value}, '$[\"{name}\"]', '{kind}') AS `{PREFIX}{name}`"
             for name, kind in members
-            if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) and not re.search(r"['\\]", kind)
+            if name.isprintable() and not re.search(r"[\"'`\\]", name + kind)
         ),
     ]
 
