@@ -27,7 +27,6 @@ from lakelog.codec.entry import EntryId
 from lakelog.cold.by_name.notes import Note, parse_copy
 from lakelog.cold.by_path.log_file import Commit
 from lakelog.errors import LakelogError
-from lakelog.groups.protocol import Assignment, Subscription
 from lakelog.groups.recorded_offset import GroupType, RecordedOffset
 from lakelog.groups.reset_csv import read_csv
 from lakelog.hot.declared_topics import load_declared
@@ -398,31 +397,7 @@ def test_what_a_person_writes_is_understood_or_refused(name, text):
         SPOKEN[name](text)
 
 
-# -- bytes of members ----------------------------------------------------------------------------
-
-MEMBERS: dict[str, Callable[[bytes], Any]] = {
-    "subscription": Subscription.decode,
-    "assignment": Assignment.decode,
-}
-
-
-@pytest.mark.parametrize("name", sorted(MEMBERS))
-@given(
-    data=st.one_of(
-        st.binary(max_size=60),
-        st.builds(
-            lambda count, rest: b"\0\1" + count + rest,
-            st.binary(min_size=4, max_size=4),
-            st.binary(max_size=40),
-        ),
-        st.sampled_from(
-            [b"\0\3\x7f\xff\xff\xff", b"\0\0\xff\xff\xff\xfe", DEEP.encode(), b"9" * 5_000]
-        ),
-    )
-)
-def test_what_a_member_sent_is_understood_or_refused(name, data):
-    with contextlib.suppress(LakelogError):
-        MEMBERS[name](data)
+# -- entries ---------------------------------------------------------------------------------------
 
 
 @given(

@@ -96,7 +96,15 @@ def test_a_newer_version_is_read_as_the_newest_that_is_known(
     assert Subscription.decode(version.to_bytes(2, "big") + newest[2:] + added) == subscription
 
 
-@given(st.binary(max_size=60))
+@given(
+    st.binary(max_size=60)
+    | st.builds(
+        lambda count, rest: b"\0\1" + count + rest,
+        st.binary(min_size=4, max_size=4),
+        st.binary(max_size=40),
+    )
+    | st.sampled_from([b"\0\3\x7f\xff\xff\xff", b"[" * 5_000, b"9" * 5_000])
+)
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     for of in (Subscription, Assignment):
         try:
