@@ -18,6 +18,7 @@ import pytest
 import redis
 from hypothesis import HealthCheck, settings
 
+from lakelog import Lakelog
 from lakelog.cold.store.storage import Storage
 from lakelog.hot.embedded.redis_program import RedisProgram, redis_programs
 from lakelog.hot.hot_log import HotLog
@@ -151,6 +152,19 @@ def redis_client(redis_url: str) -> Iterator[redis.Redis]:
     """A plain client of `redis_url`."""
     with redis.Redis.from_url(redis_url) as client:
         yield client
+
+
+@pytest.fixture
+def lake(redis_url: str, tmp_path: Path) -> Iterator[Lakelog]:
+    """The test's own, in both tiers."""
+    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as opened:
+        yield opened
+
+
+@pytest.fixture
+def log(lake: Lakelog) -> Lakelog:
+    """The same, as a test calls it that opens no log of a topic."""
+    return lake
 
 
 @pytest.fixture

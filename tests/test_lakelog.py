@@ -33,12 +33,6 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-@pytest.fixture
-def log(redis_url: str, tmp_path: Path) -> Any:
-    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as log:
-        yield log
-
-
 def append(log: Lakelog, topic: str, count: int) -> None:
     with log.producer() as producer:
         for number in range(count):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +31,6 @@ SMALL = {
     "local.retention.ms": 0,
     "retention.ms": -1,
 }
-
-
-@pytest.fixture
-def lake(redis_url: str, tmp_path: Path) -> Iterator[Lakelog]:
-    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as lake:
-        yield lake
 
 
 def send(lake: Lakelog, count: int, topic: str = "orders") -> None:

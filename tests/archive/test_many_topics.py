@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -17,12 +15,6 @@ from lakelog.errors import (
 )
 
 KEPT = {"retention.ms": -1, "local.retention.ms": -1}
-
-
-@pytest.fixture
-def lake(redis_url: str, tmp_path: Path) -> Iterator[Lakelog]:
-    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as log:
-        yield log
 
 
 def make(lake: Lakelog, *names: str) -> None:

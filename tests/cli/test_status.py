@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,6 @@ import pytest
 from lakelog.cli import main as cli
 from lakelog.lakelog import Lakelog
 from lakelog.values.config import DAY_MS
-
-
-@pytest.fixture
-def log(redis_url: str, tmp_path: Path) -> Iterator[Lakelog]:
-    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as log:
-        yield log
 
 
 @pytest.fixture

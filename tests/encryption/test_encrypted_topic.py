@@ -49,12 +49,6 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKE_KEY", KEY)
 
 
-@pytest.fixture
-def lake(redis_url: str, tmp_path: Path) -> Iterator[Lakelog]:
-    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as lake:
-        yield lake
-
-
 def send(lake: Lakelog, first: int, count: int, topic: str = "orders") -> None:
     with lake.producer() as producer:
         for number in range(first, first + count):

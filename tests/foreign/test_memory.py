@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,12 +23,6 @@ CODECS = [Compression.LZ4, Compression.ZSTD]
 
 #: Reads that come out of the cold tier too, once it is archived.
 FROM_COLD = ["consume", "read", "task", "explore"]
-
-
-@pytest.fixture
-def lake(redis_url: str, tmp_path: Path) -> Iterator[Lakelog]:
-    with Lakelog.connect(redis_url, str(tmp_path / "cold"), engine="inline") as lake:
-        yield lake
 
 
 @pytest.fixture

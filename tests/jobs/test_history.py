@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,12 +17,6 @@ from lakelog.jobs.status_rows import RunKey
 from lakelog.place import PathRoot
 
 DAY_MS = 86_400_000
-
-
-@pytest.fixture
-def log(redis_url: str, tmp_path: Path) -> Iterator[Lakelog]:
-    with Lakelog.connect(redis_url, tmp_path, engine="inline") as opened:
-        yield opened
 
 
 def test_it_is_of_the_past_days_and_topics_that_are_asked_for(log: Lakelog) -> None:
@@ -56,7 +49,7 @@ def test_the_archive_lag_is_drawn_of_those_rows_that_know_it(log: Lakelog, tmp_p
     log.archive()
     add_readings(log, "readings", 160)
     JobRun(log, "ingest", "2").once(lambda: None)
-    cold = Lakelog.connect(None, tmp_path, engine="inline")
+    cold = Lakelog.connect(None, tmp_path / "cold", engine="inline")
     JobRun(cold, "cleanup", "3").once(cold.cleanup)  # knows nothing of what waits in Redis
     rows = status_history(log)
     assert rows["archive_lag_records"].to_pylist() == [30, 50, None, None]

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from lakelog import Lakelog
 from lakelog.errors import InvalidArgumentError
 from lakelog.jobs import add_readings
-
-
-@pytest.fixture
-def log(redis_url: str, tmp_path: Path) -> Iterator[Lakelog]:
-    with Lakelog.connect(redis_url, tmp_path, engine="inline") as opened:
-        yield opened
 
 
 def numbers(log: Lakelog, topic: str = "readings") -> list[int]:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -144,12 +144,6 @@ def test_rows_of_an_older_lakelog_say_what_they_can() -> None:
 
 
 # -- of runs -------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def log(redis_url: str, tmp_path: Path) -> Iterator[Lakelog]:
-    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as opened:
-        yield opened
 
 
 def test_jobs_say_who_ran_what_and_how_it_ended(log: Lakelog) -> None:

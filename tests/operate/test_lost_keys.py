@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,12 +15,6 @@ from lakelog.values.topic_partition import TopicPartition
 
 T_0 = TopicPartition("t", 0)
 SMALL = {"retention.ms": -1, "internal.segment.bytes": 500, "index.interval.bytes": 1}
-
-
-@pytest.fixture
-def lake(redis_url: str, tmp_path: Path) -> Iterator[Lakelog]:
-    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as lake:
-        yield lake
 
 
 def send(lake: Lakelog, *values: str, partition: int = 0) -> list[int]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from lakelog import Lakelog, TopicLog
@@ -12,12 +9,6 @@ from lakelog.read.lag import Lag, RecordCount, lag_of
 
 FIRST_MS = 1_700_000_000_000
 NOW_MS = FIRST_MS + 1_000_000
-
-
-@pytest.fixture
-def lake(redis_url: str, tmp_path: Path) -> Iterator[Lakelog]:
-    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as lake:
-        yield lake
 
 
 def filled(lake: Lakelog, **settings: object) -> TopicLog:

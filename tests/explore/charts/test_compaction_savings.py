@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 
@@ -19,12 +16,6 @@ from lakelog.explore.charts import (
 from lakelog.lakelog import Lakelog
 
 pytest.importorskip("plotly")
-
-
-@pytest.fixture
-def log(redis_url: str, tmp_path: Path) -> Iterator[Lakelog]:
-    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as log:
-        yield log
 
 
 def fill(log: Lakelog, many: int) -> None:
