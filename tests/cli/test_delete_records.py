@@ -28,12 +28,6 @@ def run(where: list[str], command: Callable[..., tuple[str, str]]) -> Run:
 
 
 @pytest.fixture
-def log(redis_url: str, tmp_path: Path) -> Any:
-    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as log:
-        yield log
-
-
-@pytest.fixture
 def make_topic(log: Lakelog) -> Callable[..., None]:
     """A topic of ten records a partition, one a second from noon on, six of them archived."""
 
@@ -253,13 +247,6 @@ def test_wrong_usage_is_told_in_a_sentence(run, make_topic, arguments, says):
     shown = run("delete-records", *arguments, code=1)
     assert shown.startswith("lakelog: ")
     assert says in shown
-
-
-def test_help_has_examples(capsys):
-    with pytest.raises(SystemExit) as exit_:
-        cli.main(["delete-records", "--help"])
-    assert exit_.value.code == 0
-    assert "--before=-30d --dry-run" in capsys.readouterr().out
 
 
 def test_what_lies_after_the_time_meanwhile_is_kept(run, log, make_topic, monkeypatch):
