@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -47,8 +48,12 @@ class Attempts:
         arriving: int = 1_000,
         stop_after: int | None = None,
         patience_s: float = 0.2,
+        meanwhile: Mapping[int, Callable[[], object]] | None = None,
     ) -> int:
-        """One attempt; ``stop_after`` so many calls it fails."""
+        """One attempt; ``stop_after`` so many calls it fails.
+
+        ``meanwhile``: by their places in a round of calls, what happens once one is sent.
+        """
         append = StoppingAppend(
             self.lakelog.hot,
             identity,
@@ -59,10 +64,16 @@ class Attempts:
             repair=self.lakelog.topics.repair,
             back_off=ASK_AGAIN.within(patience_s),
         )
-        append.left = stop_after
+        append.left, append.meanwhile = stop_after, meanwhile
         task = TaskRows(lambda name: self.topic, self.topic, 0)
         append_rows(append, task, rows.to_batches(arriving))
         return append.finish()
+
+    def begin(self, table: pa.Table, calls: int) -> None:
+        """An attempt that is cut after so many calls."""
+        with suppress(Stopped):
+            self.append(table, stop_after=calls)
+            raise AssertionError(f"the attempt ended before {calls} calls")
 
     def values(self) -> list[list[bytes]]:
         """Of each partition, in order; of Redis alone where no cold root was given."""
@@ -79,8 +90,14 @@ class Attempts:
 
 class StoppingAppend(TaskAppend):
     left: int | None = None
+    meanwhile: Mapping[int, Callable[[], object]] | None = None
 
     def send(self, calls: Any) -> None:
+        if self.meanwhile is not None:
+            for number, call in enumerate(calls):
+                super().send([call])
+                self.meanwhile.get(number, lambda: None)()
+            return
         if self.left is None:
             super().send(calls)
             return
@@ -93,12 +110,6 @@ class StoppingAppend(TaskAppend):
 
 class LostAttempts(Attempts):
     """Attempts to append to an archived topic, whose Redis is lost between them."""
-
-    def begin(self, table: pa.Table, calls: int, identity: TaskIdentity = TASK) -> None:
-        """An attempt that is cut after so many calls."""
-        with suppress(Stopped):
-            self.append(table, identity, stop_after=calls)
-            raise AssertionError(f"the attempt ended before {calls} calls")
 
     def archive(self, **until: Any) -> None:
         self.lakelog.archive("orders", **until)

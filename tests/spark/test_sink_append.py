@@ -17,8 +17,6 @@ from sink_attempts import (
     COUNT,
     TASK,
     Attempts,
-    Stopped,
-    StoppingAppend,
     expected,
     flat,
     is_in_order,
@@ -67,8 +65,7 @@ def away(make_redis: Callable[..., Any]) -> tuple[Any, Attempts]:
 @pytest.mark.parametrize("stop_after", [1, 2, 5, 7, 9])
 def test_a_repeat_appends_what_the_attempt_before_did_not(attempts, stop_after) -> None:
     table = rows()
-    with pytest.raises(Stopped):
-        attempts.append(table, stop_after=stop_after)
+    attempts.begin(table, stop_after)
     before = attempts.values()
     assert 0 < len(flat(before)) < COUNT
     assert attempts.append(table, arriving=37) == COUNT
@@ -127,8 +124,7 @@ def test_a_repeat_is_known_although_it_encrypts_anew_and_its_checksum_tells_noth
     monkeypatch.setenv("LAKE_KEY", "77" * 32)
     attempts = Attempts(redis_url, **{ENCRYPTION_KEY: "env:LAKE_KEY"})
     table = rows(40)
-    with pytest.raises(Stopped):
-        attempts.append(table, stop_after=2)
+    attempts.begin(table, 2)
     lake = attempts.lakelog
     attempts.topic = lake.topics.rotate_key("orders")
     assert attempts.append(table) == 40
@@ -162,11 +158,9 @@ def test_a_repeat_is_known_although_encryption_was_switched_meanwhile(
     if begun == "encrypted":
         attempts.topic = lake.topics.alter("orders", settings[0])
         settings.reverse()
-    with pytest.raises(Stopped):
-        attempts.append(table, stop_after=3)
+    attempts.begin(table, 3)
     attempts.topic = lake.topics.alter("orders", settings[0])
-    with pytest.raises(Stopped):
-        attempts.append(table, stop_after=5)
+    attempts.begin(table, 5)
     attempts.topic = lake.topics.alter("orders", settings[1])
     assert attempts.append(table) == COUNT
     attempts.topic = lake.topics.alter("orders", settings[0])
@@ -183,8 +177,7 @@ def test_what_is_appended_behind_values_in_the_clear_has_a_checksum_that_tells_n
     monkeypatch.setenv("LAKE_KEY", "77" * 32)
     attempts = Attempts(redis_url)
     table = pa.table({"key": [b"k"] * 3, "value": [b"yes" * 300_000] * 2 + [b"no"]})
-    with pytest.raises(Stopped):
-        attempts.append(table, stop_after=1)
+    attempts.begin(table, 1)
     attempts.topic = attempts.lakelog.topics.alter("orders", {ENCRYPTION_KEY: "env:LAKE_KEY"})
     assert attempts.append(table) == 3
     records = [(NO_TIMESTAMP_MS, b"k", value, ()) for value in table["value"].to_pylist()]
@@ -212,8 +205,7 @@ def test_what_is_appended_behind_values_in_the_clear_has_a_checksum_that_tells_n
 )
 def test_other_rows_under_the_same_identity_are_refused_and_none_is_lost(attempts, change) -> None:
     table = rows(width=60_000)
-    with pytest.raises(Stopped):
-        attempts.append(table, stop_after=6)
+    attempts.begin(table, 6)
     before = attempts.values()
     with pytest.raises(RepeatDiffersError, match="sortWithinPartitions"):
         attempts.append(change(table))
@@ -228,8 +220,7 @@ def test_rows_of_equal_size_that_changed_places_are_refused(attempts) -> None:
     """Boundaries and counts are the same, long before the last five calls: the checksum tells."""
     values = [b"%03d" % n + bytes(99_997) for n in range(160)]
     table = pa.table({"value": pa.array(values), "partition": pa.array([0] * 160, pa.int32())})
-    with pytest.raises(Stopped):
-        attempts.append(table, stop_after=9)
+    attempts.begin(table, 9)
     held = len(flat(attempts.values()))
     with pytest.raises(RepeatDiffersError):
         attempts.append(swapped(table, 0, 150))
@@ -259,8 +250,7 @@ def test_a_full_redis_fails_the_task_and_a_repeat_goes_on(make_redis) -> None:
 def test_a_redis_that_does_not_answer_fails_the_task_and_a_repeat_goes_on(away) -> None:
     server, attempts = away
     table = rows()
-    with pytest.raises(Stopped):
-        attempts.append(table, stop_after=4)
+    attempts.begin(table, 4)
     os.kill(server.pid, signal.SIGSTOP)
     try:
         with pytest.raises(HotTierUnavailableError):
@@ -274,8 +264,7 @@ def test_a_redis_that_does_not_answer_fails_the_task_and_a_repeat_goes_on(away) 
 def test_a_planned_stop_in_the_middle_is_waited_out(away) -> None:
     server, attempts = away
     table = rows()
-    with pytest.raises(Stopped):
-        attempts.append(table, stop_after=4)
+    attempts.begin(table, 4)
     attempts.lakelog.hot.pause(attempts.topic.topic_partitions())
     with pytest.raises(HotTierPausedError):
         attempts.append(table)
@@ -288,8 +277,7 @@ def test_a_planned_stop_in_the_middle_is_waited_out(away) -> None:
 def test_a_lost_tail_is_appended_again_and_nothing_else(away, lost_bytes) -> None:
     server, attempts = away
     table = rows()
-    with pytest.raises(Stopped):
-        attempts.append(table, stop_after=8)
+    attempts.begin(table, 8)
     server.cut_append_only_file(drop=lost_bytes)
     server.start()
     survived = len(flat(attempts.values()))
@@ -303,27 +291,12 @@ def test_a_tail_lost_under_the_attempt_ends_it_and_the_next_one_completes_it(awa
     server, attempts = away
     table = rows()
 
-    class Losing(StoppingAppend):
-        def send(self, calls: Any) -> None:
-            for number, call in enumerate(calls):
-                TaskAppend.send(self, [call])
-                if number == 4:
-                    server.cut_append_only_file(drop=2_000_000)
-                    server.start()
+    def lose() -> None:
+        server.cut_append_only_file(drop=2_000_000)
+        server.start()
 
-    append = Losing(
-        attempts.lakelog.hot,
-        TASK,
-        Acks(),
-        recover=lambda topic, tp, at_least: attempts.lakelog.log(topic).recover(
-            tp.partition, at_least
-        ),
-        repair=attempts.lakelog.topics.repair,
-        back_off=ASK_AGAIN.within(30),
-    )
-    task = TaskRows(lambda name: attempts.topic, attempts.topic, 0)
     with pytest.raises(UnknownProducerError, match="the next attempt of the task appends"):
-        append_rows(append, task, table.to_batches(1000))
+        attempts.append(table, patience_s=30, meanwhile={4: lose})
     assert attempts.append(table, patience_s=30) == COUNT
     assert flat(attempts.values()) == expected(table)
 

@@ -26,7 +26,7 @@ from lakelog.cold.by_path.producer_snapshots import FOLDER
 from lakelog.errors import ProducerFencedError, RepeatDiffersError, UnknownProducerError
 from lakelog.hot import Acks, AppendCall
 from lakelog.spark.sink import append_rows
-from lakelog.spark.sink_append import TaskAppend, TaskIdentity
+from lakelog.spark.sink_append import TaskIdentity
 from lakelog.spark.sink_rows import TaskRows
 
 
@@ -141,25 +141,9 @@ def test_a_task_under_way_when_redis_is_lost_is_completed_by_the_next_attempt(
 ) -> None:
     table = rows()
 
-    class Losing(StoppingAppend):
-        def send(self, calls: Any) -> None:
-            for number, call in enumerate(calls):
-                TaskAppend.send(self, [call])
-                if number == 4:
-                    lost.archive()
-                if number == 6:
-                    lost.lose()
-
-    append = Losing(
-        lost.lakelog.hot,
-        TASK,
-        Acks(),
-        recover=lambda *_: None,
-        repair=lost.lakelog.topics.repair,
-        back_off=ASK_AGAIN.within(0.2),
-    )
+    losing = {4: lost.archive, 6: lost.lose}
     with pytest.raises(UnknownProducerError, match="the next attempt of the task appends"):
-        append_rows(append, TaskRows(lambda _: lost.topic, lost.topic, 0), table.to_batches())
+        lost.append(table, meanwhile=losing)
     assert lost.append(table) == COUNT
     lost.compare(table)
 
