@@ -102,10 +102,9 @@ def test_who_is_held_up_at_any_step_while_all_others_go_on_costs_nothing(
     settled(make_party, party, producing)
 
 
-@pytest.mark.parametrize(("mode", "step"), STEPS)
-def test_who_is_killed_at_any_step_costs_nothing(make_party, mode, step):
-    party = make_party()
-    producing = lived(party)
+def killed(make_party: Callable[..., Party], producing: Producing, mode: str, step: str) -> None:
+    """Another process dies at that step of its work, and all goes on."""
+    party = producing.party
     process = begun(party, mode, step, "exit")
     _, errors = process.communicate(timeout=60)
     assert process.returncode == failpoints.KILLED, errors
@@ -114,17 +113,16 @@ def test_who_is_killed_at_any_step_costs_nothing(make_party, mode, step):
     settled(make_party, party, producing)
 
 
+@pytest.mark.parametrize(("mode", "step"), STEPS)
+def test_who_is_killed_at_any_step_costs_nothing(make_party, mode, step):
+    killed(make_party, lived(make_party()), mode, step)
+
+
 @pytest.mark.parametrize("step", [*ARCHIVE, *COMMIT])
 def test_who_is_killed_in_a_logs_first_run_costs_nothing(make_party, step):
-    party = make_party()
-    producing = Producing(party)
+    producing = Producing(make_party())
     producing.append(60)
-    process = begun(party, "archive", step, "exit")
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == failpoints.KILLED, errors
-    producing.check(make_party())
-    go_on(party, producing)
-    settled(make_party, party, producing)
+    killed(make_party, producing, "archive", step)
 
 
 def archived_and_optimized_meanwhile(make_party: Callable[..., Party]) -> None:
