@@ -42,6 +42,7 @@ INTERNAL = {
     "AllowanceUsedUpError": "an append asks for more of the quotas and is sent again",
     "Unfit": "a JSON value that is no column's, told in value_error",
     "NotDirectError": "Spark reads the table instead",
+    "VersionGoneError": "tasks tell a MissingFileError instead",
     "ThriftError": "a damaged footer, told as CorruptRecordError",
     "LookAgain": "a verification begins anew",
     "_NotLegalError": "an option of the data source is told with what it takes",
