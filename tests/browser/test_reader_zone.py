@@ -64,5 +64,5 @@ def test_times_are_those_of_the_readers_clocks(
     expect(explorer.part("zone").locator("input")).to_have_value("Asia/Tokyo")
     take_picture(page, "tokyo")
     explorer.type("zone", "Europe/London")
-    expect(first).to_have_text(re.compile(r"^2023-11-14 22:20:20\.000\+00:00$"))
+    expect(first).to_have_text(re.compile(r"^2023-11-14 22:20:20\.000Z$"))
     expect(explorer.part("told")).to_contain_text("14 Nov 2023")
