@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...base import compute as pc
 from ...values.config import MIB
@@ -66,17 +67,9 @@ class Run(Struct, frozen=True):
     @classmethod
     def of(cls, files: Sequence[SegmentFile], start: int, end: int) -> Run:
         first, last = files[0], files[-1]
-        return cls(
-            first.partition,
-            min(file.segment for file in files),
-            max(file.segment for file in files),
-            # A gap lies before a segment's first record, and a query for it would find nothing.
-            max(start, first.start_offset, min(first.segment, first.end_offset)),
-            min(end, last.end_offset),
-            sum(file.records for file in files),
-            sum(file.size_bytes for file in files),
-            first.path,
-        )
+        # A gap lies before a segment's first record, and a query for it would find nothing.
+        start = max(start, first.start_offset, min(first.segment, first.end_offset))
+        return replace(cls.whole(files), start=start, end=min(end, last.end_offset))
 
     @classmethod
     def whole(cls, files: Sequence[SegmentFile]) -> Run:
