@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from ..base import metrics as m
 from ..base.failpoints import failpoint
-from ..base.metrics import COUNTS
 from ..cold.by_path.orphans import SETTLING_MS
 from ..cold.change import Change, HotRange
 from ..cold.reserve import reserving
@@ -597,11 +596,11 @@ def _behind(hot: Mapping[int, HotSegments], cold: ColdSnapshot) -> list[int]:
 def _count(done: Sequence[PartitionArchived]) -> None:
     """Of one commit; none if others were faster in all of it."""
     for one in done[:1]:
-        COUNTS.add(m.ARCHIVE_COMMITS, 1, one.topic_partition.topic)
-        COUNTS.observe(m.COMMIT_SECONDS, one.seconds)
+        m.COUNTS.add(m.ARCHIVE_COMMITS, 1, one.topic_partition.topic)
+        m.COUNTS.observe(m.COMMIT_SECONDS, one.seconds)
     for one in done:
-        COUNTS.add(m.ARCHIVED_RECORDS, one.records, one.topic_partition.topic)
-        COUNTS.add(m.ARCHIVED_BYTES, one.size_bytes, one.topic_partition.topic)
+        m.COUNTS.add(m.ARCHIVED_RECORDS, one.records, one.topic_partition.topic)
+        m.COUNTS.add(m.ARCHIVED_BYTES, one.size_bytes, one.topic_partition.topic)
 
 
 def _archived(change: Change, applied: Applied, seconds: float) -> list[PartitionArchived]:

@@ -17,7 +17,6 @@ from uuid import UUID
 
 from ..base import metrics as m
 from ..base.back_off import BackOff, Tries
-from ..base.metrics import COUNTS
 from ..errors import UnknownTopicIdError, UnknownTopicOrPartitionError
 from ..hot.looks import PartitionLook, ServerLook
 from ..values.topic import Topic
@@ -334,9 +333,9 @@ class Supervisor:
             known.is_drained = True
 
     def _failed(self, known: _Watched, error: BaseException, started_s: float | None) -> None:
-        COUNTS.add(m.ARCHIVE_RETRIES, 1, known.topic.name)
+        m.COUNTS.add(m.ARCHIVE_RETRIES, 1, known.topic.name)
         if not known.tries.failures:
-            COUNTS.add(m.ARCHIVE_OUTAGES, 1, known.topic.name)
+            m.COUNTS.add(m.ARCHIVE_OUTAGES, 1, known.topic.name)
             took_s = 0.0 if started_s is None else self._clock_s() - started_s
             known.failing_since_ms = self._now_ms() - int(took_s * 1000)
         known.reason = why(error)

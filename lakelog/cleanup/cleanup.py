@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from ..base import metrics as m
 from ..base.clock import Clock, SystemClock
 from ..base.failpoints import failpoint
-from ..base.metrics import COUNTS
 from ..cold.answers import Vacuumed
 from ..cold.catalogue import Untold
 from ..cold.change import Rewrite
@@ -208,10 +207,10 @@ def clean_all(
 def _count(report: CleanupReport) -> None:
     figures = figures_of(report)
     for metric, amount in figures.more.items():
-        COUNTS.add(metric, amount, report.topic)
+        m.COUNTS.add(metric, amount, report.topic)
     for metric, value in figures.now.items():
-        COUNTS.set(metric, value, report.topic)
-    COUNTS.observe(m.CLEANER_SECONDS, figures.seconds)
+        m.COUNTS.set(metric, value, report.topic)
+    m.COUNTS.observe(m.CLEANER_SECONDS, figures.seconds)
 
 
 class _Subject(Struct, eq=False):

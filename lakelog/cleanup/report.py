@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 from ..base import metrics as m
-from ..base.metrics import Metric
 from ..base.text_table import counted
 from ..cold.answers import PurgedTopic, Vacuumed
 from ..engines.engine import Choice
@@ -129,15 +128,15 @@ class CleanupReport(Struct, frozen=True, eq=False):
 class Figures(Struct, frozen=True):
     """Of one topic."""
 
-    more: Mapping[Metric, int]  # so much more was counted
-    now: Mapping[Metric, float]  # how it is since
+    more: Mapping[m.Metric, int]  # so much more was counted
+    now: Mapping[m.Metric, float]  # how it is since
     seconds: float
 
 
 def figures_of(report: CleanupReport) -> Figures:
     """The figures of one run."""
     failed = {failure.topic_partition for failure in report.failures}
-    now: dict[Metric, float] = {m.CLEANER_FAILED: len(failed)}
+    now: dict[m.Metric, float] = {m.CLEANER_FAILED: len(failed)}
     if report.compacted:
         read = sum(one.bytes_read for one in report.compacted)
         kept = sum(one.bytes_kept for one in report.compacted)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from contextlib import ExitStack
+from math import inf
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidArgumentError, LakelogError
@@ -66,7 +67,7 @@ def _write(arguments: argparse.Namespace) -> Message:
     from ..operate.metrics.exposition import Collector, registry_of, write_textfile
 
     with open_archived(arguments) as log:
-        measured = _look(log, arguments, None)
+        measured = _look(log, arguments)
     try:
         write_textfile(arguments.textfile, registry_of(Collector(lambda: measured)))
     except OSError as error:
@@ -120,7 +121,7 @@ def _serve(arguments: argparse.Namespace) -> None:
 
 
 def _look(
-    log: Lakelog, arguments: argparse.Namespace, cold_within_s: float | None
+    log: Lakelog, arguments: argparse.Namespace, cold_within_s: float = inf
 ) -> list[Measured]:
     names = arguments.topics
     topics = [log.topics.get(name) for name in names] if names else log.topics.list()

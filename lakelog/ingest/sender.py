@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from ..base import metrics as m
 from ..base.back_off import Telling
-from ..base.metrics import COUNTS
 from ..codec import Entry
 from ..errors import (
     DeliveryError,
@@ -134,7 +133,7 @@ class Sender:
                 error = delivery_error(call, why, call.queue.last_error)
                 not_written += error.not_written
                 unknown += error.unknown
-                COUNTS.add(m.PRODUCER_ERRORS, call.record_count, call.queue.topic_partition.topic)
+                m.COUNTS.add(m.PRODUCER_ERRORS, call.record_count, call.queue.topic_partition.topic)
                 accumulator.settle(call, error=error, is_unknown=error.unknown > 0)
                 call.delivery.is_seen = True  # the caller reports the counts
         for call in calls:
@@ -285,7 +284,7 @@ class Sender:
                 AppendCall(queue.topic_partition, queue.topic.topic_id, call.batch, call.sent_under)
             )
             if call.was_sent:
-                COUNTS.add(m.PRODUCER_RETRIES, call.record_count, queue.topic_partition.topic)
+                m.COUNTS.add(m.PRODUCER_RETRIES, call.record_count, queue.topic_partition.topic)
             call.was_sent = True
         started_s = time.perf_counter()
         try:
@@ -294,7 +293,7 @@ class Sender:
                 if self._tracer is None
                 else self._append_traced(self._tracer, calls, appends)
             )
-            COUNTS.observe(m.REQUEST_SECONDS, time.perf_counter() - started_s)
+            m.COUNTS.observe(m.REQUEST_SECONDS, time.perf_counter() - started_s)
             return answers
         except Exception as error:  # it promises not to raise; what was written is not known
             _log.exception("an append failed in an unforeseen way")
@@ -375,7 +374,7 @@ class Sender:
         pause_s = self._back_off.pause_s(queue.failures)
         if isinstance(queue.last_error, ThrottlingQuotaExceededError):
             pause_s = queue.last_error.throttle_time_ms / 1000  # as long as it takes, and no longer
-            COUNTS.observe(m.THROTTLE_SECONDS, pause_s)
+            m.COUNTS.observe(m.THROTTLE_SECONDS, pause_s)
         now_s = time.monotonic()
         queue.retry_at_s = now_s + pause_s
         with self._accumulator.lock:
@@ -393,7 +392,7 @@ class Sender:
         """Holds back a partition's next calls, since Redis is nearly full."""
         now_s = time.monotonic()
         queue.retry_at_s = now_s + throttle_ms / 1000
-        COUNTS.observe(m.THROTTLE_SECONDS, throttle_ms / 1000)
+        m.COUNTS.observe(m.THROTTLE_SECONDS, throttle_ms / 1000)
         # What waits here in vain was refused by nobody, so this is its cause.
         queue.last_error = HotTierFullError(
             f"Redis is nearly full, so calls are held back for {throttle_ms} ms after each answer, "
@@ -416,10 +415,10 @@ class Sender:
         queue.is_repaired = False
         self._expiry.look(queue.topic, queue.age_limit_ms, call.entries)
         topic = queue.topic_partition.topic
-        COUNTS.add(m.PRODUCED_RECORDS, call.record_count, topic)
-        COUNTS.add(m.PRODUCED_BYTES, stored_bytes, topic)
+        m.COUNTS.add(m.PRODUCED_RECORDS, call.record_count, topic)
+        m.COUNTS.add(m.PRODUCED_BYTES, stored_bytes, topic)
         if call.delivery.refused:
-            COUNTS.add(m.PRODUCER_ERRORS, len(call.delivery.refused), topic)
+            m.COUNTS.add(m.PRODUCER_ERRORS, len(call.delivery.refused), topic)
             _tell_failed(len(call.delivery.refused), queue, call.delivery.refused[0][1])
         with self._accumulator.lock:
             self._accumulator.settle(
@@ -507,7 +506,7 @@ class Sender:
     def _end(self, call: Call, error: Exception) -> None:
         """Records that a call failed, and takes it out wherever it is."""
         count = call.record_count
-        COUNTS.add(m.PRODUCER_ERRORS, count, call.queue.topic_partition.topic)
+        m.COUNTS.add(m.PRODUCER_ERRORS, count, call.queue.topic_partition.topic)
         _tell_failed(count, call.queue, error)
         with self._accumulator.lock:
             is_unknown = isinstance(error, DeliveryError) and error.unknown > 0

@@ -6,7 +6,6 @@ import logging
 import time
 
 from ..base import metrics as m
-from ..base.metrics import COUNTS
 from ..errors import NoOffsetForPartitionError, OffsetOutOfRangeError, RecoveryNeededError
 from ..values.offsets import Ago, Position
 from ..values.record import RECORDS_AT_ONCE, Record, RecordRows
@@ -181,8 +180,8 @@ class Cursor:
         if firsts > self._counted:
             topic = self.topic_partition.topic
             fresh = self._ahead.first(firsts).after(self._counted)
-            COUNTS.add(m.CONSUMED_RECORDS, len(fresh), topic)
-            COUNTS.add(m.CONSUMED_BYTES, fresh.nbytes, topic)
+            m.COUNTS.add(m.CONSUMED_RECORDS, len(fresh), topic)
+            m.COUNTS.add(m.CONSUMED_BYTES, fresh.nbytes, topic)
             self._counted = firsts
 
     def _handed_out(self, records: int) -> None:
@@ -213,7 +212,7 @@ class Cursor:
             self.close()
             self.idle_at = position
         elif step.records.num_rows:
-            COUNTS.observe(m.FETCH_SECONDS, time.perf_counter() - started_s)
+            m.COUNTS.observe(m.FETCH_SECONDS, time.perf_counter() - started_s)
             self._ahead = RecordRows.of(self.topic_partition, step.records)
             self._ahead_end = step.next_offset
             self._is_last = step.at_log_end

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from math import inf
 
 from ..base import metrics as m
-from ..base.metrics import COUNTS
 from ..errors import UnknownTopicIdError
 from ..groups.membership import Membership, Owner
 from ..hot.waits import Waker
@@ -128,7 +127,7 @@ class Following(Owner):
     def assigned(self, partitions: set[TopicPartition]) -> None:
         """See `Owner.assigned`."""
         assert self.membership is not None  # it tells this
-        COUNTS.add(m.REBALANCES, 1, self.membership.group_id)
+        m.COUNTS.add(m.REBALANCES, 1, self.membership.group_id)
         self._add(partitions)
         self.subscription.tell_assigned(partitions)
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ..base import metrics as m
-from ..base.metrics import COUNTS
 from ..errors import (
     InvalidArgumentError,
     InvalidRecordStateError,
@@ -198,7 +197,7 @@ class ShareConsumer(Polling[dict[TopicPartition, list[Record]]]):
             found = {tp: one.hand_out() for tp, one in self._partitions.items() if one.coming}
             if found:
                 for topic_partition, records in found.items():
-                    COUNTS.add(m.CONSUMED_RECORDS, len(records), topic_partition.topic)
+                    m.COUNTS.add(m.CONSUMED_RECORDS, len(records), topic_partition.topic)
                 return found
             self._raise_failure()
             left_ms = round((until_s - time.monotonic()) * 1000)

@@ -75,12 +75,12 @@ class LogLook:
         self.tables = ColdLooks(table_of)
         self._dirty: dict[UUID, _Dirty] = {}
 
-    def look(self, topics: Sequence[Topic], cold_within_s: float | None = None) -> list[Measured]:
+    def look(self, topics: Sequence[Topic], cold_within_s: float = inf) -> list[Measured]:
         """What there is to measure of the topics, and of what is shared.
 
         Args:
             cold_within_s: how long to wait for tables. What comes later is left out and told by a
-                later look. None: as long as it takes.
+                later look.
 
         Raises:
             HotTierUnavailableError, HotTierAccessError: Redis does not answer, or refuses us.
@@ -94,7 +94,7 @@ class LogLook:
             hot = self._hot_offsets(self._hot, topics, found)
         else:
             now_ms = self._now_ms()
-        cold = self.tables.look(topics, inf if cold_within_s is None else cold_within_s)
+        cold = self.tables.look(topics, cold_within_s)
         asked = {topic.topic_id for topic in topics}
         self._dirty = {key: one for key, one in self._dirty.items() if key in asked}
         logs: dict[TopicPartition, LogOffsets] = {}
