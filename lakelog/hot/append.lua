@@ -1,6 +1,7 @@
 -- Appends one call (1..n entries) to a topic-partition, or says why not.
 --
--- ARGV: topic_id, sent_under, now_ms or '', producer_id, epoch, first_sequence, last_sequence,
+-- ARGV: topic_id, sent_under, now_ms or '', producer_id or '' (it keeps no state), epoch,
+--   first_sequence, last_sequence,
 --   checksum before and with this call or '' twice, how many replicas must be online, number of entries;
 --   then for each entry:
 --   record_count, size_bytes, decoded_bytes, min_timestamp_ms, max_timestamp_ms, first_keyless or
@@ -17,7 +18,7 @@ local FOUR_CALLS = '^[^|]*(' .. string.rep('|[^|]*', 4) .. ')'
 local st = redis.call('HMGET', state, 'topic_id', 'run_id', 'paused', 'settings', 'log_end',
   'segment', 'index', 'log_start', 'local_log_start', 'producer_count', 'unarchived_since',
   'adopted_from', 'closed_bytes', 'clean', 'largest_entry', 'reserved_end', 'forgotten',
-  'retention_checked', 'appended', 'allowance')
+  'retention_checked', 'appended', 'allowance', 'checksums')
 if not st[1] then
   return { 'UNKNOWN_TOPIC_OR_PARTITION' }
 end
@@ -31,7 +32,9 @@ if st[3] then
   -- Paused without a clean mark: a process died while it took over after a stop. recover() settles it.
   return { st[14] and 'PAUSED' or 'RECOVERY_NEEDED' }
 end
-local sent_under = ARGV[2]
+-- 'any': as with Kafka, where whoever sends says neither what it sent before nor under which run.
+local is_any = ARGV[2] == 'any'
+local sent_under = is_any and '' or ARGV[2]
 if sent_under ~= '' and sent_under ~= RUN_ID and sent_under ~= st[12] then
   return { 'UNKNOWN_PRODUCER', 'the server changed since the call was first sent' }
 end
@@ -55,11 +58,13 @@ local producer_id, epoch = ARGV[4], tonumber(ARGV[5])
 local first_sequence, last_sequence = tonumber(ARGV[6]), tonumber(ARGV[7])
 local checksum_before, checksum = ARGV[8], ARGV[9]
 -- A producer's value: `epoch last_ms`, then its last five calls, the newest first, each as
--- `|first_sequence last_sequence base_offset append_time[ checksum]`. Searched as text: parsing the
+-- `|first_sequence last_sequence base_offset append_time[ checksum]`, ` k` for a checksum where the
+-- producer is one of Kafka's: what survives of it counts after a lost tail. Searched as text: parsing the
 -- numbers of five calls takes longer than the append itself.
 local calls = '' -- those that are kept beside this one
-local known = redis.call('HGET', producers, producer_id)
-local is_new = not known
+local has_state = producer_id ~= ''
+local known = has_state and redis.call('HGET', producers, producer_id)
+local is_new = has_state and not known
 if known then
   local known_epoch, last_ms, newest = string.match(known, '^(%d+) (%d+)|%d+ (%d+)')
   known_epoch = tonumber(known_epoch)
@@ -92,7 +97,7 @@ if known then
     return { 'OUT_OF_ORDER', 0 }
   end
 end
-if not known then
+if not known and has_state and not is_any then
   if first_sequence ~= 0 then
     return { 'UNKNOWN_PRODUCER', 'Redis does not know the producer' }
   end
@@ -252,9 +257,11 @@ for i, e in ipairs(entries) do
   p.log_end = last + 1
 end
 
-redis.call('HSET', producers, producer_id, string.format('%d %d|%d %d %d %d', epoch, now,
-  first_sequence, last_sequence, base_offset, append_time)
-  .. (checksum ~= '' and ' ' .. checksum or '') .. calls)
+if has_state then
+  redis.call('HSET', producers, producer_id, string.format('%d %d|%d %d %d %d', epoch, now,
+    first_sequence, last_sequence, base_offset, append_time)
+    .. (is_any and ' k' or checksum ~= '' and ' ' .. checksum or '') .. calls)
+end
 if is_new then
   producer_count = producer_count + 1
   -- Each new producer looks at a few others and removes expired ones. So the hash stays about as
@@ -297,8 +304,8 @@ end
 changed('producer_count', st[10], producer_count)
 changed('largest_entry', st[15], largest_entry)
 changed('unarchived_since', st[11], tonumber(st[11] or now))
-if checksum ~= '' and first_sequence == 0 then
-  changed('checksums', nil, 1)
+if is_any and has_state or checksum ~= '' and first_sequence == 0 then
+  changed('checksums', st[21], 1)
 end
 redis.call('HSET', state, unpack(changes))
 if trim then

@@ -84,6 +84,9 @@ class AppendCall(Struct, frozen=True):
     topic_id: UUID
     batch: ProducedBatch
     sent_under: str | None = None  # the run it was first sent under without an answer
+    # As Kafka's brokers take a batch: an unknown producer may begin at any sequence, what survives
+    # a lost tail of a producer counts, and an id below 0 is no producer, of whom nothing is kept.
+    is_kafka: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +122,9 @@ def append_arguments(call: AppendCall, now_ms: int | None, replicas: int = 0) ->
     batch = call.batch
     arguments: list[Any] = [
         str(call.topic_id),
-        call.sent_under or "",
+        "any" if call.is_kafka else call.sent_under or "",
         "" if now_ms is None else now_ms,
-        batch.producer_id,
+        "" if call.is_kafka and batch.producer_id < 0 else batch.producer_id,
         batch.epoch,
         batch.first_sequence,
         batch.last_sequence,

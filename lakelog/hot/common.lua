@@ -254,9 +254,10 @@ local function drop_half_transaction(gaps, log_end, open_base)
   return 0
 end
 
--- Whether a producer's newest call has a checksum, or stands for one (see producer_calls.py).
+-- Whether a producer's newest call has a checksum, or stands for one, or is a Kafka client's (see
+-- producer_calls.py).
 local function has_checksum(value)
-  return string.find(value, '^%d+ %d+|%d+ %d+ %d+ %-?%d+ %x') ~= nil
+  return string.find(value, '^%d+ %d+|%d+ %d+ %d+ %-?%d+ [%xk]') ~= nil
 end
 
 -- A producer's value without its newest calls whose records lie at or above an offset.

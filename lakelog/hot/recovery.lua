@@ -124,8 +124,8 @@ if is_own and st[10] == UNSYNCED and ARGV[2] == '0' and log_end >= known_end the
   return { 'UNSYNCED' }
 end
 -- For a producer with checksums, its surviving records count, so that a repeat of its work appends
--- the others. What was archived survives too. Any other producer must start again, unless nothing was
--- lost. That is done before anything else, and until it is all done the partition stays as it was
+-- the others. What was archived survives too. So do those of a Kafka client, which sends again what had
+-- no answer and nothing else. Any other producer must start again, unless nothing was lost. That is done before anything else, and until it is all done the partition stays as it was
 -- left: who begins with it anew finds what is done already, and changes none of it.
 local nothing_lost = is_own and not half_adopted and log_end >= known_end
 if not nothing_lost then

@@ -10,8 +10,10 @@ Kafka uploads a producer snapshot with each segment. A recovery puts it back. Th
 2. Of each producer the newest such call is kept, as in Kafka's snapshots. By its sequences and its
    checksum the calls before it are known to have been made, and what comes after it is appended.
 3. Only calls with a checksum count: those of Spark's sink, whose work is repeated as a whole, by
-   other processes and in other runs of the server. Any other producer lives in one process: its
-   calls that were under way when Redis was lost are refused as unknown, and its next begins anew.
+   other processes and in other runs of the server; and those of Kafka's clients, which cannot be
+   told that a server was lost, and send again what had no answer (`KAFKA` is their checksum). Any
+   other producer lives in one process: its calls that were under way when Redis was lost are
+   refused as unknown, and its next begins anew.
 4. An archive that was told where to end may end within a call, or so far below the newest that
    Redis does not remember those around its end. Of such a producer the cold tier keeps that it is
    *cut*: how much of its work is archived is not known. If Redis is lost before the next archive,
@@ -40,6 +42,9 @@ REMEMBERED_CALLS = 5
 #: In place of a checksum: how much of the producer's work is archived is not known. No checksum
 #: equals it, so append.lua refuses whatever goes on in that epoch.
 CUT = "cut"
+
+#: In place of a checksum: a Kafka client sent it through a gateway.
+KAFKA = "k"
 
 
 class ProducerCall(Struct, frozen=True):
