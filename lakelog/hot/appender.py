@@ -33,7 +33,7 @@ from .keys import Keys
 from .quotas import Allowances
 from .recovery import Recovery
 from .refusals import translate
-from .server_info import AppendLooks
+from .server_info import AppendLooks, MemoryUse
 
 REPLICA_TIMEOUT_MS = 5_000
 
@@ -95,7 +95,15 @@ class Appender:
         Under quotas of the keyspace, the trip is still one while a partition's allowance lasts; see
         `quotas`.
         """
-        answers = self._send(calls, acks)
+        return self.settled(calls, self._send(calls, acks), acks)
+
+    def settled(
+        self,
+        calls: Sequence[AppendCall],
+        answers: list[AppendResult | LakelogError],
+        acks: Acks = MEMORY,
+    ) -> list[AppendResult | LakelogError]:
+        """The answers by now, after those whose allowance was used up were sent again."""
         if any(isinstance(answer, AllowanceUsedUpError) for answer in answers):
             send = partial(self._send, acks=acks)
             return self._allowances.append_refused(calls, answers, send)
@@ -149,14 +157,7 @@ class Appender:
         try:
             if acks.fsync:
                 self._check_fsync(server)
-            scripts = [
-                (
-                    "append",
-                    self._keys.partition(call.topic_partition).all(),
-                    append_arguments(call, now_ms, acks.replicas),
-                )
-                for call in calls
-            ]
+            scripts = self.scripts(calls, now_ms, acks.replicas)
             look = self._looks.begin(server, sum(call.batch.size_bytes for call in calls))
             run_id, replies = server.run_scripts(scripts, [*confirm, *look])
         except LakelogError as error:
@@ -165,18 +166,52 @@ class Appender:
         confirmation = then[0] if confirm else None
         memory = self._looks.end(server, then[len(confirm) :])
         results: list[AppendResult | LakelogError] = []
-        for call, reply in zip(calls, replies[: len(scripts)], strict=True):
+        answers = self.answers(server, calls, replies[: len(scripts)], run_id, memory)
+        for call, result in zip(calls, answers, strict=True):
             try:
-                if isinstance(reply, Exception):
-                    stream = self._keys.partition(call.topic_partition).stream
-                    raise translate(reply, server.name, stream)
-                result = read_answer(call, reply, run_id, memory)
+                if isinstance(result, LakelogError):
+                    raise result
                 if acks.replicas:
                     _check_replicas(result, confirmation, acks, call.topic_partition, wait_ms)
                 elif acks.fsync and not _says(confirmation, b"always"):
                     self._fsync_checked.discard(id(server))
                     raise _not_synced(result, call.topic_partition)
                 results.append(result)
+            except LakelogError as error:
+                results.append(error)
+        return results
+
+    # -- the parts of an exchange, for `asynchronous` as well ----------------------------------
+
+    def scripts(
+        self, calls: Sequence[AppendCall], now_ms: int | None, replicas: int = 0
+    ) -> list[tuple[str, Sequence[str], Sequence[Any]]]:
+        """What runs the calls on the server that has their partitions."""
+        return [
+            (
+                "append",
+                self._keys.partition(call.topic_partition).all(),
+                append_arguments(call, now_ms, replicas),
+            )
+            for call in calls
+        ]
+
+    def answers(
+        self,
+        server: Server,
+        calls: Sequence[AppendCall],
+        replies: Sequence[Any],
+        run_id: str,
+        memory: MemoryUse | None = None,
+    ) -> list[AppendResult | LakelogError]:
+        """What the scripts replied."""
+        results: list[AppendResult | LakelogError] = []
+        for call, reply in zip(calls, replies, strict=True):
+            try:
+                if isinstance(reply, Exception):
+                    stream = self._keys.partition(call.topic_partition).stream
+                    raise translate(reply, server.name, stream)
+                results.append(read_answer(call, reply, run_id, memory))
             except LakelogError as error:
                 if isinstance(error, RecoveryNeededError) and error.reserved_end is not None:
                     self._recovery.refused(call.topic_partition, call.batch.record_count)

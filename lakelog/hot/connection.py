@@ -35,7 +35,12 @@ from redis.exceptions import (
 )
 from redis.retry import Retry
 
-from ..errors import HotTierUnavailableError, InvalidArgumentError, LogClosedError
+from ..errors import (
+    HotTierUnavailableError,
+    InvalidArgumentError,
+    LakelogError,
+    LogClosedError,
+)
 from ..values.config import KIB
 from . import scripts
 from .foreign import ILLEGIBLE
@@ -109,7 +114,7 @@ class Wire:
             HotTierUnavailableError: as `exchange`.
         """
         try:
-            self._connection.send_packed_command(list(_packed(commands)))
+            self._connection.send_packed_command(list(pack(commands)))
         except BaseException as error:
             self._failed(error, is_first=True)
             raise
@@ -176,7 +181,8 @@ class Wire:
 _WRITE_BYTES = 64 * KIB
 
 
-def _packed(commands: Sequence[Command]) -> Iterator[bytes]:
+def pack(commands: Sequence[Command]) -> Iterator[bytes]:
+    """The bytes that send commands, in few pieces."""
     small: list[bytes] = []
     for packed in map(pack_command, commands):
         if len(packed) < _WRITE_BYTES:
@@ -203,7 +209,7 @@ _READS = frozenset(
 
 #: redis-py tells each server its name and version, by two commands to which no role of `acl` has
 #: the right: each connection of such a user would leave two refusals in the server's ``ACL LOG``.
-_UNNAMED: dict[str, Any] = (
+NO_NAME: dict[str, Any] = (
     {"driver_info": None}
     if "driver_info" in inspect.signature(redis.connection.AbstractConnection).parameters
     else {"lib_name": None, "lib_version": None}
@@ -231,7 +237,7 @@ class Server:
         ours: dict[str, Any] = {
             "connection_class": options.pop("connection_class", redis.Connection),
             "retry": Retry(NoBackoff(), 0),
-            **_UNNAMED,
+            **NO_NAME,
             **options,
         }
         self._pool = BlockingConnectionPool(  # type: ignore[no-untyped-call]
@@ -257,28 +263,10 @@ class Server:
         pool = pool or self._pool
         try:
             connection = self._taken(pool)
-        except (AuthenticationError, AuthorizationError, NoPermissionError) as error:
-            raise access_error(error, self.name) from error
         except (RedisError, OSError) as error:
-            self.on_unreachable()
-            if self._is_closed:
-                raise LogClosedError(
-                    "this log was closed, by close() or at the end of its `with`, and its Redis, "
-                    f"{self.name}, does not answer any more. Open it again, by Lakelog.embedded or "
-                    "Lakelog.connect"
-                ) from error
-            why = why_unreachable(self.options, error)
-            raise HotTierUnavailableError(
-                f"cannot reach Redis at {self.name}: {why}{self._what_to_do()}",
-                sent=False,
-                run_id=None,
-            ) from error
+            raise self.unreachable(error) from error
         except ILLEGIBLE as error:  # of the host's name, the socket's timeout, an encoding, a reply
-            raise InvalidArgumentError(
-                f"no connection to {self.name} can be made of what its URL and password say, or "
-                f"what answers there is no Redis: {reason(error)}. Check the host and the "
-                "parameters after '?'"
-            ) from error
+            raise self.not_made(error) from error
         wire = Wire(connection)
         try:
             yield wire
@@ -289,6 +277,32 @@ class Server:
             if wire.is_demoted:
                 self._demoted_s = time.monotonic()
             pool.release(connection)
+
+    def unreachable(self, error: Exception) -> LakelogError:
+        """What it means that no connection could be opened; nothing was executed."""
+        if isinstance(error, (AuthenticationError, AuthorizationError, NoPermissionError)):
+            return access_error(error, self.name)
+        self.on_unreachable()
+        if self._is_closed:
+            return LogClosedError(
+                "this log was closed, by close() or at the end of its `with`, and its Redis, "
+                f"{self.name}, does not answer any more. Open it again, by Lakelog.embedded or "
+                "Lakelog.connect"
+            )
+        why = why_unreachable(self.options, error)
+        return HotTierUnavailableError(
+            f"cannot reach Redis at {self.name}: {why}{self._what_to_do()}",
+            sent=False,
+            run_id=None,
+        )
+
+    def not_made(self, error: Exception) -> InvalidArgumentError:
+        """The error where a connection cannot even be tried."""
+        return InvalidArgumentError(
+            f"no connection to {self.name} can be made of what its URL and password say, or "
+            f"what answers there is no Redis: {reason(error)}. Check the host and the "
+            "parameters after '?'"
+        )
 
     def _taken(self, pool: ConnectionPool) -> Any:
         """A connection that was opened since the server was last found to be a replica."""
@@ -498,7 +512,7 @@ class Servers:
     def _primary(self, node: Sequence[Any], asked: Server) -> Server:
         """A server, as another of its cluster tells of it."""
         # Empty: the address that the other was reached by.
-        host, port = _text(node[0]) or asked.options["host"], int(node[1])
+        host, port = text_of(node[0]) or asked.options["host"], int(node[1])
         if (host, port) not in self._primaries:
             options = {**self._named[0].options, "host": host, "port": port}
             self._primaries[host, port] = Server(options, f"{host}:{port}", self._mark_stale)
@@ -617,10 +631,10 @@ def _greet(connection: RawConnection) -> Run:
     connection.on_connect()
     connection.lakelog_opened_s = time.monotonic()  # type: ignore[attr-defined]
     connection.send_command("INFO", "server", "replication")
-    run = Run.of(_text(connection.read_response()))
+    run = Run.of(text_of(connection.read_response()))
     connection.lakelog_run = run  # type: ignore[attr-defined]
     return run
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

@@ -28,7 +28,7 @@ from ..values.config import KIB, MIB
 from ..values.offsets import HotOffsets
 from ..values.record import Fetched, OffsetAndTimestamp, empty_records
 from ..values.topic_partition import TopicPartition
-from .connection import Servers, call_script, exchange
+from .connection import Command, Servers, call_script, exchange
 from .declared import Declared, RawEntry, check_topic_id, cover, hole, parse_gaps, skip_it
 from .foreign import ILLEGIBLE, illegible
 from .keys import Keys
@@ -149,12 +149,35 @@ class Fetcher:
         keys = self._keys.partition(topic_partition)
         came = self._waits.taken(topic_partition, start_offset, topic_id)  # with the wait for it
         if came is None:
-            commands = (
-                ("XRANGE", keys.stream, start_offset, "+", "COUNT", count),
-                ("HMGET", keys.state, *STATE_OF_READS),
-            )
+            commands = self.commands(topic_partition, start_offset, count)
             came = exchange(self._servers, keys.stream, commands)
-        run_id, (raw, state) = came
+        return self.step(topic_partition, end_offset, *came, topic_id)
+
+    def commands(
+        self, topic_partition: TopicPartition, start_offset: int, count: int
+    ) -> tuple[Command, Command]:
+        """What asks for at most ``count`` entries from the one that holds ``start_offset``."""
+        keys = self._keys.partition(topic_partition)
+        return (
+            ("XRANGE", keys.stream, start_offset, "+", "COUNT", count),
+            ("HMGET", keys.state, *STATE_OF_READS),
+        )
+
+    def step(
+        self,
+        topic_partition: TopicPartition,
+        end_offset: int | None,
+        run_id: str,
+        replies: Sequence[Any],
+        topic_id: UUID | None,
+    ) -> EntriesStep:
+        """What a server replied to `commands`.
+
+        Raises:
+            LakelogError: as `read`.
+        """
+        keys = self._keys.partition(topic_partition)
+        raw, state = replies
         for reply in (raw, state):
             if isinstance(reply, Exception):
                 where = self._servers.for_key(keys.stream).name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from msgspec import Struct
@@ -35,6 +36,9 @@ from .skip import HotSkips
 from .tenants import TenantRegister
 from .trimmer import Trimmer
 from .waits import Waits
+
+if TYPE_CHECKING:
+    from .asynchronous import AsyncHotLog
 
 
 class HotLog:
@@ -70,6 +74,7 @@ class HotLog:
         recovery = self._recovery = Recovery(servers, self._keys, clock)
         allowances = Allowances(servers, self._keys, self.topics().list, clock)
         appender = Appender(servers, self._keys, clock, allowances, recovery)
+        self._appender, self._fetcher = appender, fetcher
         # Theirs, by the same names.
         self.append, self.append_all = appender.append, appender.append_all
         self.offsets, self.segments, self.now_ms = looks.offsets, looks.segments, looks.now_ms
@@ -107,6 +112,12 @@ class HotLog:
     def connections(self) -> Servers:
         """The servers it goes by, for what has scripts of its own there."""
         return self._servers
+
+    def asynchronous(self) -> AsyncHotLog:
+        """Appends, reads and waits on an event loop; to be closed there."""
+        from .asynchronous import AsyncHotLog  # redis-py's asyncio takes 30 ms to import
+
+        return AsyncHotLog(self._servers, self._keys, self._clock, self._appender, self._fetcher)
 
     def topics(self, copies: Copies | None = None) -> TopicRegistry:
         """The topics of this keyspace.
