@@ -38,9 +38,9 @@ examples:
 """
 
 _DUMP_EPILOG = """\
-hot     a row an entry: offsets, stored bytes, format (arrow, fields or gap), compression of its
-        buffers, CRC-32C, and who wrote it. Producer id, epoch and sequence are not stored with an
-        entry: they are known of the last five calls of each producer that Redis still remembers.
+hot     a row an entry: offsets, stored bytes, format (arrow, fields, kafka or gap), compression,
+        CRC-32C, and who wrote it. Producer id, epoch and sequence are not stored with an entry:
+        they are known of the last five calls of each producer that Redis still remembers.
 cold    a row a Parquet file, then a row a row group, with what its rows are (not what statistics
         say they are: --verify compares the two)
 

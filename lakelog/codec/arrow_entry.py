@@ -82,13 +82,14 @@ def encode_arrow(
             middle = (start + end) // 2
             spans += [(middle, end), (start, middle)]
         else:
-            raise _too_large(entry, first_index + start, max_entry_bytes, max_decoded_bytes)
+            raise too_large(entry, first_index + start, max_entry_bytes, max_decoded_bytes)
     return entries
 
 
-def _too_large(
+def too_large(
     entry: Entry, index: int, max_entry_bytes: int, max_decoded_bytes: int
 ) -> RecordTooLargeError:
+    """The error for an entry of one record that exceeds a bound."""
     if entry.size_bytes > max_entry_bytes:
         holds = (
             f"takes {entry.size_bytes} bytes as an entry, but the largest entry allowed is "
@@ -210,13 +211,13 @@ def _message(records: pa.RecordBatch, compression: Compression) -> bytes:
     return bytes(sink.getvalue().slice(_SCHEMA_BYTES, end - _SCHEMA_BYTES).to_pybytes())
 
 
-def timestamp_bounds(timestamps: pa.Array) -> tuple[int, int]:
+def timestamp_bounds(timestamps: pa.Array | np.ndarray) -> tuple[int, int]:
     """The smallest and largest of one or more timestamps, without those of -1; -1 if all are.
 
     Args:
         timestamps: int64 without nulls.
     """
-    times_ms = timestamps.to_numpy()
+    times_ms = np.asarray(timestamps)
     low, high = int(times_ms.min()), int(times_ms.max())
     if low == NO_TIMESTAMP_MS != high:
         low = int(times_ms[times_ms != NO_TIMESTAMP_MS].min())

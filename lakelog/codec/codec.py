@@ -38,6 +38,7 @@ from .entry import (
     newer_entry,
 )
 from .fields_entry import TIMESTAMP_FIELD, Row, decode_fields, encode_fields
+from .kafka_entry import StoredBatch, decode_batches, encode_kafka, is_kafka, open_batch
 
 #: ``auto`` writes arrow entries from this many records on; below, an arrow entry's fixed ~600 bytes
 #: would weigh more than what columns save.
@@ -68,7 +69,7 @@ def encode(
         records: ``PRODUCED``; a slice is encoded without the rest of its parent. Or rows of values
             that such columns can hold: where they become fields entries, none are made.
         entry_format: ``auto`` writes fields entries below `AUTO_ARROW_RECORDS` records.
-        compression: of arrow entries; fields entries stay plain.
+        compression: of arrow and kafka entries; fields entries stay plain.
         max_entry_bytes: bound on `Entry.size_bytes`.
         max_decoded_bytes: bound on `Entry.decoded_bytes`.
         flatten: whether a fields entry shows the members of a JSON object as fields.
@@ -87,6 +88,9 @@ def encode(
     ):
         columns = produced_batch(records) if columns is None else columns
         entries = encode_arrow(columns, compression, max_entry_bytes, max_decoded_bytes)
+    elif entry_format is EntryFormat.KAFKA:
+        columns = produced_batch(records) if columns is None else columns
+        entries = encode_kafka(columns, compression, max_entry_bytes, max_decoded_bytes)
     else:
         entries = []
         for index, row in enumerate(records if columns is None else _rows(columns)):
@@ -139,6 +143,8 @@ def decode(entries: Iterable[tuple[EntryId, list[bytes]]]) -> pa.RecordBatch:
             run.add_batch(entry_id, *decode_arrow(entry_id, fields))
         elif name == TIMESTAMP_FIELD:
             run.add_row(entry_id, *decode_fields(entry_id, fields))
+        elif is_kafka(fields):
+            run.add_kafka(entry_id, *open_batch(entry_id, fields))
         elif name == VERSION_FIELD:
             version = fields[1][:40] if len(fields) > 1 else b""
             raise newer_entry(entry_id, f"format {version.decode(errors='replace')}")
@@ -157,23 +163,32 @@ class _Run:
     def __init__(self) -> None:
         self._batches: list[pa.RecordBatch] = []  # PRODUCED
         self._rows: list[Row] = []  # not yet a batch
+        self._kafka: list[StoredBatch] = []  # likewise; of these and rows, one is empty
         self._offsets: list[tuple[int, int]] = []  # [start, end) of each dense stretch
         self._times: list[tuple[int | None, int]] = []  # append time, and of how many records
         self._ids: list[EntryId] = []
 
     def add_batch(self, entry_id: EntryId, batch: pa.RecordBatch, time_ms: int | None) -> None:
-        self._flush_rows()
+        self._flush()
         self._batches.append(batch)
         self._place(entry_id, time_ms)
 
     def add_row(self, entry_id: EntryId, row: Row, time_ms: int | None) -> None:
+        if self._kafka:
+            self._flush()
         self._rows.append(row)
         self._place(entry_id, time_ms)
 
+    def add_kafka(self, entry_id: EntryId, batch: StoredBatch, time_ms: int | None) -> None:
+        if self._rows:
+            self._flush()
+        self._kafka.append(batch)
+        self._place(entry_id, time_ms)
+
     def records(self) -> pa.RecordBatch:
-        if not self._batches:
+        if not (self._batches or self._kafka):
             return self._of_rows() if self._rows else _EMPTY
-        self._flush_rows()
+        self._flush()
         timestamps, keys, values, headers = (
             _concat([batch.column(index) for batch in self._batches])
             for index in range(len(PRODUCED))
@@ -251,10 +266,13 @@ class _Run:
         )
         raise corrupt(entry_id, f"it holds a timestamp of {timestamp_ms} ms")
 
-    def _flush_rows(self) -> None:
+    def _flush(self) -> None:
         if self._rows:
             self._batches.append(produced_batch(self._rows))
             self._rows = []
+        if self._kafka:
+            self._batches.append(decode_batches(self._kafka))
+            self._kafka = []
 
 
 def _headers(rows: Sequence[Sequence[tuple[str, bytes | None]]]) -> pa.Array:

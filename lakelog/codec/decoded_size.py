@@ -1,6 +1,7 @@
 """How large an entry is once it is decoded, computed without decoding it.
 
-A fields entry and a plain arrow entry are as large as they are stored. Of a compressed arrow entry,
+A fields entry is as large as it is stored, and so are a plain arrow and a plain kafka entry. A
+compressed kafka entry says how long its records are (``d``). Of a compressed arrow entry,
 the message's metadata (a flatbuffer) says where its buffers lie, and each buffer begins with its
 length before compression: 8 bytes, little-endian; -1 where compression would not have paid.
 
@@ -14,7 +15,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from ..base.batched import batched
-from .entry import EntryId
+from ..values.config import INT32_MAX
+from .entry import BATCH_FIELD, DECODED_FIELD, VERSION_FIELD, EntryId
+from .kafka_batch import HEADER_BYTES
 
 MESSAGE_FIELD = b"a"
 
@@ -37,13 +40,24 @@ Id = TypeVar("Id", EntryId, bytes)
 def decoded_bytes(fields: Sequence[bytes]) -> int:
     """The bytes of an entry's names and values, those of a compressed message decompressed.
 
-    If the bytes are not an Arrow message, their stored size: decoding takes no more than that.
+    If the bytes are not an Arrow message, or a batch that says its length, their stored size:
+    decoding takes no more than that.
     """
     stored = sum(map(len, fields))
     if len(fields) < 2 or fields[0] != MESSAGE_FIELD:
-        return stored
+        length = decoded_length(fields)
+        return stored if length is None else stored - len(fields[3]) + HEADER_BYTES + length
     lengths = buffer_lengths(fields[1])
     return stored if lengths is None else stored - len(fields[1]) + sum(lengths)
+
+
+def decoded_length(fields: Sequence[bytes]) -> int | None:
+    """What a kafka entry says of the length of its records, decompressed; None: nothing."""
+    if len(fields) < 6 or fields[4] != DECODED_FIELD or fields[0] != VERSION_FIELD:
+        return None
+    if fields[2] != BATCH_FIELD or len(fields[3]) < HEADER_BYTES or len(fields[5]) > 10:
+        return None
+    return int(fields[5]) if fields[5].isdigit() and int(fields[5]) <= INT32_MAX else None
 
 
 def buffer_lengths(message: bytes) -> list[int] | None:

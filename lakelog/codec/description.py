@@ -10,8 +10,10 @@ from msgspec import Struct
 from .arrow_entry import CRC_FIELD as ARROW_CRC_FIELD
 from .crc import crc32c, crc32c_of_parts
 from .decoded_size import MESSAGE_FIELD
-from .entry import GAP_FIELD
+from .entry import DECODED_FIELD, GAP_FIELD
 from .fields_entry import CRC_FIELD, TIMESTAMP_FIELD
+from .kafka_batch import HEADER_BYTES, BatchHeader, crc_of
+from .kafka_entry import is_kafka
 
 _CODECS = {0: "lz4", 1: "zstd"}  # Arrow's CompressionType
 
@@ -19,9 +21,9 @@ _CODECS = {0: "lz4", 1: "zstd"}  # Arrow's CompressionType
 class EntryDescription(Struct, frozen=True):
     """One entry, sound or not."""
 
-    format: str  # arrow, fields, gap; unknown: lakelog did not write it
+    format: str  # arrow, fields, kafka, gap; unknown: lakelog did not write it
     size_bytes: int  # as `Entry.size_bytes`: without the append time
-    compression: str | None  # of an arrow entry's buffers; None: nothing is compressed
+    compression: str | None  # of arrow's buffers, or kafka's records; None: nothing is compressed
     crc: str | None  # as stored, 8 hex digits
     crc_holds: bool | None  # None: there is none
 
@@ -51,7 +53,21 @@ def describe(fields: Sequence[bytes]) -> EntryDescription:
             _text(fields[end + 1]),
             crc32c_of_parts(fields[:end]) == fields[end + 1],
         )
+    if is_kafka(fields) and len(fields[3]) >= HEADER_BYTES:
+        return _of_batch(fields)
     return EntryDescription("gap" if name == GAP_FIELD else "unknown", everything, None, None, None)
+
+
+def _of_batch(fields: Sequence[bytes]) -> EntryDescription:
+    end = 6 if fields[4:5] == [DECODED_FIELD] else 4
+    header = BatchHeader.parse(fields[3])
+    return EntryDescription(
+        "kafka",
+        sum(map(len, fields[:end])),
+        None if header.codec == "none" else header.codec,
+        f"{header.crc:08x}",
+        crc_of(fields[3]) == header.crc,
+    )
 
 
 def message_compression(message: bytes) -> str | None:

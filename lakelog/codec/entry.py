@@ -5,12 +5,13 @@
 | id    | ``{last_offset}-{record_count}``: of ``[last_offset - record_count + 1, last_offset]`` |
 | arrow | ``a``, ``c`` (`arrow_entry`): many records                                           |
 | fields| ``__ts`` … ``__crc`` (`fields_entry`): one record, readable in redis-cli             |
-| newer | ``__v`` = its version: what a format begins with that this version does not know     |
+| kafka | ``__v`` = 3, ``k`` (`kafka_entry`): a record batch of Kafka's, as it was sent        |
+| newer | any other ``__v``: what a format begins with that this version does not know         |
 | gap   | ``__gap`` = ``{start}-{end}``: offsets skipped after an unclean stop; no records     |
 | tail  | ``t`` = append time in ms, added by the append script under LogAppendTime            |
 
-The first field's name decides the format. The tail lies outside the entry's CRC, because the server
-that adds it cannot compute one.
+The first field's name decides the format, and of ``__v`` its value. The tail lies outside the
+entry's CRC, because the server that adds it cannot compute one.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ..errors import (
     InvalidArgumentError,
     NewerVersionError,
 )
-from ..values.format_version import newer
+from ..values.format_version import KAFKA_FORMAT, newer
 from ..values.producer_calls import MAX_SEQUENCES
 from ..values.record import MAX_OFFSET
 from ..values.topic_partition import OffsetRange
@@ -37,6 +38,9 @@ MAX_TIMESTAMP_MS = (2**63 - 1) // 1000
 
 GAP_FIELD = b"__gap"
 VERSION_FIELD = b"__v"
+KAFKA_VERSION = b"%d" % KAFKA_FORMAT
+BATCH_FIELD = b"k"  # of a kafka entry, behind its version
+DECODED_FIELD = b"d"
 APPEND_TIME_FIELD = b"t"
 
 _ID = re.compile(r"(\d{1,20})-(\d{1,20})", re.ASCII)

@@ -82,7 +82,7 @@ class StoredEntry(Struct, frozen=True):
     base_offset: int | None  # None: the id is none of lakelog's
     end_offset: int  # exclusive; 0 where the id is none of lakelog's
     size_bytes: int  # as the segment counts it: without the append time
-    format: str  # arrow, fields, gap or unknown
+    format: str  # arrow, fields, kafka, gap or unknown
     compression: str | None
     crc: str | None
     crc_holds: bool | None

@@ -48,10 +48,11 @@ class EntryFormat(str, Enum):
     AUTO = "auto"
     ARROW = "arrow"
     FIELDS = "fields"
+    KAFKA = "kafka"
 
 
 class Compression(str, Enum):
-    """How an arrow entry's buffers are compressed."""
+    """How an arrow entry's buffers are compressed, or the records of a kafka entry."""
 
     NONE = "uncompressed"
     LZ4 = "lz4"
@@ -246,8 +247,9 @@ _DEFINITIONS = (
         "lakelog.entry.format",
         "auto",
         EntryFormat,
-        "auto, arrow or fields",
-        "how records are laid out in the stream; auto: fields below 16 records, else arrow",
+        "auto, arrow, fields or kafka",
+        "how records are laid out in the stream; auto: fields below 16 records, else arrow; kafka: "
+        "record batches of Kafka's",
     ),
     switch(
         "lakelog.fields.flatten",

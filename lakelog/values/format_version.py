@@ -9,6 +9,8 @@ nothing and changes nothing.
 | 1      | everything else                                                                      |
 | 2      | a table by name with long properties in pieces (see `cold/by_name/properties.py`);   |
 |        | the definition of a topic whose table by name has its id in the name                 |
+| 3      | an entry that is a record batch of Kafka's (see `codec/kafka_entry.py`); the         |
+|        | definition of a topic whose own setting ``lakelog.entry.format`` is ``kafka``        |
 """
 
 from __future__ import annotations
@@ -16,7 +18,10 @@ from __future__ import annotations
 from ..errors import NewerVersionError
 
 #: The largest that this lakelog reads. What says nothing has format 1.
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
+
+#: Of entries that are record batches of Kafka's.
+KAFKA_FORMAT = 3
 
 #: What it writes wherever the newer one is not needed.
 USUAL_FORMAT = 1

@@ -1,0 +1,520 @@
+"""The records of Kafka record batches ⇄ Arrow columns, all of them side by side.
+
+| part             | type                                                                     |
+|------------------|--------------------------------------------------------------------------|
+| length           | varint: the bytes of all that follows                                    |
+| attributes       | 8 bits, none of them used                                                |
+| timestamp delta  | varlong: to the batch's base timestamp                                   |
+| offset delta     | varint: to the batch's base offset                                       |
+| key, value       | each a varint, the length (negative: null), then the bytes               |
+| headers          | varint, their count; of each the key and the value likewise              |
+
+A varint has 7 bits a byte, the lowest first; bit 0 of the number is its sign (zigzag). One loop in
+Python finds where each record begins, as only the record before it says so. The rest is NumPy's:
+the first varint of all records, then the second, and so on. Keys and values are then taken out of
+one Arrow array over the same bytes, of which every other element is what lies between them. So no
+record costs a Python object, and a batch of one record costs little where many are read at once.
+
+Source: Kafka's "Message format" (Record) and ``DefaultRecord``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from ..base import compute as pc
+from ..base.arrow_columns import numbers
+from ..values.config import INT32_MAX, MIB
+from ..values.record import HEADERS_TYPE, PRODUCED, no_headers, value_ends
+
+#: A record takes no less: its length, attributes, two deltas, no key, no value, no headers.
+LEAST_RECORD_BYTES = 7
+
+_VARINT, _VARLONG = 5, 10  # bytes at most
+_TIME_BOUND = 1 << 62  # sums of two such numbers cannot overflow
+
+#: Records are written side by side until they come to so much, which stays in a processor's cache.
+_AT_ONCE_BYTES = 4 * MIB
+
+#: Headers of so few records are read one by one: a call of NumPy takes as long.
+_FEW = 16
+
+
+class RecordFlawError(ValueError):
+    """Why bytes are no records; ``index`` is of the first record that this was found of."""
+
+    def __init__(self, flaw: str, index: int = 0) -> None:
+        super().__init__(flaw)
+        self.index = index
+
+
+class Section(NamedTuple):
+    """Where the records of one batch lie, uncompressed."""
+
+    start: int  # in bytes
+    end: int
+    record_count: int
+    base_timestamp_ms: int
+
+
+class ParsedRecords(NamedTuple):
+    """Where the parts of records lie in ``data``: arrays of int64, a number a record or header."""
+
+    data: bytes
+    timestamps_ms: np.ndarray
+    key_starts: np.ndarray
+    key_lengths: np.ndarray  # negative: null
+    value_starts: np.ndarray
+    value_lengths: np.ndarray  # likewise
+    header_counts: np.ndarray
+    header_keys: pa.Array  # strings, valid ones
+    header_values: pa.Array
+
+    @property
+    def first_keyless(self) -> int | None:
+        """The index of the first record without a key."""
+        return first_null(self.key_lengths)
+
+    def columns(self) -> pa.RecordBatch:
+        """The records as ``PRODUCED``, copied out of ``data``."""
+        data = pa.py_buffer(self.data)
+        count = len(self.timestamps_ms)
+        if len(self.header_keys):
+            ends = np.zeros(count + 1, np.int32)
+            np.cumsum(self.header_counts, out=ends[1:])
+            pairs = pa.StructArray.from_arrays(
+                [self.header_keys, self.header_values], fields=list(HEADERS_TYPE.value_type)
+            )
+            headers = pa.Array.from_buffers(
+                HEADERS_TYPE, count, [None, pa.py_buffer(ends)], children=[pairs]
+            )
+        else:
+            headers = no_headers(count)
+        return pa.RecordBatch.from_arrays(
+            [
+                numbers(pa.int64(), self.timestamps_ms),
+                _taken(data, self.key_starts, self.key_lengths),
+                _taken(data, self.value_starts, self.value_lengths),
+                headers,
+            ],
+            schema=PRODUCED,
+        )
+
+
+def first_null(lengths: np.ndarray) -> int | None:
+    """The index of the first negative length."""
+    nulls = np.flatnonzero(lengths < 0)
+    return int(nulls[0]) if len(nulls) else None
+
+
+# -- bytes to columns --------------------------------------------------------------------------
+
+
+def parse_records(data: bytes, sections: Sequence[Section]) -> ParsedRecords:
+    """The records of batches, in the order of their sections.
+
+    Raises:
+        RecordFlawError: a section does not hold its records and nothing else, their offset deltas
+            are not 0, 1, 2 …, or a header's key is no UTF-8.
+    """
+    at, ends = _places(data, sections)
+    octets = np.frombuffer(data, np.uint8)
+    counts = [section.record_count for section in sections]
+    lengths, at = _varints(octets, at, _VARINT)
+    _refuse_unless(at + lengths == ends, "says another length than it has")
+    time_deltas, at = _varints(octets, at + 1, _VARLONG)  # behind the attributes
+    offset_deltas, at = _varints(octets, at, _VARINT)
+    _refuse_unless(offset_deltas == _deltas(counts), "has another offset delta than its place")
+    key_lengths, key_starts = _varints(octets, at, _VARINT)
+    value_lengths, value_starts = _varints(octets, _behind(key_starts, key_lengths), _VARINT)
+    header_counts, at = _varints(octets, _behind(value_starts, value_lengths), _VARINT)
+    _refuse_unless((at <= ends) & (header_counts >= 0), "is cut off, or has fewer than no headers")
+    header_keys, header_values = _headers(data, octets, at, ends, header_counts)
+    return ParsedRecords(
+        data,
+        _timestamps(time_deltas, sections, counts),
+        key_starts,
+        key_lengths,
+        value_starts,
+        value_lengths,
+        header_counts,
+        header_keys,
+        header_values,
+    )
+
+
+def _places(data: bytes, sections: Sequence[Section]) -> tuple[np.ndarray, np.ndarray]:
+    """Where each record begins, and where it ends."""
+    begun: list[int] = []
+    ends: list[int] = []
+    add, first = begun.append, 0
+    for start, end, count, _ in sections:
+        if count * LEAST_RECORD_BYTES > end - start:
+            raise RecordFlawError(f"{end - start} bytes cannot hold {count} records", first)
+        at = start
+        try:
+            for _ in range(count):
+                add(at)
+                byte = data[at]
+                if byte < 0x80:
+                    at += 1 + (byte >> 1)
+                    continue
+                size, shift, at = byte & 0x7F, 7, at + 1
+                while (byte := data[at]) >= 0x80 and shift < 28:
+                    size |= (byte & 0x7F) << shift
+                    shift += 7
+                    at += 1
+                at += 1 + ((size | byte << shift) >> 1)
+        except IndexError:
+            raise RecordFlawError("a record reaches beyond the batch", len(begun) - 1) from None
+        if at != end:
+            raise RecordFlawError(
+                f"the {count} records take {at - start} bytes, and there are {end - start}",
+                len(begun) - 1,
+            )
+        ends += begun[first + 1 :]
+        ends.append(end)
+        first += count
+    return np.array(begun, np.int64), np.array(ends, np.int64)
+
+
+def _varints(octets: np.ndarray, at: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """The varints that begin there, of at most so many bytes, and where each ends.
+
+    A place beyond the bytes gives some number or other: whoever follows the numbers sees in the
+    end that they lead beyond the record.
+    """
+    byte = octets.take(at, mode="clip")
+    raw = (byte & 0x7F).astype(np.uint64)
+    at = at + 1
+    more = np.flatnonzero(byte & 0x80)
+    shift = 7
+    while len(more):
+        if shift == 7 * most:
+            raise RecordFlawError(f"a number has more than {most} bytes", int(more[0]))
+        byte = octets.take(at[more], mode="clip")
+        raw[more] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
+        at[more] += 1
+        more = more[byte >= 0x80]
+        shift += 7
+    signs = (raw & np.uint64(1)).view(np.int64)
+    return (raw >> np.uint64(1)).view(np.int64) ^ -signs, at
+
+
+def _behind(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    return starts + np.maximum(lengths, 0)
+
+
+def _deltas(counts: Sequence[int]) -> np.ndarray:
+    """0, 1, 2 … of each batch."""
+    deltas = np.arange(sum(counts))
+    if len(counts) > 1:
+        deltas -= np.repeat(np.cumsum(counts) - counts, counts)
+    return deltas
+
+
+def _timestamps(
+    deltas: np.ndarray, sections: Sequence[Section], counts: Sequence[int]
+) -> np.ndarray:
+    bases = np.array([section.base_timestamp_ms for section in sections], np.int64)
+    if len(deltas) and not (
+        max(-int(bases.min()), int(bases.max())) < _TIME_BOUND
+        and max(-int(deltas.min()), int(deltas.max())) < _TIME_BOUND
+    ):
+        raise RecordFlawError("its timestamps lie beyond all times")
+    return deltas + (bases[0] if len(bases) == 1 else np.repeat(bases, counts))
+
+
+def _refuse_unless(holds: np.ndarray, flaw: str) -> None:
+    if not holds.all():
+        index = int(holds.argmin())
+        raise RecordFlawError(f"record {index} {flaw}", index)
+
+
+def _headers(
+    data: bytes, octets: np.ndarray, at: np.ndarray, ends: np.ndarray, counts: np.ndarray
+) -> tuple[pa.Array, pa.Array]:
+    """The keys and values of all headers, which lie between these places."""
+    if not counts.any():
+        _refuse_unless(at == ends, "has bytes behind its last part")
+        return pa.nulls(0, pa.string()), pa.nulls(0, pa.binary())
+    _refuse_unless(counts <= (ends - at) // 2, "has more headers than bytes for them")
+    first = np.cumsum(counts) - counts
+    key_starts, key_lengths, value_starts, value_lengths = np.empty((4, int(counts.sum())), int)
+    at = at.copy()
+    left = np.flatnonzero(counts)  # records with a header more; then their next ones
+    number = 0
+    while len(left) > _FEW:
+        here = first[left] + number
+        key_lengths[here], key_starts[here] = _varints(octets, at[left], _VARINT)
+        behind = _behind(key_starts[here], key_lengths[here])
+        value_lengths[here], value_starts[here] = _varints(octets, behind, _VARINT)
+        at[left] = _behind(value_starts[here], value_lengths[here])
+        _refuse_unless(at <= ends, "has a header that reaches beyond it")
+        number += 1
+        left = left[counts[left] > number]
+    for index in left.tolist():
+        place, end = int(at[index]), int(ends[index])
+        for header in range(int(first[index]) + number, int(first[index] + counts[index])):
+            try:
+                length, place = _varint(data, place)
+                key_lengths[header], key_starts[header] = length, place
+                length, place = _varint(data, place + max(length, 0))
+                value_lengths[header], value_starts[header] = length, place
+                place += max(length, 0)
+            except IndexError:
+                place = len(data) + 1
+            if place > end:
+                flaw = f"record {index} has a header that reaches beyond it"
+                raise RecordFlawError(flaw, index) from None
+        at[index] = place
+    _refuse_unless(at == ends, "has bytes behind its last header")
+    if (key_lengths < 0).any():
+        header = int((key_lengths < 0).argmax())
+        index = int(np.searchsorted(first, header, side="right")) - 1
+        raise RecordFlawError(f"record {index} has a header without a key", index)
+    buffer = pa.py_buffer(data)
+    keys = _taken(buffer, key_starts, key_lengths)
+    try:
+        keys = keys.cast(pa.string())
+    except pa.ArrowInvalid:
+        raise RecordFlawError(
+            "a header's key is no UTF-8, as Kafka has it", _illegible(keys, first)
+        ) from None
+    return keys, _taken(buffer, value_starts, value_lengths)
+
+
+def _illegible(keys: pa.Array, first: np.ndarray) -> int:
+    """The record whose header has the first key that is no UTF-8."""
+    for header, key in enumerate(keys.to_pylist()):
+        try:
+            key.decode()
+        except UnicodeDecodeError:
+            return int(np.searchsorted(first, header, side="right")) - 1
+    return 0
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """The varint there, of 5 bytes at most, and where it ends."""
+    raw = shift = 0
+    while True:
+        byte = data[at]
+        raw |= (byte & 0x7F) << shift
+        at += 1
+        if byte < 0x80:
+            return (raw >> 1) ^ -(raw & 1), at
+        shift += 7
+        if shift == 7 * _VARINT:
+            raise RecordFlawError(f"a number has more than {_VARINT} bytes")
+
+
+def _taken(data: pa.Buffer, starts: np.ndarray, lengths: np.ndarray) -> pa.Array:
+    """The slices as a binary column; null where a length is negative."""
+    count = len(starts)
+    nulls = lengths < 0
+    if nulls.all():
+        return pa.nulls(count, pa.binary())
+    edges = np.empty(2 * count, np.int32)
+    edges[0::2] = starts
+    edges[1::2] = _behind(starts, lengths)
+    both = pa.Array.from_buffers(  # the slices, and what lies between two of them
+        pa.binary(), 2 * count - 1, [None, pa.py_buffer(edges), data]
+    )
+    valid = pa.py_buffer(np.packbits(~nulls, bitorder="little")) if nulls.any() else None
+    places = pa.py_buffer(np.arange(0, 2 * count, 2))
+    return both.take(pa.Array.from_buffers(pa.int64(), count, [valid, places]))
+
+
+# -- columns to bytes --------------------------------------------------------------------------
+
+
+class RecordBytes:
+    """Records as Kafka's batches have them, the batches yet to be cut.
+
+    Args:
+        timestamps_ms, offsets: int64; offsets ascend.
+        keys, values, headers: columns as ``PRODUCED`` has them.
+    """
+
+    def __init__(
+        self,
+        timestamps_ms: np.ndarray,
+        offsets: np.ndarray,
+        keys: pa.Array,
+        values: pa.Array,
+        headers: pa.Array,
+    ) -> None:
+        self._timestamps_ms, self._offsets = timestamps_ms, offsets
+        self._keys, self._values = keys, values
+        self._key_lengths, self._value_lengths = _lengths(keys), _lengths(values)
+        self._header_counts = np.asarray(headers.value_lengths()).astype(np.int64)
+        self._headers = _header_bytes(headers, self._header_counts)
+        # Of each record all but its length and its deltas, which depend on where its batch begins.
+        self._sizes = (
+            1  # attributes
+            + _varint_sizes(self._key_lengths)
+            + np.maximum(self._key_lengths, 0)
+            + _varint_sizes(self._value_lengths)
+            + np.maximum(self._value_lengths, 0)
+            + _varint_sizes(self._header_counts)
+            + (0 if self._headers is None else _lengths(self._headers))
+        )
+
+    def spans(self, edges: Sequence[int], max_bytes: int) -> list[tuple[int, int]]:
+        """Cuts the records into spans of at most so many bytes and 2^31 - 1 offsets, but one record
+        may be larger than the bytes.
+
+        Args:
+            edges: where spans end in any case, from 0 to the number of records.
+        """
+        times, offsets = self._timestamps_ms, self._offsets
+        if not len(times):
+            return []
+        time_range = int(times.max()) - int(times.min())
+        most = 2 * _VARINT + min(_VARLONG, 1 + time_range.bit_length() // 7)
+        upto = np.cumsum(self._sizes + most)
+        found = []
+        for low, high in pairwise(edges):
+            start = low
+            while start < high:
+                before = int(upto[start - 1]) if start else 0
+                end = int(upto.searchsorted(before + max_bytes, side="right"))
+                far = int(offsets.searchsorted(int(offsets[start]) + INT32_MAX))
+                end = max(start + 1, min(end, far, high))
+                found.append((start, end))
+                start = end
+        return found
+
+    def first_keyless(self, start: int, end: int) -> int | None:
+        """The index, from ``start`` on, of the first record without a key."""
+        return first_null(self._key_lengths[start:end])
+
+    def sections(
+        self, spans: Sequence[tuple[int, int]]
+    ) -> Iterator[tuple[tuple[int, int], memoryview]]:
+        """The spans with the bytes of their records, whose deltas are to the first one of each."""
+        ahead: list[tuple[int, int]] = []  # written side by side
+        room = _AT_ONCE_BYTES
+        for span in spans:
+            ahead.append(span)
+            room -= int(self._sizes[span[0] : span[1]].sum())
+            if room <= 0:
+                yield from zip(ahead, self._written(ahead), strict=True)
+                ahead, room = [], _AT_ONCE_BYTES
+        if ahead:
+            yield from zip(ahead, self._written(ahead), strict=True)
+
+    def _written(self, spans: Sequence[tuple[int, int]]) -> list[memoryview]:
+        start, end = spans[0][0], spans[-1][1]
+        firsts = np.array([low for low, _ in spans])
+        counts = np.array([high - low for low, high in spans])
+        here = slice(start, end)
+        times, offsets = (
+            column[here] - np.repeat(column[firsts], counts)
+            for column in (self._timestamps_ms, self._offsets)
+        )
+        sizes = self._sizes[here] + _varint_sizes(times) + _varint_sizes(offsets)
+        attributes = np.zeros((end - start, 1), np.uint8)
+        parts = [
+            _packed(
+                _varint_bytes(sizes),
+                (attributes, attributes == 0),
+                _varint_bytes(times),
+                _varint_bytes(offsets),
+                _varint_bytes(self._key_lengths[here]),
+            ),
+            self._keys.slice(start, end - start),
+            _packed(_varint_bytes(self._value_lengths[here])),
+            self._values.slice(start, end - start),
+        ]
+        if self._headers is None:
+            parts.append(pa.scalar(b"\x00", pa.binary()))  # none
+        else:
+            parts.append(_packed(_varint_bytes(self._header_counts[here])))
+            parts.append(self._headers.slice(start, end - start))
+        made = _joined(*parts)
+        _, _, data = made.buffers()
+        view = memoryview(data)
+        ends = value_ends(made)
+        return [view[ends[low - start] : ends[high - start]] for low, high in spans]
+
+
+def _header_bytes(headers: pa.Array, counts: np.ndarray) -> pa.Array | None:
+    """The headers of each record without their count; None: no record has any."""
+    if not counts.any():
+        return None
+    pairs = headers.flatten()
+    keys, values = pairs.field(0).cast(pa.binary()), pairs.field(1)
+    each = _joined(
+        _packed(_varint_bytes(_lengths(keys))),
+        keys,
+        _packed(_varint_bytes(_lengths(values))),
+        values,
+    )
+    _, _, data = each.buffers()
+    ends = value_ends(each)[np.concatenate(([0], np.cumsum(counts)))]  # of each record's last one
+    return pa.Array.from_buffers(pa.binary(), len(counts), [None, pa.py_buffer(ends), data])
+
+
+def _joined(*parts: pa.Array | pa.Scalar) -> pa.Array:
+    """The parts of each row behind each other; a null takes no bytes."""
+    return pc.binary_join_element_wise(
+        *parts, pa.scalar(b"", pa.binary()), null_handling="replace", null_replacement=""
+    )
+
+
+def _lengths(column: pa.Array) -> np.ndarray:
+    """The bytes of each value, -1 of a null (int64)."""
+    lengths = np.diff(value_ends(column)).astype(np.int64)
+    if column.null_count:
+        lengths[column.is_null().to_numpy(zero_copy_only=False)] = -1
+    return lengths
+
+
+def _zigzag(values: np.ndarray) -> np.ndarray:
+    return ((values << 1) ^ (values >> 63)).view(np.uint64)
+
+
+def _varint_sizes(values: np.ndarray) -> np.ndarray:
+    """How many bytes each number takes as a varint (int64)."""
+    raw = _zigzag(values)
+    sizes = np.ones(len(raw), np.int64)
+    bound, largest = 1 << 7, int(raw.max()) if len(raw) else 0
+    while bound <= largest:
+        sizes += raw >= np.uint64(bound)
+        bound <<= 7
+    return sizes
+
+
+def _varint_bytes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The bytes of each number in a row of a matrix, and which of them it has."""
+    raw = _zigzag(values)
+    width = max(1, -(-int(raw.max()).bit_length() // 7))
+    octets = np.empty((len(raw), width), np.uint8)
+    there = np.empty((len(raw), width), bool)
+    there[:, 0] = True
+    for column in range(width):
+        low = raw.astype(np.uint8) & 0x7F
+        raw = raw >> np.uint64(7)
+        more = raw != 0
+        octets[:, column] = low | (more.view(np.uint8) << 7)
+        if column + 1 < width:
+            there[:, column + 1] = more
+    return octets, there
+
+
+def _packed(*parts: tuple[np.ndarray, np.ndarray]) -> pa.Array:
+    """The bytes that are there of each row, as a binary column."""
+    octets = np.concatenate([octets for octets, _ in parts], axis=1)
+    there = np.concatenate([there for _, there in parts], axis=1)
+    ends = np.zeros(len(octets) + 1, np.int32)
+    np.cumsum(np.count_nonzero(there, axis=1), out=ends[1:])
+    data = octets.ravel() if there.all() else octets[there]
+    return pa.Array.from_buffers(
+        pa.binary(), len(octets), [None, pa.py_buffer(ends), pa.py_buffer(data)]
+    )
