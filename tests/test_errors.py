@@ -43,6 +43,7 @@ INTERNAL = {
     "Unfit": "a JSON value that is no column's, told in value_error",
     "NotDirectError": "Spark reads the table instead",
     "VersionGoneError": "tasks tell a MissingFileError instead",
+    "MalformedRequestError": "the gateway closes the connection on which such bytes came",
     "ThriftError": "a damaged footer, told as CorruptRecordError",
     "LookAgain": "a verification begins anew",
     "_NotLegalError": "an option of the data source is told with what it takes",

@@ -17,8 +17,9 @@ import json
 import keyword
 import re
 import sys
+import textwrap
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -176,6 +177,9 @@ class Versions(NamedTuple):
     def __contains__(self, version: object) -> bool:
         return isinstance(version, int) and self.first <= version <= self.last
 
+    def __bool__(self) -> bool:
+        return self.first <= self.last
+
     def __and__(self, other: Versions) -> Versions:
         return Versions(max(self.first, other.first), min(self.last, other.last))
 
@@ -201,7 +205,7 @@ class Field:
         self.versions = Versions.of(definition["versions"])
         self.nullable = Versions.of(definition.get("nullableVersions"))
         self.tagged = Versions.of(definition.get("taggedVersions"))
-        self.tag = definition.get("tag")
+        self.tag: int = definition.get("tag", -1)
         self.default = definition.get("default")
         if "flexibleVersions" in definition:
             raise ValueError(f"{owner}.{self.name} is flexible by itself")
@@ -217,10 +221,8 @@ class Field:
     def is_optional(self, served: Versions) -> bool:
         """Whether it may be None: null, or a struct that is not among the tagged fields."""
         met = self.versions & served
-        is_tagged = self.tagged.first <= met.first and self.is_struct and not self.is_array
-        return bool(range(met.first, met.last + 1)) and (
-            (self.nullable & met).first <= (self.nullable & met).last or is_tagged
-        )
+        is_tagged = met.first in self.tagged and self.is_struct and not self.is_array
+        return is_tagged or bool(self.nullable & met)
 
     def value(self, root: str, served: Versions) -> str:
         """Its default, as Python."""
@@ -256,9 +258,7 @@ class Field:
 class Generated:
     """The classes and functions of one message."""
 
-    def __init__(
-        self, definition: Mapping[str, Any], served: Versions, names: set[str]
-    ) -> None:
+    def __init__(self, definition: Mapping[str, Any], served: Versions, names: set[str]) -> None:
         self.root: str = definition["name"]
         self.is_request = definition["type"] == "request"
         self.api_key: int = definition["apiKey"]
@@ -279,7 +279,7 @@ class Generated:
         self.structs[name] = [
             field
             for field in (Field(definition, name) for definition in fields)
-            if (field.versions & self.served).first <= (field.versions & self.served).last
+            if field.versions & self.served
         ]
         for definition in fields:
             if "fields" in definition and Versions.of(definition["versions"]) & self.served:
@@ -290,11 +290,11 @@ class Generated:
         readers = {v: self._function("read", self.root, v) for v in self._served()}
         read, self.functions = self.functions, []
         writers = {v: self._function("write", self.root, v) for v in self._served()}
-        tables = [
-            f"{self.root}.{name} = since({self.served.last}, {{{firsts(table)}}})\n"
-            for name, table in (("readers", readers), ("writers", writers))
-        ]
-        return "\n\n".join([self._classes(), *read, *self.functions, "".join(tables)])
+        tables: list[str] = []
+        for name, table in (("readers", readers), ("writers", writers)):
+            head = f"{self.root}.{name} = since({self.served.last}, {{"
+            tables += filled(0, head, list(firsts(table)), "})")
+        return "\n\n".join([self._classes(), *read, *self.functions, "\n".join(tables) + "\n"])
 
     def _served(self) -> range:
         return range(self.served.first, self.served.last + 1)
@@ -334,14 +334,19 @@ class Generated:
     def _fields(self, struct: str) -> list[str]:
         lines = []
         for field in self.structs[struct]:
-            default = field.value(self.root, self.served)
-            if default.endswith("()") and field.is_struct and not field.is_array:
-                default = f"field(default_factory=lambda: {default})"
-            self.names |= {"ZERO_UUID"} if default == "ZERO_UUID" else set()
+            default = self._named(field.value(self.root, self.served))
             annotation = field.annotation(self.root, self.served, self.is_request)
             self.names |= {"Buffer", "Records"} & set(annotation.split())
+            head = f"{field.name}: {annotation} = "
             comment = field.versions.of_all(self.served)
-            lines.append(f"    {field.name}: {annotation} = {default}{comment}")
+            if default.endswith("()") and field.is_struct and not field.is_array:
+                lines += filled(4, f"{head}field(", [f"default_factory=lambda: {default}"])
+            elif len(head + default) > 92:
+                before, bracket, after = head.partition("[")
+                one, bracket_after, after = after.partition("]")
+                lines += filled(4, before + bracket, [one], bracket_after + after + default)
+            else:
+                lines.append(f"    {head}{default}{comment}")
         return lines
 
     # -- functions -----------------------------------------------------------------------------
@@ -364,7 +369,7 @@ class Generated:
         tagged = [field for field in fields if version in field.tagged]
         return (
             [field for field in fields if field not in tagged],
-            sorted(tagged, key=lambda field: int(field.tag)),
+            sorted(tagged, key=lambda field: field.tag),
         )
 
     def _reading(self, struct: str, version: int) -> str:
@@ -378,9 +383,14 @@ class Generated:
         for run in runs(fields):
             if run[0].is_run:
                 size = sum(_FIXED[field.type][2] for field in run)
-                names = ", ".join(field.name for field in run)
-                target = f"({names},)" if len(run) == 1 else names
-                lines += filled(4, f"{target} = {self._struct('unpack', run)}(", [f"b, {at()}"])
+                names = [field.name for field in run]
+                call = f" = {self._struct('unpack', run)}(b, {at()})"
+                if len(run) == 1:
+                    lines.append(f"    ({names[0]},){call}")
+                elif len(line := f"    {', '.join(names)}{call}") <= 100:
+                    lines.append(line)
+                else:
+                    lines += filled(4, "(", names, f"){call}")
                 for field in run:
                     if field.type == "uuid":
                         self.names.add("uuid_of")
@@ -391,16 +401,15 @@ class Generated:
             reader, arguments = self._reader(field, version)
             lines += filled(4, f"{field.name}, p = {reader}(", [f"b, {at()}", *arguments])
             skipped = 0
-        if version in self.flexible:
-            if tagged:
-                lines.append(f"    tags, p = {self._primitive('read_tags')}(b, {at()})")
-                for field in tagged:
-                    reader, arguments = self._reader(field, version)
-                    head = f"{field.name} = {self._primitive('read_tag')}("
-                    default = field.value(self.root, self.served)
-                    tail = f") if {field.tag} in tags else {default}"
-                    lines += filled(4, head, [f"tags[{field.tag}]", reader, *arguments], tail)
-                skipped = 0
+        if tagged:
+            lines.append(f"    tags, p = {self._primitive('read_tags')}(b, {at()})")
+            for field in tagged:
+                reader, arguments = self._reader(field, version)
+                head = f"{field.name} = {self._primitive('read_tag')}("
+                default = self._named(field.value(self.root, self.served))
+                tail = f") if {field.tag} in tags else {default}"
+                lines += filled(4, head, [f"tags[{field.tag}]", reader, *arguments], tail)
+            skipped = 0
         end = at()
         if version in self.flexible and not tagged:
             end = f"{self._primitive('skip_tags')}(b, {at()})"
@@ -584,37 +593,23 @@ def runs(fields: Iterable[Field]) -> Iterator[list[Field]]:
         yield run
 
 
-def firsts(table: Mapping[int, str]) -> str:
+def firsts(table: Mapping[int, str]) -> Iterator[str]:
     """The table's entries that differ from those before them."""
-    found = [
-        f"{version}: {name}"
-        for version, name in table.items()
-        if table.get(version - 1) != name
-    ]
-    return ", ".join(found)
+    for version, name in table.items():
+        if table.get(version - 1) != name:
+            yield f"{version}: {name}"
 
 
 def filled(
     indent: int, head: str, items: Sequence[str], tail: str = ")", between: str = ", "
 ) -> list[str]:
     """A call on one line, or with its arguments on lines of their own, as many as fit."""
-    line = f"{' ' * indent}{head}{between.join(items)}{tail}"
-    if len(line) <= 100:
+    text = between.join(items)
+    space = " " * indent
+    if len(line := f"{space}{head}{text}{tail}") <= 100:
         return [line]
-    lines = [f"{' ' * indent}{head}"]
-    row = ""
-    for number, item in enumerate(items):
-        piece = item + (between.rstrip() if number < len(items) - 1 else "")
-        if row and indent + 4 + len(row) + 1 + len(piece) > 100:
-            lines.append(f"{' ' * (indent + 4)}{row}")
-            row = ""
-        row = f"{row} {piece}" if row else piece
-    return [*lines, f"{' ' * (indent + 4)}{row}", f"{' ' * indent}{tail}"]
-
-
-def _wrapped(statement: Callable[[str], str], items: Sequence[str]) -> str:
-    line = statement(", ".join(items))
-    return line if len(line) <= 100 else statement("\n    " + ",\n    ".join(items) + ",\n")
+    rows = textwrap.wrap(text, 96 - indent, break_long_words=False, break_on_hyphens=False)
+    return [f"{space}{head.rstrip()}", *(f"{space}    {row}" for row in rows), f"{space}{tail}"]
 
 
 def module(definitions: Definitions) -> str:
@@ -626,14 +621,13 @@ def module(definitions: Definitions) -> str:
     for name in sorted(SERVED, key=keyed.__getitem__):
         served = Versions(*SERVED[name])
         messages = [definitions.messages[f"{name}{kind}"] for kind in _KINDS]
-        parts.append(f"# -- {keyed[name]}: {name} {'-' * (90 - len(f'{keyed[name]}{name}'))}\n")
+        parts.append(f"{f'# -- {keyed[name]}: {name} ':-<96}\n")
         parts += [Generated(message, served, names).source() for message in messages]
         flexible = Versions.of(messages[0]["flexibleVersions"])
-        first = "None" if flexible.last < 0 else str(flexible.first)
-        apis.append(
-            f"    Api({keyed[name]}, \"{name}\", {name}Request, {name}Response,"
-            f" {served.first}, {served.last}, {first}),\n"
-        )
+        first = flexible.first if flexible else None
+        classes = [f"{name}{kind}" for kind in _KINDS]
+        values = [keyed[name], f'"{name}"', *classes, served.first, served.last, first]
+        apis += filled(4, "Api(", [str(value) for value in values], "),")
     names |= {"Api"}
     packers = sorted(name for name in names if re.fullmatch(r"(un)?pack_[tbhHiIqdux]+", name))
     imported = sorted(names - set(packers), key=lambda name: (not name.isupper(), name))
@@ -651,7 +645,9 @@ def module(definitions: Definitions) -> str:
             *structs,
             "\n\n",
             "\n\n".join(parts),
-            f"\n\nAPIS = (\n{''.join(apis)})\n",
+            "\n\nAPIS = (\n",
+            *(f"{line}\n" for line in apis),
+            ")\n",
         ]
     )
 

@@ -213,7 +213,7 @@ unpack_uh = Struct(">16sh").unpack_from
 unpack_ut = Struct(">16s?").unpack_from
 
 
-# -- 0: Produce ----------------------------------------------------------------------------------
+# -- 0: Produce --------------------------------------------------------------------------------
 
 
 class ProduceRequest(ApiMessage):
@@ -604,17 +604,23 @@ def _write_produce_response_10(w, o):
     w(pack_i(o.throttle_time_ms))
     tags = []
     if o.node_endpoints:
-        tags.append((0, 
+        tags.append((0,
             written(write_compact_array, o.node_endpoints, _write_produce_response_node_endpoint_10)
         ))
     w(pack_tags(tags) if tags else NO_TAGS)
 
 
-ProduceResponse.readers = since(12, {3: _read_produce_response_3, 5: _read_produce_response_5, 8: _read_produce_response_8, 9: _read_produce_response_9, 10: _read_produce_response_10})
-ProduceResponse.writers = since(12, {3: _write_produce_response_3, 5: _write_produce_response_5, 8: _write_produce_response_8, 9: _write_produce_response_9, 10: _write_produce_response_10})
+ProduceResponse.readers = since(12, {
+    3: _read_produce_response_3, 5: _read_produce_response_5, 8: _read_produce_response_8, 9:
+    _read_produce_response_9, 10: _read_produce_response_10
+})
+ProduceResponse.writers = since(12, {
+    3: _write_produce_response_3, 5: _write_produce_response_5, 8: _write_produce_response_8, 9:
+    _write_produce_response_9, 10: _write_produce_response_10
+})
 
 
-# -- 1: Fetch ------------------------------------------------------------------------------------
+# -- 1: Fetch ----------------------------------------------------------------------------------
 
 
 class FetchRequest(ApiMessage):
@@ -706,9 +712,9 @@ def _read_fetch_request_forgotten_topic_7(b, p):
 
 
 def _read_fetch_request_7(b, p):
-    replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = unpack_iiiibii(
-        b, p
-    )
+    (
+        replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch
+    ) = unpack_iiiibii(b, p)
     topics, p = read_array(b, p + 25, 6, _read_fetch_request_fetch_topic_5)
     forgotten_topics_data, p = read_array(b, p, 6, _read_fetch_request_forgotten_topic_7)
     return FetchRequest(
@@ -718,9 +724,9 @@ def _read_fetch_request_7(b, p):
 
 
 def _read_fetch_request_fetch_partition_9(b, p):
-    partition, current_leader_epoch, fetch_offset, log_start_offset, partition_max_bytes = unpack_iiqqi(
-        b, p
-    )
+    (
+        partition, current_leader_epoch, fetch_offset, log_start_offset, partition_max_bytes
+    ) = unpack_iiqqi(b, p)
     return FetchRequest.FetchPartition(
         partition, current_leader_epoch, fetch_offset, -1, log_start_offset, partition_max_bytes
     ), p + 28
@@ -733,9 +739,9 @@ def _read_fetch_request_fetch_topic_9(b, p):
 
 
 def _read_fetch_request_9(b, p):
-    replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = unpack_iiiibii(
-        b, p
-    )
+    (
+        replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch
+    ) = unpack_iiiibii(b, p)
     topics, p = read_array(b, p + 25, 6, _read_fetch_request_fetch_topic_9)
     forgotten_topics_data, p = read_array(b, p, 6, _read_fetch_request_forgotten_topic_7)
     return FetchRequest(
@@ -745,9 +751,9 @@ def _read_fetch_request_9(b, p):
 
 
 def _read_fetch_request_11(b, p):
-    replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = unpack_iiiibii(
-        b, p
-    )
+    (
+        replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch
+    ) = unpack_iiiibii(b, p)
     topics, p = read_array(b, p + 25, 6, _read_fetch_request_fetch_topic_9)
     forgotten_topics_data, p = read_array(b, p, 6, _read_fetch_request_forgotten_topic_7)
     rack_id, p = read_string(b, p)
@@ -758,9 +764,10 @@ def _read_fetch_request_11(b, p):
 
 
 def _read_fetch_request_fetch_partition_12(b, p):
-    partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes = unpack_iiqiqi(
-        b, p
-    )
+    (
+        partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
+        partition_max_bytes
+    ) = unpack_iiqiqi(b, p)
     return FetchRequest.FetchPartition(
         partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
         partition_max_bytes
@@ -780,9 +787,9 @@ def _read_fetch_request_forgotten_topic_12(b, p):
 
 
 def _read_fetch_request_12(b, p):
-    replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = unpack_iiiibii(
-        b, p
-    )
+    (
+        replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch
+    ) = unpack_iiiibii(b, p)
     topics, p = read_compact_array(b, p + 25, 3, _read_fetch_request_fetch_topic_12)
     forgotten_topics_data, p = read_compact_array(b, p, 3, _read_fetch_request_forgotten_topic_12)
     rack_id, p = read_compact_string(b, p)
@@ -809,9 +816,9 @@ def _read_fetch_request_forgotten_topic_13(b, p):
 
 
 def _read_fetch_request_13(b, p):
-    replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = unpack_iiiibii(
-        b, p
-    )
+    (
+        replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch
+    ) = unpack_iiiibii(b, p)
     topics, p = read_compact_array(b, p + 25, 18, _read_fetch_request_fetch_topic_13)
     forgotten_topics_data, p = read_compact_array(b, p, 18, _read_fetch_request_forgotten_topic_13)
     rack_id, p = read_compact_string(b, p)
@@ -829,9 +836,9 @@ def _read_fetch_request_replica_state_15(b, p):
 
 
 def _read_fetch_request_15(b, p):
-    max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = unpack_iiibii(
-        b, p
-    )
+    (
+        max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch
+    ) = unpack_iiibii(b, p)
     topics, p = read_compact_array(b, p + 21, 18, _read_fetch_request_fetch_topic_13)
     forgotten_topics_data, p = read_compact_array(b, p, 18, _read_fetch_request_forgotten_topic_13)
     rack_id, p = read_compact_string(b, p)
@@ -845,9 +852,10 @@ def _read_fetch_request_15(b, p):
 
 
 def _read_fetch_request_fetch_partition_17(b, p):
-    partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes = unpack_iiqiqi(
-        b, p
-    )
+    (
+        partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
+        partition_max_bytes
+    ) = unpack_iiqiqi(b, p)
     tags, p = read_tags(b, p + 32)
     replica_directory_id = read_tag(tags[0], read_uuid) if 0 in tags else ZERO_UUID
     return FetchRequest.FetchPartition(
@@ -864,9 +872,9 @@ def _read_fetch_request_fetch_topic_17(b, p):
 
 
 def _read_fetch_request_17(b, p):
-    max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = unpack_iiibii(
-        b, p
-    )
+    (
+        max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch
+    ) = unpack_iiibii(b, p)
     topics, p = read_compact_array(b, p + 21, 18, _read_fetch_request_fetch_topic_17)
     forgotten_topics_data, p = read_compact_array(b, p, 18, _read_fetch_request_forgotten_topic_13)
     rack_id, p = read_compact_string(b, p)
@@ -913,7 +921,8 @@ def _write_fetch_request_forgotten_topic_7(w, o):
 
 def _write_fetch_request_7(w, o):
     w(
-        pack_iiiibii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch)
+        pack_iiiibii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level,
+        o.session_id, o.session_epoch)
     )
     write_array(w, o.topics, _write_fetch_request_fetch_topic_5)
     write_array(w, o.forgotten_topics_data, _write_fetch_request_forgotten_topic_7)
@@ -921,7 +930,8 @@ def _write_fetch_request_7(w, o):
 
 def _write_fetch_request_fetch_partition_9(w, o):
     w(
-        pack_iiqqi(o.partition, o.current_leader_epoch, o.fetch_offset, o.log_start_offset, o.partition_max_bytes)
+        pack_iiqqi(o.partition, o.current_leader_epoch, o.fetch_offset, o.log_start_offset,
+        o.partition_max_bytes)
     )
 
 
@@ -932,7 +942,8 @@ def _write_fetch_request_fetch_topic_9(w, o):
 
 def _write_fetch_request_9(w, o):
     w(
-        pack_iiiibii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch)
+        pack_iiiibii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level,
+        o.session_id, o.session_epoch)
     )
     write_array(w, o.topics, _write_fetch_request_fetch_topic_9)
     write_array(w, o.forgotten_topics_data, _write_fetch_request_forgotten_topic_7)
@@ -940,7 +951,8 @@ def _write_fetch_request_9(w, o):
 
 def _write_fetch_request_11(w, o):
     w(
-        pack_iiiibii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch)
+        pack_iiiibii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level,
+        o.session_id, o.session_epoch)
     )
     write_array(w, o.topics, _write_fetch_request_fetch_topic_9)
     write_array(w, o.forgotten_topics_data, _write_fetch_request_forgotten_topic_7)
@@ -949,7 +961,8 @@ def _write_fetch_request_11(w, o):
 
 def _write_fetch_request_fetch_partition_12(w, o):
     w(
-        pack_iiqiqix(o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes)
+        pack_iiqiqix(o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch,
+        o.log_start_offset, o.partition_max_bytes)
     )
 
 
@@ -965,7 +978,8 @@ def _write_fetch_request_forgotten_topic_12(w, o):
 
 def _write_fetch_request_12(w, o):
     w(
-        pack_iiiibii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch)
+        pack_iiiibii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level,
+        o.session_id, o.session_epoch)
     )
     write_compact_array(w, o.topics, _write_fetch_request_fetch_topic_12)
     write_compact_array(w, o.forgotten_topics_data, _write_fetch_request_forgotten_topic_12)
@@ -988,7 +1002,8 @@ def _write_fetch_request_forgotten_topic_13(w, o):
 
 def _write_fetch_request_13(w, o):
     w(
-        pack_iiiibii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch)
+        pack_iiiibii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level,
+        o.session_id, o.session_epoch)
     )
     write_compact_array(w, o.topics, _write_fetch_request_fetch_topic_13)
     write_compact_array(w, o.forgotten_topics_data, _write_fetch_request_forgotten_topic_13)
@@ -1005,7 +1020,8 @@ def _write_fetch_request_replica_state_15(w, o):
 
 def _write_fetch_request_15(w, o):
     w(
-        pack_iiibii(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch)
+        pack_iiibii(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id,
+        o.session_epoch)
     )
     write_compact_array(w, o.topics, _write_fetch_request_fetch_topic_13)
     write_compact_array(w, o.forgotten_topics_data, _write_fetch_request_forgotten_topic_13)
@@ -1020,7 +1036,8 @@ def _write_fetch_request_15(w, o):
 
 def _write_fetch_request_fetch_partition_17(w, o):
     w(
-        pack_iiqiqi(o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes)
+        pack_iiqiqi(o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch,
+        o.log_start_offset, o.partition_max_bytes)
     )
     tags = []
     if o.replica_directory_id != ZERO_UUID:
@@ -1036,7 +1053,8 @@ def _write_fetch_request_fetch_topic_17(w, o):
 
 def _write_fetch_request_17(w, o):
     w(
-        pack_iiibii(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch)
+        pack_iiibii(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id,
+        o.session_epoch)
     )
     write_compact_array(w, o.topics, _write_fetch_request_fetch_topic_17)
     write_compact_array(w, o.forgotten_topics_data, _write_fetch_request_forgotten_topic_13)
@@ -1049,8 +1067,16 @@ def _write_fetch_request_17(w, o):
     w(pack_tags(tags) if tags else NO_TAGS)
 
 
-FetchRequest.readers = since(17, {4: _read_fetch_request_4, 5: _read_fetch_request_5, 7: _read_fetch_request_7, 9: _read_fetch_request_9, 11: _read_fetch_request_11, 12: _read_fetch_request_12, 13: _read_fetch_request_13, 15: _read_fetch_request_15, 17: _read_fetch_request_17})
-FetchRequest.writers = since(17, {4: _write_fetch_request_4, 5: _write_fetch_request_5, 7: _write_fetch_request_7, 9: _write_fetch_request_9, 11: _write_fetch_request_11, 12: _write_fetch_request_12, 13: _write_fetch_request_13, 15: _write_fetch_request_15, 17: _write_fetch_request_17})
+FetchRequest.readers = since(17, {
+    4: _read_fetch_request_4, 5: _read_fetch_request_5, 7: _read_fetch_request_7, 9:
+    _read_fetch_request_9, 11: _read_fetch_request_11, 12: _read_fetch_request_12, 13:
+    _read_fetch_request_13, 15: _read_fetch_request_15, 17: _read_fetch_request_17
+})
+FetchRequest.writers = since(17, {
+    4: _write_fetch_request_4, 5: _write_fetch_request_5, 7: _write_fetch_request_7, 9:
+    _write_fetch_request_9, 11: _write_fetch_request_11, 12: _write_fetch_request_12, 13:
+    _write_fetch_request_13, 15: _write_fetch_request_15, 17: _write_fetch_request_17
+})
 
 
 class FetchResponse(ApiMessage):
@@ -1133,9 +1159,9 @@ def _read_fetch_response_4(b, p):
 
 
 def _read_fetch_response_partition_data_5(b, p):
-    partition_index, error_code, high_watermark, last_stable_offset, log_start_offset = unpack_ihqqq(
-        b, p
-    )
+    (
+        partition_index, error_code, high_watermark, last_stable_offset, log_start_offset
+    ) = unpack_ihqqq(b, p)
     aborted_transactions, p = read_nullable_array(
         b, p + 30, 16, _read_fetch_response_aborted_transaction_4
     )
@@ -1165,9 +1191,9 @@ def _read_fetch_response_7(b, p):
 
 
 def _read_fetch_response_partition_data_11(b, p):
-    partition_index, error_code, high_watermark, last_stable_offset, log_start_offset = unpack_ihqqq(
-        b, p
-    )
+    (
+        partition_index, error_code, high_watermark, last_stable_offset, log_start_offset
+    ) = unpack_ihqqq(b, p)
     aborted_transactions, p = read_nullable_array(
         b, p + 30, 16, _read_fetch_response_aborted_transaction_4
     )
@@ -1212,9 +1238,9 @@ def _read_fetch_response_snapshot_id_12(b, p):
 
 
 def _read_fetch_response_partition_data_12(b, p):
-    partition_index, error_code, high_watermark, last_stable_offset, log_start_offset = unpack_ihqqq(
-        b, p
-    )
+    (
+        partition_index, error_code, high_watermark, last_stable_offset, log_start_offset
+    ) = unpack_ihqqq(b, p)
     aborted_transactions, p = read_compact_nullable_array(
         b, p + 30, 17, _read_fetch_response_aborted_transaction_12
     )
@@ -1306,7 +1332,8 @@ def _write_fetch_response_4(w, o):
 
 def _write_fetch_response_partition_data_5(w, o):
     w(
-        pack_ihqqq(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset)
+        pack_ihqqq(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset,
+        o.log_start_offset)
     )
     write_nullable_array(w, o.aborted_transactions, _write_fetch_response_aborted_transaction_4)
     write_nullable_records(w, o.records)
@@ -1329,7 +1356,8 @@ def _write_fetch_response_7(w, o):
 
 def _write_fetch_response_partition_data_11(w, o):
     w(
-        pack_ihqqq(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset)
+        pack_ihqqq(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset,
+        o.log_start_offset)
     )
     write_nullable_array(w, o.aborted_transactions, _write_fetch_response_aborted_transaction_4)
     w(pack_i(o.preferred_read_replica))
@@ -1364,7 +1392,8 @@ def _write_fetch_response_snapshot_id_12(w, o):
 
 def _write_fetch_response_partition_data_12(w, o):
     w(
-        pack_ihqqq(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset)
+        pack_ihqqq(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset,
+        o.log_start_offset)
     )
     write_compact_nullable_array(
         w, o.aborted_transactions, _write_fetch_response_aborted_transaction_12
@@ -1417,17 +1446,25 @@ def _write_fetch_response_16(w, o):
     write_compact_array(w, o.responses, _write_fetch_response_fetchable_topic_response_13)
     tags = []
     if o.node_endpoints:
-        tags.append((0, 
+        tags.append((0,
             written(write_compact_array, o.node_endpoints, _write_fetch_response_node_endpoint_16)
         ))
     w(pack_tags(tags) if tags else NO_TAGS)
 
 
-FetchResponse.readers = since(17, {4: _read_fetch_response_4, 5: _read_fetch_response_5, 7: _read_fetch_response_7, 11: _read_fetch_response_11, 12: _read_fetch_response_12, 13: _read_fetch_response_13, 16: _read_fetch_response_16})
-FetchResponse.writers = since(17, {4: _write_fetch_response_4, 5: _write_fetch_response_5, 7: _write_fetch_response_7, 11: _write_fetch_response_11, 12: _write_fetch_response_12, 13: _write_fetch_response_13, 16: _write_fetch_response_16})
+FetchResponse.readers = since(17, {
+    4: _read_fetch_response_4, 5: _read_fetch_response_5, 7: _read_fetch_response_7, 11:
+    _read_fetch_response_11, 12: _read_fetch_response_12, 13: _read_fetch_response_13, 16:
+    _read_fetch_response_16
+})
+FetchResponse.writers = since(17, {
+    4: _write_fetch_response_4, 5: _write_fetch_response_5, 7: _write_fetch_response_7, 11:
+    _write_fetch_response_11, 12: _write_fetch_response_12, 13: _write_fetch_response_13, 16:
+    _write_fetch_response_16
+})
 
 
-# -- 2: ListOffsets ------------------------------------------------------------------------------
+# -- 2: ListOffsets ----------------------------------------------------------------------------
 
 
 class ListOffsetsRequest(ApiMessage):
@@ -1573,8 +1610,15 @@ def _write_list_offsets_request_10(w, o):
     w(pack_ix(o.timeout_ms))
 
 
-ListOffsetsRequest.readers = since(10, {1: _read_list_offsets_request_1, 2: _read_list_offsets_request_2, 4: _read_list_offsets_request_4, 6: _read_list_offsets_request_6, 10: _read_list_offsets_request_10})
-ListOffsetsRequest.writers = since(10, {1: _write_list_offsets_request_1, 2: _write_list_offsets_request_2, 4: _write_list_offsets_request_4, 6: _write_list_offsets_request_6, 10: _write_list_offsets_request_10})
+ListOffsetsRequest.readers = since(10, {
+    1: _read_list_offsets_request_1, 2: _read_list_offsets_request_2, 4:
+    _read_list_offsets_request_4, 6: _read_list_offsets_request_6, 10: _read_list_offsets_request_10
+})
+ListOffsetsRequest.writers = since(10, {
+    1: _write_list_offsets_request_1, 2: _write_list_offsets_request_2, 4:
+    _write_list_offsets_request_4, 6: _write_list_offsets_request_6, 10:
+    _write_list_offsets_request_10
+})
 
 
 class ListOffsetsResponse(ApiMessage):
@@ -1715,11 +1759,17 @@ def _write_list_offsets_response_6(w, o):
     w(NO_TAGS)
 
 
-ListOffsetsResponse.readers = since(10, {1: _read_list_offsets_response_1, 2: _read_list_offsets_response_2, 4: _read_list_offsets_response_4, 6: _read_list_offsets_response_6})
-ListOffsetsResponse.writers = since(10, {1: _write_list_offsets_response_1, 2: _write_list_offsets_response_2, 4: _write_list_offsets_response_4, 6: _write_list_offsets_response_6})
+ListOffsetsResponse.readers = since(10, {
+    1: _read_list_offsets_response_1, 2: _read_list_offsets_response_2, 4:
+    _read_list_offsets_response_4, 6: _read_list_offsets_response_6
+})
+ListOffsetsResponse.writers = since(10, {
+    1: _write_list_offsets_response_1, 2: _write_list_offsets_response_2, 4:
+    _write_list_offsets_response_4, 6: _write_list_offsets_response_6
+})
 
 
-# -- 3: Metadata ---------------------------------------------------------------------------------
+# -- 3: Metadata -------------------------------------------------------------------------------
 
 
 class MetadataRequest(ApiMessage):
@@ -1758,9 +1808,10 @@ def _read_metadata_request_4(b, p):
 
 def _read_metadata_request_8(b, p):
     topics, p = read_nullable_array(b, p, 2, _read_metadata_request_metadata_request_topic_0)
-    allow_auto_topic_creation, include_cluster_authorized_operations, include_topic_authorized_operations = unpack_ttt(
-        b, p
-    )
+    (
+        allow_auto_topic_creation, include_cluster_authorized_operations,
+        include_topic_authorized_operations
+    ) = unpack_ttt(b, p)
     return MetadataRequest(
         topics, allow_auto_topic_creation, include_cluster_authorized_operations,
         include_topic_authorized_operations
@@ -1776,9 +1827,10 @@ def _read_metadata_request_9(b, p):
     topics, p = read_compact_nullable_array(
         b, p, 2, _read_metadata_request_metadata_request_topic_9
     )
-    allow_auto_topic_creation, include_cluster_authorized_operations, include_topic_authorized_operations = unpack_ttt(
-        b, p
-    )
+    (
+        allow_auto_topic_creation, include_cluster_authorized_operations,
+        include_topic_authorized_operations
+    ) = unpack_ttt(b, p)
     return MetadataRequest(
         topics, allow_auto_topic_creation, include_cluster_authorized_operations,
         include_topic_authorized_operations
@@ -1796,9 +1848,10 @@ def _read_metadata_request_10(b, p):
     topics, p = read_compact_nullable_array(
         b, p, 18, _read_metadata_request_metadata_request_topic_10
     )
-    allow_auto_topic_creation, include_cluster_authorized_operations, include_topic_authorized_operations = unpack_ttt(
-        b, p
-    )
+    (
+        allow_auto_topic_creation, include_cluster_authorized_operations,
+        include_topic_authorized_operations
+    ) = unpack_ttt(b, p)
     return MetadataRequest(
         topics, allow_auto_topic_creation, include_cluster_authorized_operations,
         include_topic_authorized_operations
@@ -1835,7 +1888,8 @@ def _write_metadata_request_4(w, o):
 def _write_metadata_request_8(w, o):
     write_nullable_array(w, o.topics, _write_metadata_request_metadata_request_topic_0)
     w(
-        pack_ttt(o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations)
+        pack_ttt(o.allow_auto_topic_creation, o.include_cluster_authorized_operations,
+        o.include_topic_authorized_operations)
     )
 
 
@@ -1846,7 +1900,8 @@ def _write_metadata_request_metadata_request_topic_9(w, o):
 def _write_metadata_request_9(w, o):
     write_compact_nullable_array(w, o.topics, _write_metadata_request_metadata_request_topic_9)
     w(
-        pack_tttx(o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations)
+        pack_tttx(o.allow_auto_topic_creation, o.include_cluster_authorized_operations,
+        o.include_topic_authorized_operations)
     )
 
 
@@ -1857,7 +1912,8 @@ def _write_metadata_request_metadata_request_topic_10(w, o):
 def _write_metadata_request_10(w, o):
     write_compact_nullable_array(w, o.topics, _write_metadata_request_metadata_request_topic_10)
     w(
-        pack_tttx(o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations)
+        pack_tttx(o.allow_auto_topic_creation, o.include_cluster_authorized_operations,
+        o.include_topic_authorized_operations)
     )
 
 
@@ -1866,8 +1922,16 @@ def _write_metadata_request_11(w, o):
     w(pack_ttx(o.allow_auto_topic_creation, o.include_topic_authorized_operations))
 
 
-MetadataRequest.readers = since(13, {0: _read_metadata_request_0, 1: _read_metadata_request_1, 4: _read_metadata_request_4, 8: _read_metadata_request_8, 9: _read_metadata_request_9, 10: _read_metadata_request_10, 11: _read_metadata_request_11})
-MetadataRequest.writers = since(13, {0: _write_metadata_request_0, 1: _write_metadata_request_1, 4: _write_metadata_request_4, 8: _write_metadata_request_8, 9: _write_metadata_request_9, 10: _write_metadata_request_10, 11: _write_metadata_request_11})
+MetadataRequest.readers = since(13, {
+    0: _read_metadata_request_0, 1: _read_metadata_request_1, 4: _read_metadata_request_4, 8:
+    _read_metadata_request_8, 9: _read_metadata_request_9, 10: _read_metadata_request_10, 11:
+    _read_metadata_request_11
+})
+MetadataRequest.writers = since(13, {
+    0: _write_metadata_request_0, 1: _write_metadata_request_1, 4: _write_metadata_request_4, 8:
+    _write_metadata_request_8, 9: _write_metadata_request_9, 10: _write_metadata_request_10, 11:
+    _write_metadata_request_11
+})
 
 
 class MetadataResponse(ApiMessage):
@@ -2192,8 +2256,8 @@ def _write_metadata_response_metadata_response_broker_0(w, o):
 
 def _write_metadata_response_metadata_response_partition_0(w, o):
     w(
-        pack_hii(o.error_code, o.partition_index, o.leader_id) +
-        pack_numbers(o.replica_nodes, "i") + pack_numbers(o.isr_nodes, "i")
+        pack_hii(o.error_code, o.partition_index, o.leader_id) + pack_numbers(o.replica_nodes, "i")
+        + pack_numbers(o.isr_nodes, "i")
     )
 
 
@@ -2237,9 +2301,8 @@ def _write_metadata_response_3(w, o):
 
 def _write_metadata_response_metadata_response_partition_5(w, o):
     w(
-        pack_hii(o.error_code, o.partition_index, o.leader_id) +
-        pack_numbers(o.replica_nodes, "i") + pack_numbers(o.isr_nodes, "i") +
-        pack_numbers(o.offline_replicas, "i")
+        pack_hii(o.error_code, o.partition_index, o.leader_id) + pack_numbers(o.replica_nodes, "i")
+        + pack_numbers(o.isr_nodes, "i") + pack_numbers(o.offline_replicas, "i")
     )
 
 
@@ -2342,8 +2405,8 @@ def _write_metadata_response_11(w, o):
 
 def _write_metadata_response_metadata_response_topic_12(w, o):
     w(
-        pack_h(o.error_code) + pack_compact_nullable_string(o.name) +
-        pack_ut(o.topic_id.bytes, o.is_internal)
+        pack_h(o.error_code) + pack_compact_nullable_string(o.name) + pack_ut(o.topic_id.bytes,
+        o.is_internal)
     )
     write_compact_array(w, o.partitions, _write_metadata_response_metadata_response_partition_9)
     w(pack_ix(o.topic_authorized_operations))
@@ -2365,11 +2428,21 @@ def _write_metadata_response_13(w, o):
     w(pack_hx(o.error_code))
 
 
-MetadataResponse.readers = since(13, {0: _read_metadata_response_0, 1: _read_metadata_response_1, 2: _read_metadata_response_2, 3: _read_metadata_response_3, 5: _read_metadata_response_5, 7: _read_metadata_response_7, 8: _read_metadata_response_8, 9: _read_metadata_response_9, 10: _read_metadata_response_10, 11: _read_metadata_response_11, 12: _read_metadata_response_12, 13: _read_metadata_response_13})
-MetadataResponse.writers = since(13, {0: _write_metadata_response_0, 1: _write_metadata_response_1, 2: _write_metadata_response_2, 3: _write_metadata_response_3, 5: _write_metadata_response_5, 7: _write_metadata_response_7, 8: _write_metadata_response_8, 9: _write_metadata_response_9, 10: _write_metadata_response_10, 11: _write_metadata_response_11, 12: _write_metadata_response_12, 13: _write_metadata_response_13})
+MetadataResponse.readers = since(13, {
+    0: _read_metadata_response_0, 1: _read_metadata_response_1, 2: _read_metadata_response_2, 3:
+    _read_metadata_response_3, 5: _read_metadata_response_5, 7: _read_metadata_response_7, 8:
+    _read_metadata_response_8, 9: _read_metadata_response_9, 10: _read_metadata_response_10, 11:
+    _read_metadata_response_11, 12: _read_metadata_response_12, 13: _read_metadata_response_13
+})
+MetadataResponse.writers = since(13, {
+    0: _write_metadata_response_0, 1: _write_metadata_response_1, 2: _write_metadata_response_2, 3:
+    _write_metadata_response_3, 5: _write_metadata_response_5, 7: _write_metadata_response_7, 8:
+    _write_metadata_response_8, 9: _write_metadata_response_9, 10: _write_metadata_response_10, 11:
+    _write_metadata_response_11, 12: _write_metadata_response_12, 13: _write_metadata_response_13
+})
 
 
-# -- 8: OffsetCommit -----------------------------------------------------------------------------
+# -- 8: OffsetCommit ---------------------------------------------------------------------------
 
 
 class OffsetCommitRequest(ApiMessage):
@@ -2507,8 +2580,8 @@ def _write_offset_commit_request_offset_commit_request_topic_2(w, o):
 
 def _write_offset_commit_request_2(w, o):
     w(
-        pack_string(o.group_id) + pack_i(o.generation_id_or_member_epoch) +
-        pack_string(o.member_id) + pack_q(o.retention_time_ms)
+        pack_string(o.group_id) + pack_i(o.generation_id_or_member_epoch) + pack_string(o.member_id)
+        + pack_q(o.retention_time_ms)
     )
     write_array(w, o.topics, _write_offset_commit_request_offset_commit_request_topic_2)
 
@@ -2537,8 +2610,8 @@ def _write_offset_commit_request_6(w, o):
 
 def _write_offset_commit_request_7(w, o):
     w(
-        pack_string(o.group_id) + pack_i(o.generation_id_or_member_epoch) +
-        pack_string(o.member_id) + pack_nullable_string(o.group_instance_id)
+        pack_string(o.group_id) + pack_i(o.generation_id_or_member_epoch) + pack_string(o.member_id)
+        + pack_nullable_string(o.group_instance_id)
     )
     write_array(w, o.topics, _write_offset_commit_request_offset_commit_request_topic_6)
 
@@ -2567,8 +2640,16 @@ def _write_offset_commit_request_8(w, o):
     w(NO_TAGS)
 
 
-OffsetCommitRequest.readers = since(9, {2: _read_offset_commit_request_2, 5: _read_offset_commit_request_5, 6: _read_offset_commit_request_6, 7: _read_offset_commit_request_7, 8: _read_offset_commit_request_8})
-OffsetCommitRequest.writers = since(9, {2: _write_offset_commit_request_2, 5: _write_offset_commit_request_5, 6: _write_offset_commit_request_6, 7: _write_offset_commit_request_7, 8: _write_offset_commit_request_8})
+OffsetCommitRequest.readers = since(9, {
+    2: _read_offset_commit_request_2, 5: _read_offset_commit_request_5, 6:
+    _read_offset_commit_request_6, 7: _read_offset_commit_request_7, 8:
+    _read_offset_commit_request_8
+})
+OffsetCommitRequest.writers = since(9, {
+    2: _write_offset_commit_request_2, 5: _write_offset_commit_request_5, 6:
+    _write_offset_commit_request_6, 7: _write_offset_commit_request_7, 8:
+    _write_offset_commit_request_8
+})
 
 
 class OffsetCommitResponse(ApiMessage):
@@ -2669,11 +2750,17 @@ def _write_offset_commit_response_8(w, o):
     w(NO_TAGS)
 
 
-OffsetCommitResponse.readers = since(9, {2: _read_offset_commit_response_2, 3: _read_offset_commit_response_3, 8: _read_offset_commit_response_8})
-OffsetCommitResponse.writers = since(9, {2: _write_offset_commit_response_2, 3: _write_offset_commit_response_3, 8: _write_offset_commit_response_8})
+OffsetCommitResponse.readers = since(9, {
+    2: _read_offset_commit_response_2, 3: _read_offset_commit_response_3, 8:
+    _read_offset_commit_response_8
+})
+OffsetCommitResponse.writers = since(9, {
+    2: _write_offset_commit_response_2, 3: _write_offset_commit_response_3, 8:
+    _write_offset_commit_response_8
+})
 
 
-# -- 9: OffsetFetch ------------------------------------------------------------------------------
+# -- 9: OffsetFetch ----------------------------------------------------------------------------
 
 
 class OffsetFetchRequest(ApiMessage):
@@ -2835,8 +2922,16 @@ def _write_offset_fetch_request_9(w, o):
     w(pack_tx(o.require_stable))
 
 
-OffsetFetchRequest.readers = since(9, {1: _read_offset_fetch_request_1, 2: _read_offset_fetch_request_2, 6: _read_offset_fetch_request_6, 7: _read_offset_fetch_request_7, 8: _read_offset_fetch_request_8, 9: _read_offset_fetch_request_9})
-OffsetFetchRequest.writers = since(9, {1: _write_offset_fetch_request_1, 2: _write_offset_fetch_request_2, 6: _write_offset_fetch_request_6, 7: _write_offset_fetch_request_7, 8: _write_offset_fetch_request_8, 9: _write_offset_fetch_request_9})
+OffsetFetchRequest.readers = since(9, {
+    1: _read_offset_fetch_request_1, 2: _read_offset_fetch_request_2, 6:
+    _read_offset_fetch_request_6, 7: _read_offset_fetch_request_7, 8: _read_offset_fetch_request_8,
+    9: _read_offset_fetch_request_9
+})
+OffsetFetchRequest.writers = since(9, {
+    1: _write_offset_fetch_request_1, 2: _write_offset_fetch_request_2, 6:
+    _write_offset_fetch_request_6, 7: _write_offset_fetch_request_7, 8:
+    _write_offset_fetch_request_8, 9: _write_offset_fetch_request_9
+})
 
 
 class OffsetFetchResponse(ApiMessage):
@@ -3074,11 +3169,19 @@ def _write_offset_fetch_response_8(w, o):
     w(NO_TAGS)
 
 
-OffsetFetchResponse.readers = since(9, {1: _read_offset_fetch_response_1, 2: _read_offset_fetch_response_2, 3: _read_offset_fetch_response_3, 5: _read_offset_fetch_response_5, 6: _read_offset_fetch_response_6, 8: _read_offset_fetch_response_8})
-OffsetFetchResponse.writers = since(9, {1: _write_offset_fetch_response_1, 2: _write_offset_fetch_response_2, 3: _write_offset_fetch_response_3, 5: _write_offset_fetch_response_5, 6: _write_offset_fetch_response_6, 8: _write_offset_fetch_response_8})
+OffsetFetchResponse.readers = since(9, {
+    1: _read_offset_fetch_response_1, 2: _read_offset_fetch_response_2, 3:
+    _read_offset_fetch_response_3, 5: _read_offset_fetch_response_5, 6:
+    _read_offset_fetch_response_6, 8: _read_offset_fetch_response_8
+})
+OffsetFetchResponse.writers = since(9, {
+    1: _write_offset_fetch_response_1, 2: _write_offset_fetch_response_2, 3:
+    _write_offset_fetch_response_3, 5: _write_offset_fetch_response_5, 6:
+    _write_offset_fetch_response_6, 8: _write_offset_fetch_response_8
+})
 
 
-# -- 10: FindCoordinator -------------------------------------------------------------------------
+# -- 10: FindCoordinator -----------------------------------------------------------------------
 
 
 class FindCoordinatorRequest(ApiMessage):
@@ -3128,8 +3231,14 @@ def _write_find_coordinator_request_4(w, o):
     w(pack_b(o.key_type) + pack_compact_array(o.coordinator_keys, pack_compact_string) + NO_TAGS)
 
 
-FindCoordinatorRequest.readers = since(6, {0: _read_find_coordinator_request_0, 1: _read_find_coordinator_request_1, 3: _read_find_coordinator_request_3, 4: _read_find_coordinator_request_4})
-FindCoordinatorRequest.writers = since(6, {0: _write_find_coordinator_request_0, 1: _write_find_coordinator_request_1, 3: _write_find_coordinator_request_3, 4: _write_find_coordinator_request_4})
+FindCoordinatorRequest.readers = since(6, {
+    0: _read_find_coordinator_request_0, 1: _read_find_coordinator_request_1, 3:
+    _read_find_coordinator_request_3, 4: _read_find_coordinator_request_4
+})
+FindCoordinatorRequest.writers = since(6, {
+    0: _write_find_coordinator_request_0, 1: _write_find_coordinator_request_1, 3:
+    _write_find_coordinator_request_3, 4: _write_find_coordinator_request_4
+})
 
 
 class FindCoordinatorResponse(ApiMessage):
@@ -3231,11 +3340,17 @@ def _write_find_coordinator_response_4(w, o):
     w(NO_TAGS)
 
 
-FindCoordinatorResponse.readers = since(6, {0: _read_find_coordinator_response_0, 1: _read_find_coordinator_response_1, 3: _read_find_coordinator_response_3, 4: _read_find_coordinator_response_4})
-FindCoordinatorResponse.writers = since(6, {0: _write_find_coordinator_response_0, 1: _write_find_coordinator_response_1, 3: _write_find_coordinator_response_3, 4: _write_find_coordinator_response_4})
+FindCoordinatorResponse.readers = since(6, {
+    0: _read_find_coordinator_response_0, 1: _read_find_coordinator_response_1, 3:
+    _read_find_coordinator_response_3, 4: _read_find_coordinator_response_4
+})
+FindCoordinatorResponse.writers = since(6, {
+    0: _write_find_coordinator_response_0, 1: _write_find_coordinator_response_1, 3:
+    _write_find_coordinator_response_3, 4: _write_find_coordinator_response_4
+})
 
 
-# -- 11: JoinGroup -------------------------------------------------------------------------------
+# -- 11: JoinGroup -----------------------------------------------------------------------------
 
 
 class JoinGroupRequest(ApiMessage):
@@ -3387,8 +3502,14 @@ def _write_join_group_request_8(w, o):
     w(pack_compact_nullable_string(o.reason) + NO_TAGS)
 
 
-JoinGroupRequest.readers = since(9, {0: _read_join_group_request_0, 1: _read_join_group_request_1, 5: _read_join_group_request_5, 6: _read_join_group_request_6, 8: _read_join_group_request_8})
-JoinGroupRequest.writers = since(9, {0: _write_join_group_request_0, 1: _write_join_group_request_1, 5: _write_join_group_request_5, 6: _write_join_group_request_6, 8: _write_join_group_request_8})
+JoinGroupRequest.readers = since(9, {
+    0: _read_join_group_request_0, 1: _read_join_group_request_1, 5: _read_join_group_request_5, 6:
+    _read_join_group_request_6, 8: _read_join_group_request_8
+})
+JoinGroupRequest.writers = since(9, {
+    0: _write_join_group_request_0, 1: _write_join_group_request_1, 5: _write_join_group_request_5,
+    6: _write_join_group_request_6, 8: _write_join_group_request_8
+})
 
 
 class JoinGroupResponse(ApiMessage):
@@ -3577,11 +3698,18 @@ def _write_join_group_response_9(w, o):
     w(NO_TAGS)
 
 
-JoinGroupResponse.readers = since(9, {0: _read_join_group_response_0, 2: _read_join_group_response_2, 5: _read_join_group_response_5, 6: _read_join_group_response_6, 7: _read_join_group_response_7, 9: _read_join_group_response_9})
-JoinGroupResponse.writers = since(9, {0: _write_join_group_response_0, 2: _write_join_group_response_2, 5: _write_join_group_response_5, 6: _write_join_group_response_6, 7: _write_join_group_response_7, 9: _write_join_group_response_9})
+JoinGroupResponse.readers = since(9, {
+    0: _read_join_group_response_0, 2: _read_join_group_response_2, 5: _read_join_group_response_5,
+    6: _read_join_group_response_6, 7: _read_join_group_response_7, 9: _read_join_group_response_9
+})
+JoinGroupResponse.writers = since(9, {
+    0: _write_join_group_response_0, 2: _write_join_group_response_2, 5:
+    _write_join_group_response_5, 6: _write_join_group_response_6, 7: _write_join_group_response_7,
+    9: _write_join_group_response_9
+})
 
 
-# -- 12: Heartbeat -------------------------------------------------------------------------------
+# -- 12: Heartbeat -----------------------------------------------------------------------------
 
 
 class HeartbeatRequest(ApiMessage):
@@ -3629,14 +3757,17 @@ def _write_heartbeat_request_3(w, o):
 
 def _write_heartbeat_request_4(w, o):
     w(
-        pack_compact_string(o.group_id) + pack_i(o.generation_id) +
-        pack_compact_string(o.member_id) + pack_compact_nullable_string(o.group_instance_id) +
-        NO_TAGS
+        pack_compact_string(o.group_id) + pack_i(o.generation_id) + pack_compact_string(o.member_id)
+        + pack_compact_nullable_string(o.group_instance_id) + NO_TAGS
     )
 
 
-HeartbeatRequest.readers = since(4, {0: _read_heartbeat_request_0, 3: _read_heartbeat_request_3, 4: _read_heartbeat_request_4})
-HeartbeatRequest.writers = since(4, {0: _write_heartbeat_request_0, 3: _write_heartbeat_request_3, 4: _write_heartbeat_request_4})
+HeartbeatRequest.readers = since(4, {
+    0: _read_heartbeat_request_0, 3: _read_heartbeat_request_3, 4: _read_heartbeat_request_4
+})
+HeartbeatRequest.writers = since(4, {
+    0: _write_heartbeat_request_0, 3: _write_heartbeat_request_3, 4: _write_heartbeat_request_4
+})
 
 
 class HeartbeatResponse(ApiMessage):
@@ -3673,11 +3804,15 @@ def _write_heartbeat_response_4(w, o):
     w(pack_ihx(o.throttle_time_ms, o.error_code))
 
 
-HeartbeatResponse.readers = since(4, {0: _read_heartbeat_response_0, 1: _read_heartbeat_response_1, 4: _read_heartbeat_response_4})
-HeartbeatResponse.writers = since(4, {0: _write_heartbeat_response_0, 1: _write_heartbeat_response_1, 4: _write_heartbeat_response_4})
+HeartbeatResponse.readers = since(4, {
+    0: _read_heartbeat_response_0, 1: _read_heartbeat_response_1, 4: _read_heartbeat_response_4
+})
+HeartbeatResponse.writers = since(4, {
+    0: _write_heartbeat_response_0, 1: _write_heartbeat_response_1, 4: _write_heartbeat_response_4
+})
 
 
-# -- 13: LeaveGroup ------------------------------------------------------------------------------
+# -- 13: LeaveGroup ----------------------------------------------------------------------------
 
 
 class LeaveGroupRequest(ApiMessage):
@@ -3775,8 +3910,14 @@ def _write_leave_group_request_5(w, o):
     w(NO_TAGS)
 
 
-LeaveGroupRequest.readers = since(5, {0: _read_leave_group_request_0, 3: _read_leave_group_request_3, 4: _read_leave_group_request_4, 5: _read_leave_group_request_5})
-LeaveGroupRequest.writers = since(5, {0: _write_leave_group_request_0, 3: _write_leave_group_request_3, 4: _write_leave_group_request_4, 5: _write_leave_group_request_5})
+LeaveGroupRequest.readers = since(5, {
+    0: _read_leave_group_request_0, 3: _read_leave_group_request_3, 4: _read_leave_group_request_4,
+    5: _read_leave_group_request_5
+})
+LeaveGroupRequest.writers = since(5, {
+    0: _write_leave_group_request_0, 3: _write_leave_group_request_3, 4:
+    _write_leave_group_request_4, 5: _write_leave_group_request_5
+})
 
 
 class LeaveGroupResponse(ApiMessage):
@@ -3860,11 +4001,17 @@ def _write_leave_group_response_4(w, o):
     w(NO_TAGS)
 
 
-LeaveGroupResponse.readers = since(5, {0: _read_leave_group_response_0, 1: _read_leave_group_response_1, 3: _read_leave_group_response_3, 4: _read_leave_group_response_4})
-LeaveGroupResponse.writers = since(5, {0: _write_leave_group_response_0, 1: _write_leave_group_response_1, 3: _write_leave_group_response_3, 4: _write_leave_group_response_4})
+LeaveGroupResponse.readers = since(5, {
+    0: _read_leave_group_response_0, 1: _read_leave_group_response_1, 3:
+    _read_leave_group_response_3, 4: _read_leave_group_response_4
+})
+LeaveGroupResponse.writers = since(5, {
+    0: _write_leave_group_response_0, 1: _write_leave_group_response_1, 3:
+    _write_leave_group_response_3, 4: _write_leave_group_response_4
+})
 
 
-# -- 14: SyncGroup -------------------------------------------------------------------------------
+# -- 14: SyncGroup -----------------------------------------------------------------------------
 
 
 class SyncGroupRequest(ApiMessage):
@@ -3966,8 +4113,8 @@ def _write_sync_group_request_sync_group_request_assignment_4(w, o):
 
 def _write_sync_group_request_4(w, o):
     w(
-        pack_compact_string(o.group_id) + pack_i(o.generation_id) +
-        pack_compact_string(o.member_id) + pack_compact_nullable_string(o.group_instance_id)
+        pack_compact_string(o.group_id) + pack_i(o.generation_id) + pack_compact_string(o.member_id)
+        + pack_compact_nullable_string(o.group_instance_id)
     )
     write_compact_array(w, o.assignments, _write_sync_group_request_sync_group_request_assignment_4)
     w(NO_TAGS)
@@ -3975,8 +4122,8 @@ def _write_sync_group_request_4(w, o):
 
 def _write_sync_group_request_5(w, o):
     w(
-        pack_compact_string(o.group_id) + pack_i(o.generation_id) +
-        pack_compact_string(o.member_id) + pack_compact_nullable_string(o.group_instance_id) +
+        pack_compact_string(o.group_id) + pack_i(o.generation_id) + pack_compact_string(o.member_id)
+        + pack_compact_nullable_string(o.group_instance_id) +
         pack_compact_nullable_string(o.protocol_type) +
         pack_compact_nullable_string(o.protocol_name)
     )
@@ -3984,8 +4131,14 @@ def _write_sync_group_request_5(w, o):
     w(NO_TAGS)
 
 
-SyncGroupRequest.readers = since(5, {0: _read_sync_group_request_0, 3: _read_sync_group_request_3, 4: _read_sync_group_request_4, 5: _read_sync_group_request_5})
-SyncGroupRequest.writers = since(5, {0: _write_sync_group_request_0, 3: _write_sync_group_request_3, 4: _write_sync_group_request_4, 5: _write_sync_group_request_5})
+SyncGroupRequest.readers = since(5, {
+    0: _read_sync_group_request_0, 3: _read_sync_group_request_3, 4: _read_sync_group_request_4, 5:
+    _read_sync_group_request_5
+})
+SyncGroupRequest.writers = since(5, {
+    0: _write_sync_group_request_0, 3: _write_sync_group_request_3, 4: _write_sync_group_request_4,
+    5: _write_sync_group_request_5
+})
 
 
 class SyncGroupResponse(ApiMessage):
@@ -4045,11 +4198,17 @@ def _write_sync_group_response_5(w, o):
     )
 
 
-SyncGroupResponse.readers = since(5, {0: _read_sync_group_response_0, 1: _read_sync_group_response_1, 4: _read_sync_group_response_4, 5: _read_sync_group_response_5})
-SyncGroupResponse.writers = since(5, {0: _write_sync_group_response_0, 1: _write_sync_group_response_1, 4: _write_sync_group_response_4, 5: _write_sync_group_response_5})
+SyncGroupResponse.readers = since(5, {
+    0: _read_sync_group_response_0, 1: _read_sync_group_response_1, 4: _read_sync_group_response_4,
+    5: _read_sync_group_response_5
+})
+SyncGroupResponse.writers = since(5, {
+    0: _write_sync_group_response_0, 1: _write_sync_group_response_1, 4:
+    _write_sync_group_response_4, 5: _write_sync_group_response_5
+})
 
 
-# -- 15: DescribeGroups --------------------------------------------------------------------------
+# -- 15: DescribeGroups ------------------------------------------------------------------------
 
 
 class DescribeGroupsRequest(ApiMessage):
@@ -4088,8 +4247,14 @@ def _write_describe_groups_request_5(w, o):
     w(pack_compact_array(o.groups, pack_compact_string) + pack_tx(o.include_authorized_operations))
 
 
-DescribeGroupsRequest.readers = since(6, {0: _read_describe_groups_request_0, 3: _read_describe_groups_request_3, 5: _read_describe_groups_request_5})
-DescribeGroupsRequest.writers = since(6, {0: _write_describe_groups_request_0, 3: _write_describe_groups_request_3, 5: _write_describe_groups_request_5})
+DescribeGroupsRequest.readers = since(6, {
+    0: _read_describe_groups_request_0, 3: _read_describe_groups_request_3, 5:
+    _read_describe_groups_request_5
+})
+DescribeGroupsRequest.writers = since(6, {
+    0: _write_describe_groups_request_0, 3: _write_describe_groups_request_3, 5:
+    _write_describe_groups_request_5
+})
 
 
 class DescribeGroupsResponse(ApiMessage):
@@ -4330,9 +4495,8 @@ def _write_describe_groups_response_described_group_member_5(w, o):
 
 def _write_describe_groups_response_described_group_5(w, o):
     w(
-        pack_h(o.error_code) + pack_compact_string(o.group_id) +
-        pack_compact_string(o.group_state) + pack_compact_string(o.protocol_type) +
-        pack_compact_string(o.protocol_data)
+        pack_h(o.error_code) + pack_compact_string(o.group_id) + pack_compact_string(o.group_state)
+        + pack_compact_string(o.protocol_type) + pack_compact_string(o.protocol_data)
     )
     write_compact_array(w, o.members, _write_describe_groups_response_described_group_member_5)
     w(pack_ix(o.authorized_operations))
@@ -4360,11 +4524,19 @@ def _write_describe_groups_response_6(w, o):
     w(NO_TAGS)
 
 
-DescribeGroupsResponse.readers = since(6, {0: _read_describe_groups_response_0, 1: _read_describe_groups_response_1, 3: _read_describe_groups_response_3, 4: _read_describe_groups_response_4, 5: _read_describe_groups_response_5, 6: _read_describe_groups_response_6})
-DescribeGroupsResponse.writers = since(6, {0: _write_describe_groups_response_0, 1: _write_describe_groups_response_1, 3: _write_describe_groups_response_3, 4: _write_describe_groups_response_4, 5: _write_describe_groups_response_5, 6: _write_describe_groups_response_6})
+DescribeGroupsResponse.readers = since(6, {
+    0: _read_describe_groups_response_0, 1: _read_describe_groups_response_1, 3:
+    _read_describe_groups_response_3, 4: _read_describe_groups_response_4, 5:
+    _read_describe_groups_response_5, 6: _read_describe_groups_response_6
+})
+DescribeGroupsResponse.writers = since(6, {
+    0: _write_describe_groups_response_0, 1: _write_describe_groups_response_1, 3:
+    _write_describe_groups_response_3, 4: _write_describe_groups_response_4, 5:
+    _write_describe_groups_response_5, 6: _write_describe_groups_response_6
+})
 
 
-# -- 16: ListGroups ------------------------------------------------------------------------------
+# -- 16: ListGroups ----------------------------------------------------------------------------
 
 
 class ListGroupsRequest(ApiMessage):
@@ -4412,8 +4584,14 @@ def _write_list_groups_request_5(w, o):
     )
 
 
-ListGroupsRequest.readers = since(5, {0: _read_list_groups_request_0, 3: _read_list_groups_request_3, 4: _read_list_groups_request_4, 5: _read_list_groups_request_5})
-ListGroupsRequest.writers = since(5, {0: _write_list_groups_request_0, 3: _write_list_groups_request_3, 4: _write_list_groups_request_4, 5: _write_list_groups_request_5})
+ListGroupsRequest.readers = since(5, {
+    0: _read_list_groups_request_0, 3: _read_list_groups_request_3, 4: _read_list_groups_request_4,
+    5: _read_list_groups_request_5
+})
+ListGroupsRequest.writers = since(5, {
+    0: _write_list_groups_request_0, 3: _write_list_groups_request_3, 4:
+    _write_list_groups_request_4, 5: _write_list_groups_request_5
+})
 
 
 class ListGroupsResponse(ApiMessage):
@@ -4539,11 +4717,18 @@ def _write_list_groups_response_5(w, o):
     w(NO_TAGS)
 
 
-ListGroupsResponse.readers = since(5, {0: _read_list_groups_response_0, 1: _read_list_groups_response_1, 3: _read_list_groups_response_3, 4: _read_list_groups_response_4, 5: _read_list_groups_response_5})
-ListGroupsResponse.writers = since(5, {0: _write_list_groups_response_0, 1: _write_list_groups_response_1, 3: _write_list_groups_response_3, 4: _write_list_groups_response_4, 5: _write_list_groups_response_5})
+ListGroupsResponse.readers = since(5, {
+    0: _read_list_groups_response_0, 1: _read_list_groups_response_1, 3:
+    _read_list_groups_response_3, 4: _read_list_groups_response_4, 5: _read_list_groups_response_5
+})
+ListGroupsResponse.writers = since(5, {
+    0: _write_list_groups_response_0, 1: _write_list_groups_response_1, 3:
+    _write_list_groups_response_3, 4: _write_list_groups_response_4, 5:
+    _write_list_groups_response_5
+})
 
 
-# -- 17: SaslHandshake ---------------------------------------------------------------------------
+# -- 17: SaslHandshake -------------------------------------------------------------------------
 
 
 class SaslHandshakeRequest(ApiMessage):
@@ -4586,7 +4771,7 @@ SaslHandshakeResponse.readers = since(1, {0: _read_sasl_handshake_response_0})
 SaslHandshakeResponse.writers = since(1, {0: _write_sasl_handshake_response_0})
 
 
-# -- 18: ApiVersions -----------------------------------------------------------------------------
+# -- 18: ApiVersions ---------------------------------------------------------------------------
 
 
 class ApiVersionsRequest(ApiMessage):
@@ -4612,13 +4797,17 @@ def _write_api_versions_request_0(w, o):
 
 def _write_api_versions_request_3(w, o):
     w(
-        pack_compact_string(o.client_software_name) +
-        pack_compact_string(o.client_software_version) + NO_TAGS
+        pack_compact_string(o.client_software_name) + pack_compact_string(o.client_software_version)
+        + NO_TAGS
     )
 
 
-ApiVersionsRequest.readers = since(4, {0: _read_api_versions_request_0, 3: _read_api_versions_request_3})
-ApiVersionsRequest.writers = since(4, {0: _write_api_versions_request_0, 3: _write_api_versions_request_3})
+ApiVersionsRequest.readers = since(4, {
+    0: _read_api_versions_request_0, 3: _read_api_versions_request_3
+})
+ApiVersionsRequest.writers = since(4, {
+    0: _write_api_versions_request_0, 3: _write_api_versions_request_3
+})
 
 
 class ApiVersionsResponse(ApiMessage):
@@ -4739,25 +4928,33 @@ def _write_api_versions_response_3(w, o):
     w(pack_i(o.throttle_time_ms))
     tags = []
     if o.supported_features:
-        tags.append((0, 
-            written(write_compact_array, o.supported_features, _write_api_versions_response_supported_feature_key_3)
+        tags.append((0,
+            written(write_compact_array, o.supported_features,
+            _write_api_versions_response_supported_feature_key_3)
         ))
     if o.finalized_features_epoch != -1:
         tags.append((1, pack_number("q", o.finalized_features_epoch)))
     if o.finalized_features:
-        tags.append((2, 
-            written(write_compact_array, o.finalized_features, _write_api_versions_response_finalized_feature_key_3)
+        tags.append((2,
+            written(write_compact_array, o.finalized_features,
+            _write_api_versions_response_finalized_feature_key_3)
         ))
     if o.zk_migration_ready:
         tags.append((3, pack_number("?", o.zk_migration_ready)))
     w(pack_tags(tags) if tags else NO_TAGS)
 
 
-ApiVersionsResponse.readers = since(4, {0: _read_api_versions_response_0, 1: _read_api_versions_response_1, 3: _read_api_versions_response_3})
-ApiVersionsResponse.writers = since(4, {0: _write_api_versions_response_0, 1: _write_api_versions_response_1, 3: _write_api_versions_response_3})
+ApiVersionsResponse.readers = since(4, {
+    0: _read_api_versions_response_0, 1: _read_api_versions_response_1, 3:
+    _read_api_versions_response_3
+})
+ApiVersionsResponse.writers = since(4, {
+    0: _write_api_versions_response_0, 1: _write_api_versions_response_1, 3:
+    _write_api_versions_response_3
+})
 
 
-# -- 19: CreateTopics ----------------------------------------------------------------------------
+# -- 19: CreateTopics --------------------------------------------------------------------------
 
 
 class CreateTopicsRequest(ApiMessage):
@@ -4886,8 +5083,12 @@ def _write_create_topics_request_5(w, o):
     w(pack_itx(o.timeout_ms, o.validate_only))
 
 
-CreateTopicsRequest.readers = since(7, {2: _read_create_topics_request_2, 5: _read_create_topics_request_5})
-CreateTopicsRequest.writers = since(7, {2: _write_create_topics_request_2, 5: _write_create_topics_request_5})
+CreateTopicsRequest.readers = since(7, {
+    2: _read_create_topics_request_2, 5: _read_create_topics_request_5
+})
+CreateTopicsRequest.writers = since(7, {
+    2: _write_create_topics_request_2, 5: _write_create_topics_request_5
+})
 
 
 class CreateTopicsResponse(ApiMessage):
@@ -4996,16 +5197,16 @@ def _write_create_topics_response_2(w, o):
 
 def _write_create_topics_response_creatable_topic_configs_5(w, o):
     w(
-        pack_compact_string(o.name) + pack_compact_nullable_string(o.value) +
-        pack_tbtx(o.read_only, o.config_source, o.is_sensitive)
+        pack_compact_string(o.name) + pack_compact_nullable_string(o.value) + pack_tbtx(o.read_only,
+        o.config_source, o.is_sensitive)
     )
 
 
 def _write_create_topics_response_creatable_topic_result_5(w, o):
     w(
         pack_compact_string(o.name) + pack_h(o.error_code) +
-        pack_compact_nullable_string(o.error_message) +
-        pack_ih(o.num_partitions, o.replication_factor)
+        pack_compact_nullable_string(o.error_message) + pack_ih(o.num_partitions,
+        o.replication_factor)
     )
     write_compact_nullable_array(
         w, o.configs, _write_create_topics_response_creatable_topic_configs_5
@@ -5025,8 +5226,8 @@ def _write_create_topics_response_5(w, o):
 def _write_create_topics_response_creatable_topic_result_7(w, o):
     w(
         pack_compact_string(o.name) + pack_uh(o.topic_id.bytes, o.error_code) +
-        pack_compact_nullable_string(o.error_message) +
-        pack_ih(o.num_partitions, o.replication_factor)
+        pack_compact_nullable_string(o.error_message) + pack_ih(o.num_partitions,
+        o.replication_factor)
     )
     write_compact_nullable_array(
         w, o.configs, _write_create_topics_response_creatable_topic_configs_5
@@ -5043,11 +5244,17 @@ def _write_create_topics_response_7(w, o):
     w(NO_TAGS)
 
 
-CreateTopicsResponse.readers = since(7, {2: _read_create_topics_response_2, 5: _read_create_topics_response_5, 7: _read_create_topics_response_7})
-CreateTopicsResponse.writers = since(7, {2: _write_create_topics_response_2, 5: _write_create_topics_response_5, 7: _write_create_topics_response_7})
+CreateTopicsResponse.readers = since(7, {
+    2: _read_create_topics_response_2, 5: _read_create_topics_response_5, 7:
+    _read_create_topics_response_7
+})
+CreateTopicsResponse.writers = since(7, {
+    2: _write_create_topics_response_2, 5: _write_create_topics_response_5, 7:
+    _write_create_topics_response_7
+})
 
 
-# -- 20: DeleteTopics ----------------------------------------------------------------------------
+# -- 20: DeleteTopics --------------------------------------------------------------------------
 
 
 class DeleteTopicsRequest(ApiMessage):
@@ -5104,8 +5311,14 @@ def _write_delete_topics_request_6(w, o):
     w(pack_ix(o.timeout_ms))
 
 
-DeleteTopicsRequest.readers = since(6, {1: _read_delete_topics_request_1, 4: _read_delete_topics_request_4, 6: _read_delete_topics_request_6})
-DeleteTopicsRequest.writers = since(6, {1: _write_delete_topics_request_1, 4: _write_delete_topics_request_4, 6: _write_delete_topics_request_6})
+DeleteTopicsRequest.readers = since(6, {
+    1: _read_delete_topics_request_1, 4: _read_delete_topics_request_4, 6:
+    _read_delete_topics_request_6
+})
+DeleteTopicsRequest.writers = since(6, {
+    1: _write_delete_topics_request_1, 4: _write_delete_topics_request_4, 6:
+    _write_delete_topics_request_6
+})
 
 
 class DeleteTopicsResponse(ApiMessage):
@@ -5229,11 +5442,17 @@ def _write_delete_topics_response_6(w, o):
     w(NO_TAGS)
 
 
-DeleteTopicsResponse.readers = since(6, {1: _read_delete_topics_response_1, 4: _read_delete_topics_response_4, 5: _read_delete_topics_response_5, 6: _read_delete_topics_response_6})
-DeleteTopicsResponse.writers = since(6, {1: _write_delete_topics_response_1, 4: _write_delete_topics_response_4, 5: _write_delete_topics_response_5, 6: _write_delete_topics_response_6})
+DeleteTopicsResponse.readers = since(6, {
+    1: _read_delete_topics_response_1, 4: _read_delete_topics_response_4, 5:
+    _read_delete_topics_response_5, 6: _read_delete_topics_response_6
+})
+DeleteTopicsResponse.writers = since(6, {
+    1: _write_delete_topics_response_1, 4: _write_delete_topics_response_4, 5:
+    _write_delete_topics_response_5, 6: _write_delete_topics_response_6
+})
 
 
-# -- 21: DeleteRecords ---------------------------------------------------------------------------
+# -- 21: DeleteRecords -------------------------------------------------------------------------
 
 
 class DeleteRecordsRequest(ApiMessage):
@@ -5318,8 +5537,12 @@ def _write_delete_records_request_2(w, o):
     w(pack_ix(o.timeout_ms))
 
 
-DeleteRecordsRequest.readers = since(2, {0: _read_delete_records_request_0, 2: _read_delete_records_request_2})
-DeleteRecordsRequest.writers = since(2, {0: _write_delete_records_request_0, 2: _write_delete_records_request_2})
+DeleteRecordsRequest.readers = since(2, {
+    0: _read_delete_records_request_0, 2: _read_delete_records_request_2
+})
+DeleteRecordsRequest.writers = since(2, {
+    0: _write_delete_records_request_0, 2: _write_delete_records_request_2
+})
 
 
 class DeleteRecordsResponse(ApiMessage):
@@ -5414,11 +5637,15 @@ def _write_delete_records_response_2(w, o):
     w(NO_TAGS)
 
 
-DeleteRecordsResponse.readers = since(2, {0: _read_delete_records_response_0, 2: _read_delete_records_response_2})
-DeleteRecordsResponse.writers = since(2, {0: _write_delete_records_response_0, 2: _write_delete_records_response_2})
+DeleteRecordsResponse.readers = since(2, {
+    0: _read_delete_records_response_0, 2: _read_delete_records_response_2
+})
+DeleteRecordsResponse.writers = since(2, {
+    0: _write_delete_records_response_0, 2: _write_delete_records_response_2
+})
 
 
-# -- 22: InitProducerId --------------------------------------------------------------------------
+# -- 22: InitProducerId ------------------------------------------------------------------------
 
 
 class InitProducerIdRequest(ApiMessage):
@@ -5460,13 +5687,19 @@ def _write_init_producer_id_request_2(w, o):
 
 def _write_init_producer_id_request_3(w, o):
     w(
-        pack_compact_nullable_string(o.transactional_id) +
-        pack_iqhx(o.transaction_timeout_ms, o.producer_id, o.producer_epoch)
+        pack_compact_nullable_string(o.transactional_id) + pack_iqhx(o.transaction_timeout_ms,
+        o.producer_id, o.producer_epoch)
     )
 
 
-InitProducerIdRequest.readers = since(5, {0: _read_init_producer_id_request_0, 2: _read_init_producer_id_request_2, 3: _read_init_producer_id_request_3})
-InitProducerIdRequest.writers = since(5, {0: _write_init_producer_id_request_0, 2: _write_init_producer_id_request_2, 3: _write_init_producer_id_request_3})
+InitProducerIdRequest.readers = since(5, {
+    0: _read_init_producer_id_request_0, 2: _read_init_producer_id_request_2, 3:
+    _read_init_producer_id_request_3
+})
+InitProducerIdRequest.writers = since(5, {
+    0: _write_init_producer_id_request_0, 2: _write_init_producer_id_request_2, 3:
+    _write_init_producer_id_request_3
+})
 
 
 class InitProducerIdResponse(ApiMessage):
@@ -5498,11 +5731,15 @@ def _write_init_producer_id_response_2(w, o):
     w(pack_ihqhx(o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch))
 
 
-InitProducerIdResponse.readers = since(5, {0: _read_init_producer_id_response_0, 2: _read_init_producer_id_response_2})
-InitProducerIdResponse.writers = since(5, {0: _write_init_producer_id_response_0, 2: _write_init_producer_id_response_2})
+InitProducerIdResponse.readers = since(5, {
+    0: _read_init_producer_id_response_0, 2: _read_init_producer_id_response_2
+})
+InitProducerIdResponse.writers = since(5, {
+    0: _write_init_producer_id_response_0, 2: _write_init_producer_id_response_2
+})
 
 
-# -- 23: OffsetForLeaderEpoch --------------------------------------------------------------------
+# -- 23: OffsetForLeaderEpoch ------------------------------------------------------------------
 
 
 class OffsetForLeaderEpochRequest(ApiMessage):
@@ -5612,8 +5849,14 @@ def _write_offset_for_leader_epoch_request_4(w, o):
     w(NO_TAGS)
 
 
-OffsetForLeaderEpochRequest.readers = since(4, {2: _read_offset_for_leader_epoch_request_2, 3: _read_offset_for_leader_epoch_request_3, 4: _read_offset_for_leader_epoch_request_4})
-OffsetForLeaderEpochRequest.writers = since(4, {2: _write_offset_for_leader_epoch_request_2, 3: _write_offset_for_leader_epoch_request_3, 4: _write_offset_for_leader_epoch_request_4})
+OffsetForLeaderEpochRequest.readers = since(4, {
+    2: _read_offset_for_leader_epoch_request_2, 3: _read_offset_for_leader_epoch_request_3, 4:
+    _read_offset_for_leader_epoch_request_4
+})
+OffsetForLeaderEpochRequest.writers = since(4, {
+    2: _write_offset_for_leader_epoch_request_2, 3: _write_offset_for_leader_epoch_request_3, 4:
+    _write_offset_for_leader_epoch_request_4
+})
 
 
 class OffsetForLeaderEpochResponse(ApiMessage):
@@ -5713,11 +5956,15 @@ def _write_offset_for_leader_epoch_response_4(w, o):
     w(NO_TAGS)
 
 
-OffsetForLeaderEpochResponse.readers = since(4, {2: _read_offset_for_leader_epoch_response_2, 4: _read_offset_for_leader_epoch_response_4})
-OffsetForLeaderEpochResponse.writers = since(4, {2: _write_offset_for_leader_epoch_response_2, 4: _write_offset_for_leader_epoch_response_4})
+OffsetForLeaderEpochResponse.readers = since(4, {
+    2: _read_offset_for_leader_epoch_response_2, 4: _read_offset_for_leader_epoch_response_4
+})
+OffsetForLeaderEpochResponse.writers = since(4, {
+    2: _write_offset_for_leader_epoch_response_2, 4: _write_offset_for_leader_epoch_response_4
+})
 
 
-# -- 29: DescribeAcls ----------------------------------------------------------------------------
+# -- 29: DescribeAcls --------------------------------------------------------------------------
 
 
 class DescribeAclsRequest(ApiMessage):
@@ -5774,8 +6021,12 @@ def _write_describe_acls_request_2(w, o):
     )
 
 
-DescribeAclsRequest.readers = since(3, {1: _read_describe_acls_request_1, 2: _read_describe_acls_request_2})
-DescribeAclsRequest.writers = since(3, {1: _write_describe_acls_request_1, 2: _write_describe_acls_request_2})
+DescribeAclsRequest.readers = since(3, {
+    1: _read_describe_acls_request_1, 2: _read_describe_acls_request_2
+})
+DescribeAclsRequest.writers = since(3, {
+    1: _write_describe_acls_request_1, 2: _write_describe_acls_request_2
+})
 
 
 class DescribeAclsResponse(ApiMessage):
@@ -5869,8 +6120,8 @@ def _write_describe_acls_response_1(w, o):
 
 def _write_describe_acls_response_acl_description_2(w, o):
     w(
-        pack_compact_string(o.principal) + pack_compact_string(o.host) +
-        pack_bbx(o.operation, o.permission_type)
+        pack_compact_string(o.principal) + pack_compact_string(o.host) + pack_bbx(o.operation,
+        o.permission_type)
     )
 
 
@@ -5886,11 +6137,15 @@ def _write_describe_acls_response_2(w, o):
     w(NO_TAGS)
 
 
-DescribeAclsResponse.readers = since(3, {1: _read_describe_acls_response_1, 2: _read_describe_acls_response_2})
-DescribeAclsResponse.writers = since(3, {1: _write_describe_acls_response_1, 2: _write_describe_acls_response_2})
+DescribeAclsResponse.readers = since(3, {
+    1: _read_describe_acls_response_1, 2: _read_describe_acls_response_2
+})
+DescribeAclsResponse.writers = since(3, {
+    1: _write_describe_acls_response_1, 2: _write_describe_acls_response_2
+})
 
 
-# -- 30: CreateAcls ------------------------------------------------------------------------------
+# -- 30: CreateAcls ----------------------------------------------------------------------------
 
 
 class CreateAclsRequest(ApiMessage):
@@ -5968,8 +6223,12 @@ def _write_create_acls_request_2(w, o):
     w(NO_TAGS)
 
 
-CreateAclsRequest.readers = since(3, {1: _read_create_acls_request_1, 2: _read_create_acls_request_2})
-CreateAclsRequest.writers = since(3, {1: _write_create_acls_request_1, 2: _write_create_acls_request_2})
+CreateAclsRequest.readers = since(3, {
+    1: _read_create_acls_request_1, 2: _read_create_acls_request_2
+})
+CreateAclsRequest.writers = since(3, {
+    1: _write_create_acls_request_1, 2: _write_create_acls_request_2
+})
 
 
 class CreateAclsResponse(ApiMessage):
@@ -6026,11 +6285,15 @@ def _write_create_acls_response_2(w, o):
     w(NO_TAGS)
 
 
-CreateAclsResponse.readers = since(3, {1: _read_create_acls_response_1, 2: _read_create_acls_response_2})
-CreateAclsResponse.writers = since(3, {1: _write_create_acls_response_1, 2: _write_create_acls_response_2})
+CreateAclsResponse.readers = since(3, {
+    1: _read_create_acls_response_1, 2: _read_create_acls_response_2
+})
+CreateAclsResponse.writers = since(3, {
+    1: _write_create_acls_response_1, 2: _write_create_acls_response_2
+})
 
 
-# -- 31: DeleteAcls ------------------------------------------------------------------------------
+# -- 31: DeleteAcls ----------------------------------------------------------------------------
 
 
 class DeleteAclsRequest(ApiMessage):
@@ -6109,8 +6372,12 @@ def _write_delete_acls_request_2(w, o):
     w(NO_TAGS)
 
 
-DeleteAclsRequest.readers = since(3, {1: _read_delete_acls_request_1, 2: _read_delete_acls_request_2})
-DeleteAclsRequest.writers = since(3, {1: _write_delete_acls_request_1, 2: _write_delete_acls_request_2})
+DeleteAclsRequest.readers = since(3, {
+    1: _read_delete_acls_request_1, 2: _read_delete_acls_request_2
+})
+DeleteAclsRequest.writers = since(3, {
+    1: _write_delete_acls_request_1, 2: _write_delete_acls_request_2
+})
 
 
 class DeleteAclsResponse(ApiMessage):
@@ -6222,8 +6489,8 @@ def _write_delete_acls_response_delete_acls_matching_acl_2(w, o):
     w(
         pack_h(o.error_code) + pack_compact_nullable_string(o.error_message) +
         pack_b(o.resource_type) + pack_compact_string(o.resource_name) + pack_b(o.pattern_type) +
-        pack_compact_string(o.principal) + pack_compact_string(o.host) +
-        pack_bbx(o.operation, o.permission_type)
+        pack_compact_string(o.principal) + pack_compact_string(o.host) + pack_bbx(o.operation,
+        o.permission_type)
     )
 
 
@@ -6241,11 +6508,15 @@ def _write_delete_acls_response_2(w, o):
     w(NO_TAGS)
 
 
-DeleteAclsResponse.readers = since(3, {1: _read_delete_acls_response_1, 2: _read_delete_acls_response_2})
-DeleteAclsResponse.writers = since(3, {1: _write_delete_acls_response_1, 2: _write_delete_acls_response_2})
+DeleteAclsResponse.readers = since(3, {
+    1: _read_delete_acls_response_1, 2: _read_delete_acls_response_2
+})
+DeleteAclsResponse.writers = since(3, {
+    1: _write_delete_acls_response_1, 2: _write_delete_acls_response_2
+})
 
 
-# -- 32: DescribeConfigs -------------------------------------------------------------------------
+# -- 32: DescribeConfigs -----------------------------------------------------------------------
 
 
 class DescribeConfigsRequest(ApiMessage):
@@ -6330,8 +6601,14 @@ def _write_describe_configs_request_4(w, o):
     w(pack_ttx(o.include_synonyms, o.include_documentation))
 
 
-DescribeConfigsRequest.readers = since(4, {1: _read_describe_configs_request_1, 3: _read_describe_configs_request_3, 4: _read_describe_configs_request_4})
-DescribeConfigsRequest.writers = since(4, {1: _write_describe_configs_request_1, 3: _write_describe_configs_request_3, 4: _write_describe_configs_request_4})
+DescribeConfigsRequest.readers = since(4, {
+    1: _read_describe_configs_request_1, 3: _read_describe_configs_request_3, 4:
+    _read_describe_configs_request_4
+})
+DescribeConfigsRequest.writers = since(4, {
+    1: _write_describe_configs_request_1, 3: _write_describe_configs_request_3, 4:
+    _write_describe_configs_request_4
+})
 
 
 class DescribeConfigsResponse(ApiMessage):
@@ -6482,8 +6759,8 @@ def _write_describe_configs_response_describe_configs_synonym_1(w, o):
 
 def _write_describe_configs_response_describe_configs_resource_result_1(w, o):
     w(
-        pack_string(o.name) + pack_nullable_string(o.value) +
-        pack_tbt(o.read_only, o.config_source, o.is_sensitive)
+        pack_string(o.name) + pack_nullable_string(o.value) + pack_tbt(o.read_only, o.config_source,
+        o.is_sensitive)
     )
     write_array(w, o.synonyms, _write_describe_configs_response_describe_configs_synonym_1)
 
@@ -6503,8 +6780,8 @@ def _write_describe_configs_response_1(w, o):
 
 def _write_describe_configs_response_describe_configs_resource_result_3(w, o):
     w(
-        pack_string(o.name) + pack_nullable_string(o.value) +
-        pack_tbt(o.read_only, o.config_source, o.is_sensitive)
+        pack_string(o.name) + pack_nullable_string(o.value) + pack_tbt(o.read_only, o.config_source,
+        o.is_sensitive)
     )
     write_array(w, o.synonyms, _write_describe_configs_response_describe_configs_synonym_1)
     w(pack_b(o.config_type) + pack_nullable_string(o.documentation))
@@ -6529,8 +6806,8 @@ def _write_describe_configs_response_describe_configs_synonym_4(w, o):
 
 def _write_describe_configs_response_describe_configs_resource_result_4(w, o):
     w(
-        pack_compact_string(o.name) + pack_compact_nullable_string(o.value) +
-        pack_tbt(o.read_only, o.config_source, o.is_sensitive)
+        pack_compact_string(o.name) + pack_compact_nullable_string(o.value) + pack_tbt(o.read_only,
+        o.config_source, o.is_sensitive)
     )
     write_compact_array(w, o.synonyms, _write_describe_configs_response_describe_configs_synonym_4)
     w(pack_b(o.config_type) + pack_compact_nullable_string(o.documentation) + NO_TAGS)
@@ -6553,11 +6830,17 @@ def _write_describe_configs_response_4(w, o):
     w(NO_TAGS)
 
 
-DescribeConfigsResponse.readers = since(4, {1: _read_describe_configs_response_1, 3: _read_describe_configs_response_3, 4: _read_describe_configs_response_4})
-DescribeConfigsResponse.writers = since(4, {1: _write_describe_configs_response_1, 3: _write_describe_configs_response_3, 4: _write_describe_configs_response_4})
+DescribeConfigsResponse.readers = since(4, {
+    1: _read_describe_configs_response_1, 3: _read_describe_configs_response_3, 4:
+    _read_describe_configs_response_4
+})
+DescribeConfigsResponse.writers = since(4, {
+    1: _write_describe_configs_response_1, 3: _write_describe_configs_response_3, 4:
+    _write_describe_configs_response_4
+})
 
 
-# -- 33: AlterConfigs ----------------------------------------------------------------------------
+# -- 33: AlterConfigs --------------------------------------------------------------------------
 
 
 class AlterConfigsRequest(ApiMessage):
@@ -6645,8 +6928,12 @@ def _write_alter_configs_request_2(w, o):
     w(pack_tx(o.validate_only))
 
 
-AlterConfigsRequest.readers = since(2, {0: _read_alter_configs_request_0, 2: _read_alter_configs_request_2})
-AlterConfigsRequest.writers = since(2, {0: _write_alter_configs_request_0, 2: _write_alter_configs_request_2})
+AlterConfigsRequest.readers = since(2, {
+    0: _read_alter_configs_request_0, 2: _read_alter_configs_request_2
+})
+AlterConfigsRequest.writers = since(2, {
+    0: _write_alter_configs_request_0, 2: _write_alter_configs_request_2
+})
 
 
 class AlterConfigsResponse(ApiMessage):
@@ -6725,11 +7012,15 @@ def _write_alter_configs_response_2(w, o):
     w(NO_TAGS)
 
 
-AlterConfigsResponse.readers = since(2, {0: _read_alter_configs_response_0, 2: _read_alter_configs_response_2})
-AlterConfigsResponse.writers = since(2, {0: _write_alter_configs_response_0, 2: _write_alter_configs_response_2})
+AlterConfigsResponse.readers = since(2, {
+    0: _read_alter_configs_response_0, 2: _read_alter_configs_response_2
+})
+AlterConfigsResponse.writers = since(2, {
+    0: _write_alter_configs_response_0, 2: _write_alter_configs_response_2
+})
 
 
-# -- 35: DescribeLogDirs -------------------------------------------------------------------------
+# -- 35: DescribeLogDirs -----------------------------------------------------------------------
 
 
 class DescribeLogDirsRequest(ApiMessage):
@@ -6787,8 +7078,12 @@ def _write_describe_log_dirs_request_2(w, o):
     w(NO_TAGS)
 
 
-DescribeLogDirsRequest.readers = since(4, {1: _read_describe_log_dirs_request_1, 2: _read_describe_log_dirs_request_2})
-DescribeLogDirsRequest.writers = since(4, {1: _write_describe_log_dirs_request_1, 2: _write_describe_log_dirs_request_2})
+DescribeLogDirsRequest.readers = since(4, {
+    1: _read_describe_log_dirs_request_1, 2: _read_describe_log_dirs_request_2
+})
+DescribeLogDirsRequest.writers = since(4, {
+    1: _write_describe_log_dirs_request_1, 2: _write_describe_log_dirs_request_2
+})
 
 
 class DescribeLogDirsResponse(ApiMessage):
@@ -6969,11 +7264,17 @@ def _write_describe_log_dirs_response_4(w, o):
     w(NO_TAGS)
 
 
-DescribeLogDirsResponse.readers = since(4, {1: _read_describe_log_dirs_response_1, 2: _read_describe_log_dirs_response_2, 3: _read_describe_log_dirs_response_3, 4: _read_describe_log_dirs_response_4})
-DescribeLogDirsResponse.writers = since(4, {1: _write_describe_log_dirs_response_1, 2: _write_describe_log_dirs_response_2, 3: _write_describe_log_dirs_response_3, 4: _write_describe_log_dirs_response_4})
+DescribeLogDirsResponse.readers = since(4, {
+    1: _read_describe_log_dirs_response_1, 2: _read_describe_log_dirs_response_2, 3:
+    _read_describe_log_dirs_response_3, 4: _read_describe_log_dirs_response_4
+})
+DescribeLogDirsResponse.writers = since(4, {
+    1: _write_describe_log_dirs_response_1, 2: _write_describe_log_dirs_response_2, 3:
+    _write_describe_log_dirs_response_3, 4: _write_describe_log_dirs_response_4
+})
 
 
-# -- 36: SaslAuthenticate ------------------------------------------------------------------------
+# -- 36: SaslAuthenticate ----------------------------------------------------------------------
 
 
 class SaslAuthenticateRequest(ApiMessage):
@@ -7000,8 +7301,12 @@ def _write_sasl_authenticate_request_2(w, o):
     w(pack_compact_bytes(o.auth_bytes) + NO_TAGS)
 
 
-SaslAuthenticateRequest.readers = since(2, {0: _read_sasl_authenticate_request_0, 2: _read_sasl_authenticate_request_2})
-SaslAuthenticateRequest.writers = since(2, {0: _write_sasl_authenticate_request_0, 2: _write_sasl_authenticate_request_2})
+SaslAuthenticateRequest.readers = since(2, {
+    0: _read_sasl_authenticate_request_0, 2: _read_sasl_authenticate_request_2
+})
+SaslAuthenticateRequest.writers = since(2, {
+    0: _write_sasl_authenticate_request_0, 2: _write_sasl_authenticate_request_2
+})
 
 
 class SaslAuthenticateResponse(ApiMessage):
@@ -7058,11 +7363,17 @@ def _write_sasl_authenticate_response_2(w, o):
     )
 
 
-SaslAuthenticateResponse.readers = since(2, {0: _read_sasl_authenticate_response_0, 1: _read_sasl_authenticate_response_1, 2: _read_sasl_authenticate_response_2})
-SaslAuthenticateResponse.writers = since(2, {0: _write_sasl_authenticate_response_0, 1: _write_sasl_authenticate_response_1, 2: _write_sasl_authenticate_response_2})
+SaslAuthenticateResponse.readers = since(2, {
+    0: _read_sasl_authenticate_response_0, 1: _read_sasl_authenticate_response_1, 2:
+    _read_sasl_authenticate_response_2
+})
+SaslAuthenticateResponse.writers = since(2, {
+    0: _write_sasl_authenticate_response_0, 1: _write_sasl_authenticate_response_1, 2:
+    _write_sasl_authenticate_response_2
+})
 
 
-# -- 37: CreatePartitions ------------------------------------------------------------------------
+# -- 37: CreatePartitions ----------------------------------------------------------------------
 
 
 class CreatePartitionsRequest(ApiMessage):
@@ -7156,8 +7467,12 @@ def _write_create_partitions_request_2(w, o):
     w(pack_itx(o.timeout_ms, o.validate_only))
 
 
-CreatePartitionsRequest.readers = since(3, {0: _read_create_partitions_request_0, 2: _read_create_partitions_request_2})
-CreatePartitionsRequest.writers = since(3, {0: _write_create_partitions_request_0, 2: _write_create_partitions_request_2})
+CreatePartitionsRequest.readers = since(3, {
+    0: _read_create_partitions_request_0, 2: _read_create_partitions_request_2
+})
+CreatePartitionsRequest.writers = since(3, {
+    0: _write_create_partitions_request_0, 2: _write_create_partitions_request_2
+})
 
 
 class CreatePartitionsResponse(ApiMessage):
@@ -7228,11 +7543,15 @@ def _write_create_partitions_response_2(w, o):
     w(NO_TAGS)
 
 
-CreatePartitionsResponse.readers = since(3, {0: _read_create_partitions_response_0, 2: _read_create_partitions_response_2})
-CreatePartitionsResponse.writers = since(3, {0: _write_create_partitions_response_0, 2: _write_create_partitions_response_2})
+CreatePartitionsResponse.readers = since(3, {
+    0: _read_create_partitions_response_0, 2: _read_create_partitions_response_2
+})
+CreatePartitionsResponse.writers = since(3, {
+    0: _write_create_partitions_response_0, 2: _write_create_partitions_response_2
+})
 
 
-# -- 42: DeleteGroups ----------------------------------------------------------------------------
+# -- 42: DeleteGroups --------------------------------------------------------------------------
 
 
 class DeleteGroupsRequest(ApiMessage):
@@ -7259,8 +7578,12 @@ def _write_delete_groups_request_2(w, o):
     w(pack_compact_array(o.groups_names, pack_compact_string) + NO_TAGS)
 
 
-DeleteGroupsRequest.readers = since(2, {0: _read_delete_groups_request_0, 2: _read_delete_groups_request_2})
-DeleteGroupsRequest.writers = since(2, {0: _write_delete_groups_request_0, 2: _write_delete_groups_request_2})
+DeleteGroupsRequest.readers = since(2, {
+    0: _read_delete_groups_request_0, 2: _read_delete_groups_request_2
+})
+DeleteGroupsRequest.writers = since(2, {
+    0: _write_delete_groups_request_0, 2: _write_delete_groups_request_2
+})
 
 
 class DeleteGroupsResponse(ApiMessage):
@@ -7319,11 +7642,15 @@ def _write_delete_groups_response_2(w, o):
     w(NO_TAGS)
 
 
-DeleteGroupsResponse.readers = since(2, {0: _read_delete_groups_response_0, 2: _read_delete_groups_response_2})
-DeleteGroupsResponse.writers = since(2, {0: _write_delete_groups_response_0, 2: _write_delete_groups_response_2})
+DeleteGroupsResponse.readers = since(2, {
+    0: _read_delete_groups_response_0, 2: _read_delete_groups_response_2
+})
+DeleteGroupsResponse.writers = since(2, {
+    0: _write_delete_groups_response_0, 2: _write_delete_groups_response_2
+})
 
 
-# -- 43: ElectLeaders ----------------------------------------------------------------------------
+# -- 43: ElectLeaders --------------------------------------------------------------------------
 
 
 class ElectLeadersRequest(ApiMessage):
@@ -7403,8 +7730,14 @@ def _write_elect_leaders_request_2(w, o):
     w(pack_ix(o.timeout_ms))
 
 
-ElectLeadersRequest.readers = since(2, {0: _read_elect_leaders_request_0, 1: _read_elect_leaders_request_1, 2: _read_elect_leaders_request_2})
-ElectLeadersRequest.writers = since(2, {0: _write_elect_leaders_request_0, 1: _write_elect_leaders_request_1, 2: _write_elect_leaders_request_2})
+ElectLeadersRequest.readers = since(2, {
+    0: _read_elect_leaders_request_0, 1: _read_elect_leaders_request_1, 2:
+    _read_elect_leaders_request_2
+})
+ElectLeadersRequest.writers = since(2, {
+    0: _write_elect_leaders_request_0, 1: _write_elect_leaders_request_1, 2:
+    _write_elect_leaders_request_2
+})
 
 
 class ElectLeadersResponse(ApiMessage):
@@ -7522,11 +7855,17 @@ def _write_elect_leaders_response_2(w, o):
     w(NO_TAGS)
 
 
-ElectLeadersResponse.readers = since(2, {0: _read_elect_leaders_response_0, 1: _read_elect_leaders_response_1, 2: _read_elect_leaders_response_2})
-ElectLeadersResponse.writers = since(2, {0: _write_elect_leaders_response_0, 1: _write_elect_leaders_response_1, 2: _write_elect_leaders_response_2})
+ElectLeadersResponse.readers = since(2, {
+    0: _read_elect_leaders_response_0, 1: _read_elect_leaders_response_1, 2:
+    _read_elect_leaders_response_2
+})
+ElectLeadersResponse.writers = since(2, {
+    0: _write_elect_leaders_response_0, 1: _write_elect_leaders_response_1, 2:
+    _write_elect_leaders_response_2
+})
 
 
-# -- 44: IncrementalAlterConfigs -----------------------------------------------------------------
+# -- 44: IncrementalAlterConfigs ---------------------------------------------------------------
 
 
 class IncrementalAlterConfigsRequest(ApiMessage):
@@ -7632,8 +7971,12 @@ def _write_incremental_alter_configs_request_1(w, o):
     w(pack_tx(o.validate_only))
 
 
-IncrementalAlterConfigsRequest.readers = since(1, {0: _read_incremental_alter_configs_request_0, 1: _read_incremental_alter_configs_request_1})
-IncrementalAlterConfigsRequest.writers = since(1, {0: _write_incremental_alter_configs_request_0, 1: _write_incremental_alter_configs_request_1})
+IncrementalAlterConfigsRequest.readers = since(1, {
+    0: _read_incremental_alter_configs_request_0, 1: _read_incremental_alter_configs_request_1
+})
+IncrementalAlterConfigsRequest.writers = since(1, {
+    0: _write_incremental_alter_configs_request_0, 1: _write_incremental_alter_configs_request_1
+})
 
 
 class IncrementalAlterConfigsResponse(ApiMessage):
@@ -7714,11 +8057,15 @@ def _write_incremental_alter_configs_response_1(w, o):
     w(NO_TAGS)
 
 
-IncrementalAlterConfigsResponse.readers = since(1, {0: _read_incremental_alter_configs_response_0, 1: _read_incremental_alter_configs_response_1})
-IncrementalAlterConfigsResponse.writers = since(1, {0: _write_incremental_alter_configs_response_0, 1: _write_incremental_alter_configs_response_1})
+IncrementalAlterConfigsResponse.readers = since(1, {
+    0: _read_incremental_alter_configs_response_0, 1: _read_incremental_alter_configs_response_1
+})
+IncrementalAlterConfigsResponse.writers = since(1, {
+    0: _write_incremental_alter_configs_response_0, 1: _write_incremental_alter_configs_response_1
+})
 
 
-# -- 45: AlterPartitionReassignments -------------------------------------------------------------
+# -- 45: AlterPartitionReassignments -----------------------------------------------------------
 
 
 class AlterPartitionReassignmentsRequest(ApiMessage):
@@ -7799,8 +8146,14 @@ def _write_alter_partition_reassignments_request_1(w, o):
     w(NO_TAGS)
 
 
-AlterPartitionReassignmentsRequest.readers = since(1, {0: _read_alter_partition_reassignments_request_0, 1: _read_alter_partition_reassignments_request_1})
-AlterPartitionReassignmentsRequest.writers = since(1, {0: _write_alter_partition_reassignments_request_0, 1: _write_alter_partition_reassignments_request_1})
+AlterPartitionReassignmentsRequest.readers = since(1, {
+    0: _read_alter_partition_reassignments_request_0, 1:
+    _read_alter_partition_reassignments_request_1
+})
+AlterPartitionReassignmentsRequest.writers = since(1, {
+    0: _write_alter_partition_reassignments_request_0, 1:
+    _write_alter_partition_reassignments_request_1
+})
 
 
 class AlterPartitionReassignmentsResponse(ApiMessage):
@@ -7897,11 +8250,17 @@ def _write_alter_partition_reassignments_response_1(w, o):
     w(NO_TAGS)
 
 
-AlterPartitionReassignmentsResponse.readers = since(1, {0: _read_alter_partition_reassignments_response_0, 1: _read_alter_partition_reassignments_response_1})
-AlterPartitionReassignmentsResponse.writers = since(1, {0: _write_alter_partition_reassignments_response_0, 1: _write_alter_partition_reassignments_response_1})
+AlterPartitionReassignmentsResponse.readers = since(1, {
+    0: _read_alter_partition_reassignments_response_0, 1:
+    _read_alter_partition_reassignments_response_1
+})
+AlterPartitionReassignmentsResponse.writers = since(1, {
+    0: _write_alter_partition_reassignments_response_0, 1:
+    _write_alter_partition_reassignments_response_1
+})
 
 
-# -- 46: ListPartitionReassignments --------------------------------------------------------------
+# -- 46: ListPartitionReassignments ------------------------------------------------------------
 
 
 class ListPartitionReassignmentsRequest(ApiMessage):
@@ -7912,7 +8271,9 @@ class ListPartitionReassignmentsRequest(ApiMessage):
         partition_indexes: Sequence[int] = ()
 
     timeout_ms: int = 60000
-    topics: Sequence[ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics] | None = None
+    topics: Sequence[
+        ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
+    ] | None = None
 
 
 def _read_list_partition_reassignments_request_list_partition_reassignments_topics_0(b, p):
@@ -7945,8 +8306,12 @@ def _write_list_partition_reassignments_request_0(w, o):
     w(NO_TAGS)
 
 
-ListPartitionReassignmentsRequest.readers = since(0, {0: _read_list_partition_reassignments_request_0})
-ListPartitionReassignmentsRequest.writers = since(0, {0: _write_list_partition_reassignments_request_0})
+ListPartitionReassignmentsRequest.readers = since(0, {
+    0: _read_list_partition_reassignments_request_0
+})
+ListPartitionReassignmentsRequest.writers = since(0, {
+    0: _write_list_partition_reassignments_request_0
+})
 
 
 class ListPartitionReassignmentsResponse(ApiMessage):
@@ -8002,8 +8367,8 @@ def _read_list_partition_reassignments_response_0(b, p):
 def _write_list_partition_reassignments_response_ongoing_partition_reassignment_0(w, o):
     w(
         pack_i(o.partition_index) + pack_compact_numbers(o.replicas, "i") +
-        pack_compact_numbers(o.adding_replicas, "i") +
-        pack_compact_numbers(o.removing_replicas, "i") + NO_TAGS
+        pack_compact_numbers(o.adding_replicas, "i") + pack_compact_numbers(o.removing_replicas,
+        "i") + NO_TAGS
     )
 
 
@@ -8024,11 +8389,15 @@ def _write_list_partition_reassignments_response_0(w, o):
     w(NO_TAGS)
 
 
-ListPartitionReassignmentsResponse.readers = since(0, {0: _read_list_partition_reassignments_response_0})
-ListPartitionReassignmentsResponse.writers = since(0, {0: _write_list_partition_reassignments_response_0})
+ListPartitionReassignmentsResponse.readers = since(0, {
+    0: _read_list_partition_reassignments_response_0
+})
+ListPartitionReassignmentsResponse.writers = since(0, {
+    0: _write_list_partition_reassignments_response_0
+})
 
 
-# -- 47: OffsetDelete ----------------------------------------------------------------------------
+# -- 47: OffsetDelete --------------------------------------------------------------------------
 
 
 class OffsetDeleteRequest(ApiMessage):
@@ -8135,7 +8504,7 @@ OffsetDeleteResponse.readers = since(0, {0: _read_offset_delete_response_0})
 OffsetDeleteResponse.writers = since(0, {0: _write_offset_delete_response_0})
 
 
-# -- 48: DescribeClientQuotas --------------------------------------------------------------------
+# -- 48: DescribeClientQuotas ------------------------------------------------------------------
 
 
 class DescribeClientQuotasRequest(ApiMessage):
@@ -8201,8 +8570,12 @@ def _write_describe_client_quotas_request_1(w, o):
     w(pack_tx(o.strict))
 
 
-DescribeClientQuotasRequest.readers = since(1, {0: _read_describe_client_quotas_request_0, 1: _read_describe_client_quotas_request_1})
-DescribeClientQuotasRequest.writers = since(1, {0: _write_describe_client_quotas_request_0, 1: _write_describe_client_quotas_request_1})
+DescribeClientQuotasRequest.readers = since(1, {
+    0: _read_describe_client_quotas_request_0, 1: _read_describe_client_quotas_request_1
+})
+DescribeClientQuotasRequest.writers = since(1, {
+    0: _write_describe_client_quotas_request_0, 1: _write_describe_client_quotas_request_1
+})
 
 
 class DescribeClientQuotasResponse(ApiMessage):
@@ -8318,11 +8691,15 @@ def _write_describe_client_quotas_response_1(w, o):
     w(NO_TAGS)
 
 
-DescribeClientQuotasResponse.readers = since(1, {0: _read_describe_client_quotas_response_0, 1: _read_describe_client_quotas_response_1})
-DescribeClientQuotasResponse.writers = since(1, {0: _write_describe_client_quotas_response_0, 1: _write_describe_client_quotas_response_1})
+DescribeClientQuotasResponse.readers = since(1, {
+    0: _read_describe_client_quotas_response_0, 1: _read_describe_client_quotas_response_1
+})
+DescribeClientQuotasResponse.writers = since(1, {
+    0: _write_describe_client_quotas_response_0, 1: _write_describe_client_quotas_response_1
+})
 
 
-# -- 49: AlterClientQuotas -----------------------------------------------------------------------
+# -- 49: AlterClientQuotas ---------------------------------------------------------------------
 
 
 class AlterClientQuotasRequest(ApiMessage):
@@ -8430,8 +8807,12 @@ def _write_alter_client_quotas_request_1(w, o):
     w(pack_tx(o.validate_only))
 
 
-AlterClientQuotasRequest.readers = since(1, {0: _read_alter_client_quotas_request_0, 1: _read_alter_client_quotas_request_1})
-AlterClientQuotasRequest.writers = since(1, {0: _write_alter_client_quotas_request_0, 1: _write_alter_client_quotas_request_1})
+AlterClientQuotasRequest.readers = since(1, {
+    0: _read_alter_client_quotas_request_0, 1: _read_alter_client_quotas_request_1
+})
+AlterClientQuotasRequest.writers = since(1, {
+    0: _write_alter_client_quotas_request_0, 1: _write_alter_client_quotas_request_1
+})
 
 
 class AlterClientQuotasResponse(ApiMessage):
@@ -8518,11 +8899,15 @@ def _write_alter_client_quotas_response_1(w, o):
     w(NO_TAGS)
 
 
-AlterClientQuotasResponse.readers = since(1, {0: _read_alter_client_quotas_response_0, 1: _read_alter_client_quotas_response_1})
-AlterClientQuotasResponse.writers = since(1, {0: _write_alter_client_quotas_response_0, 1: _write_alter_client_quotas_response_1})
+AlterClientQuotasResponse.readers = since(1, {
+    0: _read_alter_client_quotas_response_0, 1: _read_alter_client_quotas_response_1
+})
+AlterClientQuotasResponse.writers = since(1, {
+    0: _write_alter_client_quotas_response_0, 1: _write_alter_client_quotas_response_1
+})
 
 
-# -- 50: DescribeUserScramCredentials ------------------------------------------------------------
+# -- 50: DescribeUserScramCredentials ----------------------------------------------------------
 
 
 class DescribeUserScramCredentialsRequest(ApiMessage):
@@ -8557,8 +8942,12 @@ def _write_describe_user_scram_credentials_request_0(w, o):
     w(NO_TAGS)
 
 
-DescribeUserScramCredentialsRequest.readers = since(0, {0: _read_describe_user_scram_credentials_request_0})
-DescribeUserScramCredentialsRequest.writers = since(0, {0: _write_describe_user_scram_credentials_request_0})
+DescribeUserScramCredentialsRequest.readers = since(0, {
+    0: _read_describe_user_scram_credentials_request_0
+})
+DescribeUserScramCredentialsRequest.writers = since(0, {
+    0: _write_describe_user_scram_credentials_request_0
+})
 
 
 class DescribeUserScramCredentialsResponse(ApiMessage):
@@ -8635,11 +9024,15 @@ def _write_describe_user_scram_credentials_response_0(w, o):
     w(NO_TAGS)
 
 
-DescribeUserScramCredentialsResponse.readers = since(0, {0: _read_describe_user_scram_credentials_response_0})
-DescribeUserScramCredentialsResponse.writers = since(0, {0: _write_describe_user_scram_credentials_response_0})
+DescribeUserScramCredentialsResponse.readers = since(0, {
+    0: _read_describe_user_scram_credentials_response_0
+})
+DescribeUserScramCredentialsResponse.writers = since(0, {
+    0: _write_describe_user_scram_credentials_response_0
+})
 
 
-# -- 51: AlterUserScramCredentials ---------------------------------------------------------------
+# -- 51: AlterUserScramCredentials -------------------------------------------------------------
 
 
 class AlterUserScramCredentialsRequest(ApiMessage):
@@ -8709,8 +9102,12 @@ def _write_alter_user_scram_credentials_request_0(w, o):
     w(NO_TAGS)
 
 
-AlterUserScramCredentialsRequest.readers = since(0, {0: _read_alter_user_scram_credentials_request_0})
-AlterUserScramCredentialsRequest.writers = since(0, {0: _write_alter_user_scram_credentials_request_0})
+AlterUserScramCredentialsRequest.readers = since(0, {
+    0: _read_alter_user_scram_credentials_request_0
+})
+AlterUserScramCredentialsRequest.writers = since(0, {
+    0: _write_alter_user_scram_credentials_request_0
+})
 
 
 class AlterUserScramCredentialsResponse(ApiMessage):
@@ -8759,11 +9156,15 @@ def _write_alter_user_scram_credentials_response_0(w, o):
     w(NO_TAGS)
 
 
-AlterUserScramCredentialsResponse.readers = since(0, {0: _read_alter_user_scram_credentials_response_0})
-AlterUserScramCredentialsResponse.writers = since(0, {0: _write_alter_user_scram_credentials_response_0})
+AlterUserScramCredentialsResponse.readers = since(0, {
+    0: _read_alter_user_scram_credentials_response_0
+})
+AlterUserScramCredentialsResponse.writers = since(0, {
+    0: _write_alter_user_scram_credentials_response_0
+})
 
 
-# -- 60: DescribeCluster -------------------------------------------------------------------------
+# -- 60: DescribeCluster -----------------------------------------------------------------------
 
 
 class DescribeClusterRequest(ApiMessage):
@@ -8805,8 +9206,14 @@ def _write_describe_cluster_request_2(w, o):
     w(pack_tbtx(o.include_cluster_authorized_operations, o.endpoint_type, o.include_fenced_brokers))
 
 
-DescribeClusterRequest.readers = since(2, {0: _read_describe_cluster_request_0, 1: _read_describe_cluster_request_1, 2: _read_describe_cluster_request_2})
-DescribeClusterRequest.writers = since(2, {0: _write_describe_cluster_request_0, 1: _write_describe_cluster_request_1, 2: _write_describe_cluster_request_2})
+DescribeClusterRequest.readers = since(2, {
+    0: _read_describe_cluster_request_0, 1: _read_describe_cluster_request_1, 2:
+    _read_describe_cluster_request_2
+})
+DescribeClusterRequest.writers = since(2, {
+    0: _write_describe_cluster_request_0, 1: _write_describe_cluster_request_1, 2:
+    _write_describe_cluster_request_2
+})
 
 
 class DescribeClusterResponse(ApiMessage):
@@ -8938,11 +9345,17 @@ def _write_describe_cluster_response_2(w, o):
     w(pack_ix(o.cluster_authorized_operations))
 
 
-DescribeClusterResponse.readers = since(2, {0: _read_describe_cluster_response_0, 1: _read_describe_cluster_response_1, 2: _read_describe_cluster_response_2})
-DescribeClusterResponse.writers = since(2, {0: _write_describe_cluster_response_0, 1: _write_describe_cluster_response_1, 2: _write_describe_cluster_response_2})
+DescribeClusterResponse.readers = since(2, {
+    0: _read_describe_cluster_response_0, 1: _read_describe_cluster_response_1, 2:
+    _read_describe_cluster_response_2
+})
+DescribeClusterResponse.writers = since(2, {
+    0: _write_describe_cluster_response_0, 1: _write_describe_cluster_response_1, 2:
+    _write_describe_cluster_response_2
+})
 
 
-# -- 61: DescribeProducers -----------------------------------------------------------------------
+# -- 61: DescribeProducers ---------------------------------------------------------------------
 
 
 class DescribeProducersRequest(ApiMessage):
@@ -9005,9 +9418,10 @@ class DescribeProducersResponse(ApiMessage):
 
 
 def _read_describe_producers_response_producer_state_0(b, p):
-    producer_id, producer_epoch, last_sequence, last_timestamp, coordinator_epoch, current_txn_start_offset = unpack_qiiqiq(
-        b, p
-    )
+    (
+        producer_id, producer_epoch, last_sequence, last_timestamp, coordinator_epoch,
+        current_txn_start_offset
+    ) = unpack_qiiqiq(b, p)
     return DescribeProducersResponse.ProducerState(
         producer_id, producer_epoch, last_sequence, last_timestamp, coordinator_epoch,
         current_txn_start_offset
@@ -9041,7 +9455,8 @@ def _read_describe_producers_response_0(b, p):
 
 def _write_describe_producers_response_producer_state_0(w, o):
     w(
-        pack_qiiqiqx(o.producer_id, o.producer_epoch, o.last_sequence, o.last_timestamp, o.coordinator_epoch, o.current_txn_start_offset)
+        pack_qiiqiqx(o.producer_id, o.producer_epoch, o.last_sequence, o.last_timestamp,
+        o.coordinator_epoch, o.current_txn_start_offset)
     )
 
 
@@ -9067,7 +9482,7 @@ DescribeProducersResponse.readers = since(0, {0: _read_describe_producers_respon
 DescribeProducersResponse.writers = since(0, {0: _write_describe_producers_response_0})
 
 
-# -- 65: DescribeTransactions --------------------------------------------------------------------
+# -- 65: DescribeTransactions ------------------------------------------------------------------
 
 
 class DescribeTransactionsRequest(ApiMessage):
@@ -9120,9 +9535,9 @@ def _read_describe_transactions_response_transaction_state_0(b, p):
     (error_code,) = unpack_h(b, p)
     transactional_id, p = read_compact_string(b, p + 2)
     transaction_state, p = read_compact_string(b, p)
-    transaction_timeout_ms, transaction_start_time_ms, producer_id, producer_epoch = unpack_iqqh(
-        b, p
-    )
+    (
+        transaction_timeout_ms, transaction_start_time_ms, producer_id, producer_epoch
+    ) = unpack_iqqh(b, p)
     topics, p = read_compact_array(b, p + 22, 3, _read_describe_transactions_response_topic_data_0)
     return DescribeTransactionsResponse.TransactionState(
         error_code, transactional_id, transaction_state, transaction_timeout_ms,
@@ -9145,8 +9560,8 @@ def _write_describe_transactions_response_topic_data_0(w, o):
 def _write_describe_transactions_response_transaction_state_0(w, o):
     w(
         pack_h(o.error_code) + pack_compact_string(o.transactional_id) +
-        pack_compact_string(o.transaction_state) +
-        pack_iqqh(o.transaction_timeout_ms, o.transaction_start_time_ms, o.producer_id, o.producer_epoch)
+        pack_compact_string(o.transaction_state) + pack_iqqh(o.transaction_timeout_ms,
+        o.transaction_start_time_ms, o.producer_id, o.producer_epoch)
     )
     write_compact_array(w, o.topics, _write_describe_transactions_response_topic_data_0)
     w(NO_TAGS)
@@ -9164,7 +9579,7 @@ DescribeTransactionsResponse.readers = since(0, {0: _read_describe_transactions_
 DescribeTransactionsResponse.writers = since(0, {0: _write_describe_transactions_response_0})
 
 
-# -- 66: ListTransactions ------------------------------------------------------------------------
+# -- 66: ListTransactions ----------------------------------------------------------------------
 
 
 class ListTransactionsRequest(ApiMessage):
@@ -9223,8 +9638,14 @@ def _write_list_transactions_request_2(w, o):
     )
 
 
-ListTransactionsRequest.readers = since(2, {0: _read_list_transactions_request_0, 1: _read_list_transactions_request_1, 2: _read_list_transactions_request_2})
-ListTransactionsRequest.writers = since(2, {0: _write_list_transactions_request_0, 1: _write_list_transactions_request_1, 2: _write_list_transactions_request_2})
+ListTransactionsRequest.readers = since(2, {
+    0: _read_list_transactions_request_0, 1: _read_list_transactions_request_1, 2:
+    _read_list_transactions_request_2
+})
+ListTransactionsRequest.writers = since(2, {
+    0: _write_list_transactions_request_0, 1: _write_list_transactions_request_1, 2:
+    _write_list_transactions_request_2
+})
 
 
 class ListTransactionsResponse(ApiMessage):
@@ -9270,8 +9691,8 @@ def _write_list_transactions_response_transaction_state_0(w, o):
 
 def _write_list_transactions_response_0(w, o):
     w(
-        pack_ih(o.throttle_time_ms, o.error_code) +
-        pack_compact_array(o.unknown_state_filters, pack_compact_string)
+        pack_ih(o.throttle_time_ms, o.error_code) + pack_compact_array(o.unknown_state_filters,
+        pack_compact_string)
     )
     write_compact_array(
         w, o.transaction_states, _write_list_transactions_response_transaction_state_0
@@ -9283,7 +9704,7 @@ ListTransactionsResponse.readers = since(2, {0: _read_list_transactions_response
 ListTransactionsResponse.writers = since(2, {0: _write_list_transactions_response_0})
 
 
-# -- 68: ConsumerGroupHeartbeat ------------------------------------------------------------------
+# -- 68: ConsumerGroupHeartbeat ----------------------------------------------------------------
 
 
 class ConsumerGroupHeartbeatRequest(ApiMessage):
@@ -9355,11 +9776,10 @@ def _write_consumer_group_heartbeat_request_topic_partitions_0(w, o):
 
 def _write_consumer_group_heartbeat_request_0(w, o):
     w(
-        pack_compact_string(o.group_id) + pack_compact_string(o.member_id) +
-        pack_i(o.member_epoch) + pack_compact_nullable_string(o.instance_id) +
-        pack_compact_nullable_string(o.rack_id) + pack_i(o.rebalance_timeout_ms) +
-        pack_compact_nullable_array(o.subscribed_topic_names, pack_compact_string) +
-        pack_compact_nullable_string(o.server_assignor)
+        pack_compact_string(o.group_id) + pack_compact_string(o.member_id) + pack_i(o.member_epoch)
+        + pack_compact_nullable_string(o.instance_id) + pack_compact_nullable_string(o.rack_id) +
+        pack_i(o.rebalance_timeout_ms) + pack_compact_nullable_array(o.subscribed_topic_names,
+        pack_compact_string) + pack_compact_nullable_string(o.server_assignor)
     )
     write_compact_nullable_array(
         w, o.topic_partitions, _write_consumer_group_heartbeat_request_topic_partitions_0
@@ -9369,11 +9789,10 @@ def _write_consumer_group_heartbeat_request_0(w, o):
 
 def _write_consumer_group_heartbeat_request_1(w, o):
     w(
-        pack_compact_string(o.group_id) + pack_compact_string(o.member_id) +
-        pack_i(o.member_epoch) + pack_compact_nullable_string(o.instance_id) +
-        pack_compact_nullable_string(o.rack_id) + pack_i(o.rebalance_timeout_ms) +
-        pack_compact_nullable_array(o.subscribed_topic_names, pack_compact_string) +
-        pack_compact_nullable_string(o.subscribed_topic_regex) +
+        pack_compact_string(o.group_id) + pack_compact_string(o.member_id) + pack_i(o.member_epoch)
+        + pack_compact_nullable_string(o.instance_id) + pack_compact_nullable_string(o.rack_id) +
+        pack_i(o.rebalance_timeout_ms) + pack_compact_nullable_array(o.subscribed_topic_names,
+        pack_compact_string) + pack_compact_nullable_string(o.subscribed_topic_regex) +
         pack_compact_nullable_string(o.server_assignor)
     )
     write_compact_nullable_array(
@@ -9382,8 +9801,12 @@ def _write_consumer_group_heartbeat_request_1(w, o):
     w(NO_TAGS)
 
 
-ConsumerGroupHeartbeatRequest.readers = since(1, {0: _read_consumer_group_heartbeat_request_0, 1: _read_consumer_group_heartbeat_request_1})
-ConsumerGroupHeartbeatRequest.writers = since(1, {0: _write_consumer_group_heartbeat_request_0, 1: _write_consumer_group_heartbeat_request_1})
+ConsumerGroupHeartbeatRequest.readers = since(1, {
+    0: _read_consumer_group_heartbeat_request_0, 1: _read_consumer_group_heartbeat_request_1
+})
+ConsumerGroupHeartbeatRequest.writers = since(1, {
+    0: _write_consumer_group_heartbeat_request_0, 1: _write_consumer_group_heartbeat_request_1
+})
 
 
 class ConsumerGroupHeartbeatResponse(ApiMessage):
@@ -9457,7 +9880,7 @@ ConsumerGroupHeartbeatResponse.readers = since(1, {0: _read_consumer_group_heart
 ConsumerGroupHeartbeatResponse.writers = since(1, {0: _write_consumer_group_heartbeat_response_0})
 
 
-# -- 69: ConsumerGroupDescribe -------------------------------------------------------------------
+# -- 69: ConsumerGroupDescribe -----------------------------------------------------------------
 
 
 class ConsumerGroupDescribeRequest(ApiMessage):
@@ -9506,8 +9929,12 @@ class ConsumerGroupDescribeResponse(ApiMessage):
         client_host: str = ""
         subscribed_topic_names: Sequence[str] = ()
         subscribed_topic_regex: str | None = None
-        assignment: ConsumerGroupDescribeResponse.Assignment | None = None
-        target_assignment: ConsumerGroupDescribeResponse.Assignment | None = None
+        assignment: ConsumerGroupDescribeResponse.Assignment = field(
+            default_factory=lambda: ConsumerGroupDescribeResponse.Assignment()
+        )
+        target_assignment: ConsumerGroupDescribeResponse.Assignment = field(
+            default_factory=lambda: ConsumerGroupDescribeResponse.Assignment()
+        )
         member_type: int = -1  # 1+
 
     class DescribedGroup(Message):
@@ -9695,11 +10122,15 @@ def _write_consumer_group_describe_response_1(w, o):
     w(NO_TAGS)
 
 
-ConsumerGroupDescribeResponse.readers = since(1, {0: _read_consumer_group_describe_response_0, 1: _read_consumer_group_describe_response_1})
-ConsumerGroupDescribeResponse.writers = since(1, {0: _write_consumer_group_describe_response_0, 1: _write_consumer_group_describe_response_1})
+ConsumerGroupDescribeResponse.readers = since(1, {
+    0: _read_consumer_group_describe_response_0, 1: _read_consumer_group_describe_response_1
+})
+ConsumerGroupDescribeResponse.writers = since(1, {
+    0: _write_consumer_group_describe_response_0, 1: _write_consumer_group_describe_response_1
+})
 
 
-# -- 71: GetTelemetrySubscriptions ---------------------------------------------------------------
+# -- 71: GetTelemetrySubscriptions -------------------------------------------------------------
 
 
 class GetTelemetrySubscriptionsRequest(ApiMessage):
@@ -9718,8 +10149,12 @@ def _write_get_telemetry_subscriptions_request_0(w, o):
     w(pack_ux(o.client_instance_id.bytes))
 
 
-GetTelemetrySubscriptionsRequest.readers = since(0, {0: _read_get_telemetry_subscriptions_request_0})
-GetTelemetrySubscriptionsRequest.writers = since(0, {0: _write_get_telemetry_subscriptions_request_0})
+GetTelemetrySubscriptionsRequest.readers = since(0, {
+    0: _read_get_telemetry_subscriptions_request_0
+})
+GetTelemetrySubscriptionsRequest.writers = since(0, {
+    0: _write_get_telemetry_subscriptions_request_0
+})
 
 
 class GetTelemetrySubscriptionsResponse(ApiMessage):
@@ -9752,17 +10187,21 @@ def _read_get_telemetry_subscriptions_response_0(b, p):
 def _write_get_telemetry_subscriptions_response_0(w, o):
     w(
         pack_ihui(o.throttle_time_ms, o.error_code, o.client_instance_id.bytes, o.subscription_id) +
-        pack_compact_numbers(o.accepted_compression_types, "b") +
-        pack_iit(o.push_interval_ms, o.telemetry_max_bytes, o.delta_temporality) +
-        pack_compact_array(o.requested_metrics, pack_compact_string) + NO_TAGS
+        pack_compact_numbers(o.accepted_compression_types, "b") + pack_iit(o.push_interval_ms,
+        o.telemetry_max_bytes, o.delta_temporality) + pack_compact_array(o.requested_metrics,
+        pack_compact_string) + NO_TAGS
     )
 
 
-GetTelemetrySubscriptionsResponse.readers = since(0, {0: _read_get_telemetry_subscriptions_response_0})
-GetTelemetrySubscriptionsResponse.writers = since(0, {0: _write_get_telemetry_subscriptions_response_0})
+GetTelemetrySubscriptionsResponse.readers = since(0, {
+    0: _read_get_telemetry_subscriptions_response_0
+})
+GetTelemetrySubscriptionsResponse.writers = since(0, {
+    0: _write_get_telemetry_subscriptions_response_0
+})
 
 
-# -- 74: ListConfigResources ---------------------------------------------------------------------
+# -- 74: ListConfigResources -------------------------------------------------------------------
 
 
 class ListConfigResourcesRequest(ApiMessage):
@@ -9788,8 +10227,12 @@ def _write_list_config_resources_request_1(w, o):
     w(pack_compact_numbers(o.resource_types, "b") + NO_TAGS)
 
 
-ListConfigResourcesRequest.readers = since(1, {0: _read_list_config_resources_request_0, 1: _read_list_config_resources_request_1})
-ListConfigResourcesRequest.writers = since(1, {0: _write_list_config_resources_request_0, 1: _write_list_config_resources_request_1})
+ListConfigResourcesRequest.readers = since(1, {
+    0: _read_list_config_resources_request_0, 1: _read_list_config_resources_request_1
+})
+ListConfigResourcesRequest.writers = since(1, {
+    0: _write_list_config_resources_request_0, 1: _write_list_config_resources_request_1
+})
 
 
 class ListConfigResourcesResponse(ApiMessage):
@@ -9861,11 +10304,15 @@ def _write_list_config_resources_response_1(w, o):
     w(NO_TAGS)
 
 
-ListConfigResourcesResponse.readers = since(1, {0: _read_list_config_resources_response_0, 1: _read_list_config_resources_response_1})
-ListConfigResourcesResponse.writers = since(1, {0: _write_list_config_resources_response_0, 1: _write_list_config_resources_response_1})
+ListConfigResourcesResponse.readers = since(1, {
+    0: _read_list_config_resources_response_0, 1: _read_list_config_resources_response_1
+})
+ListConfigResourcesResponse.writers = since(1, {
+    0: _write_list_config_resources_response_0, 1: _write_list_config_resources_response_1
+})
 
 
-# -- 75: DescribeTopicPartitions -----------------------------------------------------------------
+# -- 75: DescribeTopicPartitions ---------------------------------------------------------------
 
 
 class DescribeTopicPartitionsRequest(ApiMessage):
@@ -9939,7 +10386,9 @@ class DescribeTopicPartitionsResponse(ApiMessage):
         name: str | None = ""
         topic_id: UUID = ZERO_UUID
         is_internal: bool = False
-        partitions: Sequence[DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition] = ()
+        partitions: Sequence[
+            DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition
+        ] = ()
         topic_authorized_operations: int = -2147483648
 
     class Cursor(Message):
@@ -10007,8 +10456,8 @@ def _write_describe_topic_partitions_response_describe_topic_partitions_response
 
 def _write_describe_topic_partitions_response_describe_topic_partitions_response_topic_0(w, o):
     w(
-        pack_h(o.error_code) + pack_compact_nullable_string(o.name) +
-        pack_ut(o.topic_id.bytes, o.is_internal)
+        pack_h(o.error_code) + pack_compact_nullable_string(o.name) + pack_ut(o.topic_id.bytes,
+        o.is_internal)
     )
     write_compact_array(
         w, o.partitions,
@@ -10035,7 +10484,7 @@ DescribeTopicPartitionsResponse.readers = since(0, {0: _read_describe_topic_part
 DescribeTopicPartitionsResponse.writers = since(0, {0: _write_describe_topic_partitions_response_0})
 
 
-# -- 76: ShareGroupHeartbeat ---------------------------------------------------------------------
+# -- 76: ShareGroupHeartbeat -------------------------------------------------------------------
 
 
 class ShareGroupHeartbeatRequest(ApiMessage):
@@ -10061,8 +10510,8 @@ def _read_share_group_heartbeat_request_1(b, p):
 
 def _write_share_group_heartbeat_request_1(w, o):
     w(
-        pack_compact_string(o.group_id) + pack_compact_string(o.member_id) +
-        pack_i(o.member_epoch) + pack_compact_nullable_string(o.rack_id) +
+        pack_compact_string(o.group_id) + pack_compact_string(o.member_id) + pack_i(o.member_epoch)
+        + pack_compact_nullable_string(o.rack_id) +
         pack_compact_nullable_array(o.subscribed_topic_names, pack_compact_string) + NO_TAGS
     )
 
@@ -10142,7 +10591,7 @@ ShareGroupHeartbeatResponse.readers = since(1, {1: _read_share_group_heartbeat_r
 ShareGroupHeartbeatResponse.writers = since(1, {1: _write_share_group_heartbeat_response_1})
 
 
-# -- 77: ShareGroupDescribe ----------------------------------------------------------------------
+# -- 77: ShareGroupDescribe --------------------------------------------------------------------
 
 
 class ShareGroupDescribeRequest(ApiMessage):
@@ -10187,7 +10636,9 @@ class ShareGroupDescribeResponse(ApiMessage):
         client_id: str = ""
         client_host: str = ""
         subscribed_topic_names: Sequence[str] = ()
-        assignment: ShareGroupDescribeResponse.Assignment | None = None
+        assignment: ShareGroupDescribeResponse.Assignment = field(
+            default_factory=lambda: ShareGroupDescribeResponse.Assignment()
+        )
 
     class DescribedGroup(Message):
         error_code: int = 0
@@ -10275,8 +10726,8 @@ def _write_share_group_describe_response_member_1(w, o):
     w(
         pack_compact_string(o.member_id) + pack_compact_nullable_string(o.rack_id) +
         pack_i(o.member_epoch) + pack_compact_string(o.client_id) +
-        pack_compact_string(o.client_host) +
-        pack_compact_array(o.subscribed_topic_names, pack_compact_string)
+        pack_compact_string(o.client_host) + pack_compact_array(o.subscribed_topic_names,
+        pack_compact_string)
     )
     _write_share_group_describe_response_assignment_1(w, o.assignment)
     w(NO_TAGS)
@@ -10302,7 +10753,7 @@ ShareGroupDescribeResponse.readers = since(1, {1: _read_share_group_describe_res
 ShareGroupDescribeResponse.writers = since(1, {1: _write_share_group_describe_response_1})
 
 
-# -- 78: ShareFetch ------------------------------------------------------------------------------
+# -- 78: ShareFetch ----------------------------------------------------------------------------
 
 
 class ShareFetchRequest(ApiMessage):
@@ -10372,9 +10823,9 @@ def _read_share_fetch_request_forgotten_topic_1(b, p):
 def _read_share_fetch_request_1(b, p):
     group_id, p = read_compact_nullable_string(b, p)
     member_id, p = read_compact_nullable_string(b, p)
-    share_session_epoch, max_wait_ms, min_bytes, max_bytes, max_records, batch_size = unpack_iiiiii(
-        b, p
-    )
+    (
+        share_session_epoch, max_wait_ms, min_bytes, max_bytes, max_records, batch_size
+    ) = unpack_iiiiii(b, p)
     topics, p = read_compact_array(b, p + 24, 18, _read_share_fetch_request_fetch_topic_1)
     forgotten_topics_data, p = read_compact_array(
         b, p, 18, _read_share_fetch_request_forgotten_topic_1
@@ -10413,7 +10864,8 @@ def _write_share_fetch_request_forgotten_topic_1(w, o):
 def _write_share_fetch_request_1(w, o):
     w(
         pack_compact_nullable_string(o.group_id) + pack_compact_nullable_string(o.member_id) +
-        pack_iiiiii(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size)
+        pack_iiiiii(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records,
+        o.batch_size)
     )
     write_compact_array(w, o.topics, _write_share_fetch_request_fetch_topic_1)
     write_compact_array(w, o.forgotten_topics_data, _write_share_fetch_request_forgotten_topic_1)
@@ -10442,7 +10894,9 @@ class ShareFetchResponse(ApiMessage):
         error_message: str | None = None
         acknowledge_error_code: int = 0
         acknowledge_error_message: str | None = None
-        current_leader: ShareFetchResponse.LeaderIdAndEpoch | None = None
+        current_leader: ShareFetchResponse.LeaderIdAndEpoch = field(
+            default_factory=lambda: ShareFetchResponse.LeaderIdAndEpoch()
+        )
         records: Records = b""
         acquired_records: Sequence[ShareFetchResponse.AcquiredRecords] = ()
 
@@ -10569,7 +11023,7 @@ ShareFetchResponse.readers = since(1, {1: _read_share_fetch_response_1})
 ShareFetchResponse.writers = since(1, {1: _write_share_fetch_response_1})
 
 
-# -- 79: ShareAcknowledge ------------------------------------------------------------------------
+# -- 79: ShareAcknowledge ----------------------------------------------------------------------
 
 
 class ShareAcknowledgeRequest(ApiMessage):
@@ -10678,7 +11132,9 @@ class ShareAcknowledgeResponse(ApiMessage):
         partition_index: int = 0
         error_code: int = 0
         error_message: str | None = None
-        current_leader: ShareAcknowledgeResponse.LeaderIdAndEpoch | None = None
+        current_leader: ShareAcknowledgeResponse.LeaderIdAndEpoch = field(
+            default_factory=lambda: ShareAcknowledgeResponse.LeaderIdAndEpoch()
+        )
 
     class ShareAcknowledgeTopicResponse(Message):
         topic_id: UUID = ZERO_UUID
@@ -10800,7 +11256,10 @@ APIS = (
     Api(20, "DeleteTopics", DeleteTopicsRequest, DeleteTopicsResponse, 1, 6, 4),
     Api(21, "DeleteRecords", DeleteRecordsRequest, DeleteRecordsResponse, 0, 2, 2),
     Api(22, "InitProducerId", InitProducerIdRequest, InitProducerIdResponse, 0, 5, 2),
-    Api(23, "OffsetForLeaderEpoch", OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, 2, 4, 4),
+    Api(
+        23, "OffsetForLeaderEpoch", OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, 2, 4,
+        4
+    ),
     Api(29, "DescribeAcls", DescribeAclsRequest, DescribeAclsResponse, 1, 3, 2),
     Api(30, "CreateAcls", CreateAclsRequest, CreateAclsResponse, 1, 3, 2),
     Api(31, "DeleteAcls", DeleteAclsRequest, DeleteAclsResponse, 1, 3, 2),
@@ -10811,24 +11270,61 @@ APIS = (
     Api(37, "CreatePartitions", CreatePartitionsRequest, CreatePartitionsResponse, 0, 3, 2),
     Api(42, "DeleteGroups", DeleteGroupsRequest, DeleteGroupsResponse, 0, 2, 2),
     Api(43, "ElectLeaders", ElectLeadersRequest, ElectLeadersResponse, 0, 2, 2),
-    Api(44, "IncrementalAlterConfigs", IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, 0, 1, 1),
-    Api(45, "AlterPartitionReassignments", AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse, 0, 1, 0),
-    Api(46, "ListPartitionReassignments", ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse, 0, 0, 0),
+    Api(
+        44, "IncrementalAlterConfigs", IncrementalAlterConfigsRequest,
+        IncrementalAlterConfigsResponse, 0, 1, 1
+    ),
+    Api(
+        45, "AlterPartitionReassignments", AlterPartitionReassignmentsRequest,
+        AlterPartitionReassignmentsResponse, 0, 1, 0
+    ),
+    Api(
+        46, "ListPartitionReassignments", ListPartitionReassignmentsRequest,
+        ListPartitionReassignmentsResponse, 0, 0, 0
+    ),
     Api(47, "OffsetDelete", OffsetDeleteRequest, OffsetDeleteResponse, 0, 0, None),
-    Api(48, "DescribeClientQuotas", DescribeClientQuotasRequest, DescribeClientQuotasResponse, 0, 1, 1),
+    Api(
+        48, "DescribeClientQuotas", DescribeClientQuotasRequest, DescribeClientQuotasResponse, 0, 1,
+        1
+    ),
     Api(49, "AlterClientQuotas", AlterClientQuotasRequest, AlterClientQuotasResponse, 0, 1, 1),
-    Api(50, "DescribeUserScramCredentials", DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse, 0, 0, 0),
-    Api(51, "AlterUserScramCredentials", AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse, 0, 0, 0),
+    Api(
+        50, "DescribeUserScramCredentials", DescribeUserScramCredentialsRequest,
+        DescribeUserScramCredentialsResponse, 0, 0, 0
+    ),
+    Api(
+        51, "AlterUserScramCredentials", AlterUserScramCredentialsRequest,
+        AlterUserScramCredentialsResponse, 0, 0, 0
+    ),
     Api(60, "DescribeCluster", DescribeClusterRequest, DescribeClusterResponse, 0, 2, 0),
     Api(61, "DescribeProducers", DescribeProducersRequest, DescribeProducersResponse, 0, 0, 0),
-    Api(65, "DescribeTransactions", DescribeTransactionsRequest, DescribeTransactionsResponse, 0, 0, 0),
+    Api(
+        65, "DescribeTransactions", DescribeTransactionsRequest, DescribeTransactionsResponse, 0, 0,
+        0
+    ),
     Api(66, "ListTransactions", ListTransactionsRequest, ListTransactionsResponse, 0, 2, 0),
-    Api(68, "ConsumerGroupHeartbeat", ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, 0, 1, 0),
-    Api(69, "ConsumerGroupDescribe", ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, 0, 1, 0),
-    Api(71, "GetTelemetrySubscriptions", GetTelemetrySubscriptionsRequest, GetTelemetrySubscriptionsResponse, 0, 0, 0),
-    Api(74, "ListConfigResources", ListConfigResourcesRequest, ListConfigResourcesResponse, 0, 1, 0),
-    Api(75, "DescribeTopicPartitions", DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse, 0, 0, 0),
-    Api(76, "ShareGroupHeartbeat", ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse, 1, 1, 0),
+    Api(
+        68, "ConsumerGroupHeartbeat", ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse,
+        0, 1, 0
+    ),
+    Api(
+        69, "ConsumerGroupDescribe", ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, 0,
+        1, 0
+    ),
+    Api(
+        71, "GetTelemetrySubscriptions", GetTelemetrySubscriptionsRequest,
+        GetTelemetrySubscriptionsResponse, 0, 0, 0
+    ),
+    Api(
+        74, "ListConfigResources", ListConfigResourcesRequest, ListConfigResourcesResponse, 0, 1, 0
+    ),
+    Api(
+        75, "DescribeTopicPartitions", DescribeTopicPartitionsRequest,
+        DescribeTopicPartitionsResponse, 0, 0, 0
+    ),
+    Api(
+        76, "ShareGroupHeartbeat", ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse, 1, 1, 0
+    ),
     Api(77, "ShareGroupDescribe", ShareGroupDescribeRequest, ShareGroupDescribeResponse, 1, 1, 0),
     Api(78, "ShareFetch", ShareFetchRequest, ShareFetchResponse, 1, 1, 0),
     Api(79, "ShareAcknowledge", ShareAcknowledgeRequest, ShareAcknowledgeResponse, 1, 1, 0),

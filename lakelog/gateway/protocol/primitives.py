@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
 from msgspec import Struct
+
 from ...errors import LakelogError
 
 if TYPE_CHECKING:
@@ -105,9 +106,7 @@ class ApiMessage(Message):
                 f"{cls.__name__} of version {version}: the {len(data)} bytes end within it"
             ) from error
         except ValueError as error:
-            raise MalformedRequestError(
-                f"{cls.__name__} of version {version}: {error}"
-            ) from error
+            raise MalformedRequestError(f"{cls.__name__} of version {version}: {error}") from error
         if end != len(data):
             raise MalformedRequestError(
                 f"{cls.__name__} of version {version} ends after {end} of {len(data)} bytes"
@@ -378,9 +377,7 @@ def _read_items(
     return items, p
 
 
-def read_array(
-    b: Buffer, p: int, min_size_bytes: int, read: Reader[_T]
-) -> tuple[list[_T], int]:
+def read_array(b: Buffer, p: int, min_size_bytes: int, read: Reader[_T]) -> tuple[list[_T], int]:
     """An array of what ``read`` reads, each item of at least so many bytes."""
     return _read_items(b, p + 4, _read_int32(b, p)[0], min_size_bytes, read)
 
@@ -443,9 +440,7 @@ def pack_compact_array(items: Collection[_T], pack: Callable[[_T], bytes]) -> by
     return pack_uvarint(len(items) + 1) + b"".join(map(pack, items))
 
 
-def pack_compact_nullable_array(
-    items: Collection[_T] | None, pack: Callable[[_T], bytes]
-) -> bytes:
+def pack_compact_nullable_array(items: Collection[_T] | None, pack: Callable[[_T], bytes]) -> bytes:
     return b"\0" if items is None else pack_compact_array(items, pack)
 
 
@@ -504,9 +499,7 @@ def read_nullable_struct(b: Buffer, p: int, read: Reader[_T]) -> tuple[_T | None
     return (None, p + 1) if b[p] > 127 else read(b, p + 1)
 
 
-def write_nullable_struct(
-    w: Write, value: _T | None, write: Callable[[Write, _T], None]
-) -> None:
+def write_nullable_struct(w: Write, value: _T | None, write: Callable[[Write, _T], None]) -> None:
     if value is None:
         w(b"\xff")
     else:
