@@ -72,7 +72,7 @@ class AsyncHotLog:
         self._fetcher = fetcher
         self._begun: set[_Begun] = set()  # producers that have been sent something
         self._pipelines = Pipelines()
-        self._news = News(servers, keys, self._pipelines)
+        self._news = News(servers, self._pipelines)
 
     async def append_all(self, calls: Sequence[AppendCall]) -> list[Answer]:
         """As `HotLog.append_all`: calls in order, in one round trip for each server.
@@ -192,7 +192,12 @@ class AsyncHotLog:
         Raises:
             LakelogError: a server does not answer.
         """
-        await self._news.wait(positions, timeout_s)
+        streams = {self._keys.stream(tp): position for tp, position in positions.items()}
+        await self._news.wait(streams, timeout_s)
+
+    async def wait_for_group(self, group_id: str, version: int, timeout_s: float) -> None:
+        """As `wait`, for a version of a group above that one."""
+        await self._news.wait({self._keys.group(group_id).news: version + 1}, timeout_s)
 
     def close(self) -> None:
         """Ends the connections of this event loop."""

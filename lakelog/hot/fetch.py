@@ -62,6 +62,7 @@ class EntriesStep(Struct, frozen=True):
     declared: Declared
     largest_entry_bytes: int  # of all that were ever appended
     recovered: bool  # the server cannot have lost anything since it was last written
+    log_start: int
 
 
 class Fetcher:
@@ -185,6 +186,7 @@ class Fetcher:
         check_topic_id(topic_partition, state[0], topic_id)
         try:
             local_log_start, largest_entry_bytes = int(state[1]), int(state[3] or 0)
+            log_start = int(state[7] or 0)
             declared = Declared(int(state[2]), parse_gaps(state[5], state[6]))
         except ILLEGIBLE as error:
             raise illegible(state, f"state of {topic_partition}", error) from error
@@ -196,6 +198,7 @@ class Fetcher:
             declared=declared,
             largest_entry_bytes=largest_entry_bytes,
             recovered=state[4] == run_id.encode(),
+            log_start=log_start,
         )
 
     def offset_for_timestamp(

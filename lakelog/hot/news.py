@@ -10,9 +10,7 @@ from typing import Any
 from redis.exceptions import ResponseError
 
 from ..errors import LakelogError
-from ..values.topic_partition import TopicPartition
 from .connection import Server, Servers
-from .keys import Keys
 from .pipelines import Pipeline, Pipelines, open_pipeline
 from .refusals import translate
 from .waits import MAX_BLOCK_MS, POLL_MS
@@ -32,20 +30,18 @@ class News:
     that nobody waits for any more stays in it until then, as consumers come back for it.
     """
 
-    def __init__(self, servers: Servers, keys: Keys, pipelines: Pipelines) -> None:
+    def __init__(self, servers: Servers, pipelines: Pipelines) -> None:
         self._servers = servers
-        self._keys = keys
         self._pipelines = pipelines
         self._watches: dict[tuple[int, int], _Watch] = {}
 
-    async def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> None:
-        """See `AsyncHotLog.wait`."""
+    async def wait(self, positions: Mapping[str, int], timeout_s: float) -> None:
+        """Returns once a stream has an id whose first number is at or above its position."""
         loop = asyncio.get_running_loop()
         news: asyncio.Future[None] = loop.create_future()
         watched: list[tuple[_Watch, str]] = []
         try:
-            for tp, position in positions.items():
-                stream = self._keys.stream(tp)
+            for stream, position in positions.items():
                 watch = self._watch(stream)
                 watched.append((watch, stream))
                 watch.add(stream, position, news)

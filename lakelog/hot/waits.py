@@ -47,6 +47,7 @@ STATE_OF_READS = (
     "run_id",
     "gaps",
     "quarantined",
+    "log_start",
 )
 
 #: The streams of one blocking read, each with the id behind which something is news.

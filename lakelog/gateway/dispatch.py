@@ -1,0 +1,51 @@
+"""Which function answers which request."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from . import configs, fetch, groups, metadata, offsets, producers, topics
+from .protocol.wire import API, ApiMessage
+from .session import Session
+
+#: What answers a request of a version.
+Handler = Callable[[Session, Any, int], Awaitable[ApiMessage]]
+
+_BY_NAME: Mapping[str, Handler] = {
+    "Fetch": fetch.fetch,
+    "ListOffsets": offsets.list_offsets,
+    "Metadata": metadata.metadata,
+    "OffsetCommit": groups.offset_commit,
+    "OffsetFetch": groups.offset_fetch,
+    "FindCoordinator": metadata.find_coordinator,
+    "JoinGroup": groups.join_group,
+    "Heartbeat": groups.heartbeat,
+    "LeaveGroup": groups.leave_group,
+    "SyncGroup": groups.sync_group,
+    "DescribeGroups": groups.describe_groups,
+    "ListGroups": groups.list_groups,
+    "CreateTopics": topics.create_topics,
+    "DeleteTopics": topics.delete_topics,
+    "DeleteRecords": topics.delete_records,
+    "InitProducerId": producers.init_producer_id,
+    "OffsetForLeaderEpoch": offsets.offset_for_leader_epoch,
+    "DescribeConfigs": configs.describe_configs,
+    "AlterConfigs": configs.alter_configs,
+    "CreatePartitions": topics.create_partitions,
+    "DeleteGroups": groups.delete_groups,
+    "IncrementalAlterConfigs": configs.incremental_alter_configs,
+    "OffsetDelete": groups.offset_delete,
+    "DescribeCluster": metadata.describe_cluster,
+    "DescribeProducers": producers.describe_producers,
+    "DescribeTopicPartitions": metadata.describe_topic_partitions,
+}
+_KEYS = {api.name: key for key, api in API.items()}
+
+PRODUCE, API_VERSIONS = _KEYS["Produce"], _KEYS["ApiVersions"]
+
+#: By API key. Produce and ApiVersions have ways of their own, see `ClientConnection`.
+HANDLERS: Mapping[int, Handler] = {_KEYS[name]: one for name, one in _BY_NAME.items()}
+
+#: The keys of all APIs that are served.
+SERVED = frozenset({*HANDLERS, PRODUCE, API_VERSIONS})

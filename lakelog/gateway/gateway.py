@@ -1,0 +1,224 @@
+"""The gateway: Kafka's protocol in front of a log."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from ..errors import InvalidArgumentError, LakelogError, LogClosedError
+from .connection import ClientConnection
+from .memory import Budget
+from .nodes import Node, Nodes
+from .served_log import ServedLog
+from .session import Session
+from .settings import GatewaySettings
+
+if TYPE_CHECKING:
+    from ..lakelog import Lakelog
+
+logger = logging.getLogger(__name__)
+
+#: How often idle connections are looked for.
+_SWEEP_S = 10.0
+#: How long clients have to take what they were answered, once the gateway is closed.
+_DRAIN_S = 5.0
+
+
+class Gateway:
+    """Serves a log to Kafka's clients, on an event loop in a thread of its own.
+
+    Everything lies in Redis and the cold tier: any number of processes may serve the same log, and
+    one that is killed takes nothing along but what clients send again.
+
+    Args:
+        lake: the log; it stays open for as long as the gateway is.
+    """
+
+    def __init__(self, lake: Lakelog, settings: GatewaySettings | None = None) -> None:
+        self.settings = settings or GatewaySettings()
+        self._lake = lake
+        self._ready = threading.Event()
+        self._failure: BaseException | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._connections: set[ClientConnection] = set()
+        self._address: tuple[str, int] | None = None
+        self._thread = threading.Thread(target=self._run, name="lakelog-gateway", daemon=True)
+
+    def start(self) -> Gateway:
+        """Listens from here on.
+
+        Raises:
+            InvalidArgumentError: the address cannot be listened on.
+            LakelogError: Redis does not answer.
+        """
+        self._thread.start()
+        self._ready.wait()
+        if self._failure is not None:
+            self._thread.join()
+            raise self._failure
+        return self
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """What a client on this machine gives as ``bootstrap.servers``."""
+        if self._address is None:
+            raise LogClosedError("the gateway does not listen: start() it first")
+        host, port = self._address
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    @property
+    def connection_count(self) -> int:
+        """Clients' connections that are open."""
+        return len(self._connections)
+
+    def close(self) -> None:
+        """Takes no more requests, answers those under way, and ends."""
+        loop, stop = self._loop, self._stop
+        if loop is not None and stop is not None and self._thread.is_alive():
+            with contextlib.suppress(RuntimeError):  # it has just ended
+                loop.call_soon_threadsafe(stop.set)
+            self._thread.join()
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Returns once the gateway has ended."""
+        self._thread.join(timeout_s)
+
+    def __enter__(self) -> Gateway:
+        return self if self._thread.is_alive() else self.start()
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        where = "closed" if self._address is None else self.bootstrap_servers
+        return f"<Gateway {where}, {self.connection_count} connections>"
+
+    # -- its thread ----------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            with _runner() as runner:
+                runner.run(self._serve())
+        except BaseException as error:
+            self._failure = error
+            if self._ready.is_set():
+                logger.exception("the gateway ended")
+        finally:
+            self._address = None
+            self._ready.set()
+
+    async def _serve(self) -> None:
+        loop = self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        with ThreadPoolExecutor(self.settings.threads, "lakelog-gateway") as threads:
+            loop.set_default_executor(threads)
+            log = ServedLog(self._lake, threads)
+            try:
+                memory = Budget(self.settings.max_memory_bytes)
+                await log.topics(fresh=True)
+                keyspace_id = await log.run(self._lake.hot.topics().keyspace_id)
+                listener = self._listening()
+                server = await self._server(log, memory, listener, str(keyspace_id or "lakelog"))
+                sweeper = asyncio.ensure_future(self._sweep())
+                self._ready.set()
+                await self._stop.wait()
+                sweeper.cancel()
+                server.close()
+                await self._drained()
+            finally:
+                log.close()
+
+    def _listening(self) -> socket.socket:
+        settings = self.settings
+        try:
+            found = socket.getaddrinfo(
+                settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )
+            family, kind, _, _, address = found[0]
+            listener = socket.socket(family, kind)
+            try:
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if settings.port and hasattr(socket, "SO_REUSEPORT"):
+                    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+                listener.bind(address)
+            except BaseException:
+                listener.close()
+                raise
+        except OSError as error:
+            raise InvalidArgumentError(
+                f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}. Stop "
+                "what listens there, or give another address with --listen"
+            ) from error
+        name = listener.getsockname()
+        self._address = (name[0], name[1])
+        return listener
+
+    async def _server(
+        self, log: ServedLog, memory: Budget, listener: socket.socket, cluster_id: str
+    ) -> asyncio.AbstractServer:
+        assert self._address is not None
+        host, port = self.settings.advertise or self._address
+        nodes = Nodes([Node(self.settings.node_id, host, port)], cluster_id)
+
+        def opened(client_host: str) -> Session:
+            return Session(log, nodes, self.settings, memory, client_host)
+
+        def connected() -> ClientConnection:
+            connection = ClientConnection(opened, self._connections.discard)
+            if len(self._connections) >= self.settings.max_connections:
+                logger.warning(
+                    "a connection more than max_connections=%d was closed at once",
+                    self.settings.max_connections,
+                )
+                asyncio.get_running_loop().call_soon(connection.close)
+            self._connections.add(connection)
+            return connection
+
+        loop = asyncio.get_running_loop()
+        return await loop.create_server(connected, sock=listener, backlog=512)
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(min(_SWEEP_S, self.settings.max_idle_s))
+            oldest_s = time.monotonic() - self.settings.max_idle_s
+            for connection in list(self._connections):
+                if connection.is_idle and connection.last_active_s < oldest_s:
+                    connection.close()
+
+    async def _drained(self) -> None:
+        """Waits for what is under way, and closes the connections."""
+        deadline_s = time.monotonic() + _DRAIN_S
+        for connection in list(self._connections):
+            if connection.is_idle:
+                connection.close()
+        while self._connections and time.monotonic() < deadline_s:
+            await asyncio.sleep(0.01)
+            for connection in list(self._connections):
+                if connection.is_idle:
+                    connection.close()
+        for connection in list(self._connections):
+            connection.close()
+
+
+def _runner() -> asyncio.Runner:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.Runner()
+    return asyncio.Runner(loop_factory=uvloop.new_event_loop)
+
+
+__all__ = ["Gateway", "LakelogError"]

@@ -1,0 +1,215 @@
+"""Produce: record batches into the log, as they are where the topic's entries are Kafka's."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from ..codec import Entry, EntryId, ProducedBatch, decode, encode, resolve_compression
+from ..codec.encryption.of_topic import sealed
+from ..codec.kafka_batch import BatchHeader
+from ..codec.kafka_entry import kafka_entry
+from ..errors import (
+    InvalidRecordError,
+    InvalidTimestampError,
+    LakelogError,
+    RecordTooLargeError,
+    RecoveryNeededError,
+    UnknownTopicIdError,
+)
+from ..hot import AppendCall, AppendResult
+from ..values.config import KIB, EntryFormat
+from ..values.producer_calls import MAX_SEQUENCES
+from ..values.record import PRODUCED
+from ..values.topic import Topic
+from .protocol.codes import ErrorCode, code_of
+from .protocol.messages import ProduceRequest, ProduceResponse
+from .session import Session
+
+Partition = ProduceResponse.PartitionProduceResponse
+
+#: A batch that must be taken apart is, by a thread, if it is larger.
+_LARGE_BYTES = 64 * KIB
+_LEAST_TIMEOUT_S = 1.0
+
+
+class _Append(NamedTuple):
+    """A batch on its way."""
+
+    answer: Partition
+    topic: Topic
+    call: AppendCall
+
+
+async def produce(
+    session: Session, requests: Sequence[tuple[ProduceRequest, int]]
+) -> list[ProduceResponse]:
+    """Answers requests of one connection that follow each other, in one round trip.
+
+    Args:
+        requests: each with its version.
+    """
+    responses: list[ProduceResponse] = []
+    appends: list[_Append] = []
+    for request, _ in requests:
+        topics = []
+        for topic_data in request.topic_data:
+            answers = []
+            for data in topic_data.partition_data:
+                answer = Partition(index=data.index, base_offset=-1)
+                answers.append(answer)
+                try:
+                    topic = await _topic(session, topic_data.name, data.index)
+                    if topic is None or request.transactional_id is not None:
+                        _refuse_transaction(request, answer)
+                        continue
+                    batch = b"" if data.records is None else bytes(data.records)
+                    call = await _call(session, topic, data.index, batch)
+                    appends.append(_Append(answer, topic, call))
+                except LakelogError as error:
+                    _refuse(session, answer, error, f"{topic_data.name}-{data.index}")
+            topics.append(
+                ProduceResponse.TopicProduceResponse(
+                    name=topic_data.name, partition_responses=answers
+                )
+            )
+        responses.append(ProduceResponse(responses=topics))
+    if appends:
+        timeout_s = max(request.timeout_ms for request, _ in requests) / 1000
+        await _append(session, appends, max(_LEAST_TIMEOUT_S, timeout_s))
+    return responses
+
+
+async def _topic(session: Session, name: str, partition: int) -> Topic | None:
+    topic = (await session.log.topics()).get(name)
+    if topic is None or not 0 <= partition < topic.partitions:
+        topic = (await session.log.topics(fresh=True)).get(name)
+    return topic if topic is not None and 0 <= partition < topic.partitions else None
+
+
+def _refuse_transaction(request: ProduceRequest, answer: Partition) -> None:
+    if request.transactional_id is None:
+        answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return
+    answer.error_code = ErrorCode.INVALID_REQUEST
+    answer.error_message = "there are no transactions in lakelog; produce without transactional.id"
+
+
+async def _call(session: Session, topic: Topic, partition: int, batch: bytes) -> AppendCall:
+    """The append of a batch, after it was checked.
+
+    Raises:
+        LakelogError: it cannot be stored.
+    """
+    is_large = len(batch) > _LARGE_BYTES
+    if topic.config["lakelog.entry.format"] is EntryFormat.KAFKA and not topic.config.encrypts:
+        entries: tuple[Entry, ...] = (
+            kafka_entry(batch, topic.config["lakelog.max.decoded.bytes"]),
+        )
+    elif is_large:
+        entries = await session.log.run(_transcoded, topic, batch)
+    else:
+        entries = _transcoded(topic, batch)
+    header = BatchHeader.parse(batch)
+    first = max(0, header.base_sequence)
+    produced = ProducedBatch(
+        entries,
+        header.producer_id,
+        max(0, header.producer_epoch),
+        first,
+        (first + header.record_count - 1) % MAX_SEQUENCES,
+    )
+    tp = topic.partition(partition)
+    return AppendCall(tp, topic.topic_id, produced, is_kafka=True)
+
+
+def _transcoded(topic: Topic, batch: bytes) -> tuple[Entry, ...]:
+    """The records of a batch as entries of the topic's own format."""
+    config = topic.config
+    entry = kafka_entry(batch, config["lakelog.max.decoded.bytes"])
+    records = decode([(EntryId(entry.record_count - 1, entry.record_count), entry.fields)])
+    times_ms = records.column("timestamp").cast("int64").to_numpy() // 1000
+    produced = records.select(PRODUCED.names).set_column(0, PRODUCED.field(0), [times_ms])
+    return encode(
+        sealed(topic, produced),
+        config["lakelog.entry.format"],
+        resolve_compression(config["compression.type"], "none"),
+        max_entry_bytes=config["max.message.bytes"],
+        max_decoded_bytes=config["lakelog.max.decoded.bytes"],
+        flatten=config["lakelog.fields.flatten"],
+    )
+
+
+async def _append(session: Session, appends: Sequence[_Append], timeout_s: float) -> None:
+    """Appends batches, and settles partitions whose server may have lost its tail."""
+    deadline_s = time.monotonic() + timeout_s
+    left = list(appends)
+    while left:
+        answers = await session.log.hot.append_all([one.call for one in left])
+        again: list[_Append] = []
+        for one, answer in zip(left, answers, strict=True):
+            if isinstance(answer, AppendResult):
+                _accept(session, one, answer)
+            elif isinstance(answer, RecoveryNeededError):
+                again.append(one)
+            else:
+                _refuse(session, one.answer, answer, str(one.call.topic_partition))
+            if isinstance(answer, UnknownTopicIdError):
+                await session.log.topics(fresh=True)
+        left = await _recovered(session, again, deadline_s) if again else []
+
+
+async def _recovered(
+    session: Session, appends: Sequence[_Append], deadline_s: float
+) -> list[_Append]:
+    """Those of the appends whose partitions were recovered in time; the others are answered."""
+    found: dict[str, list[_Append]] = {}
+    for one in appends:
+        found.setdefault(str(one.call.topic_partition), []).append(one)
+
+    async def recover(own: list[_Append]) -> list[_Append]:
+        topic, tp = own[0].topic, own[0].call.topic_partition
+        try:
+            left_s = max(0.0, deadline_s - time.monotonic())
+            await session.log.recover(topic, tp.partition, left_s)
+        except asyncio.TimeoutError:
+            for one in own:
+                one.answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+                one.answer.error_message = f"{tp} is being recovered; send it again"
+            return []
+        except LakelogError as error:
+            for one in own:
+                _refuse(session, one.answer, error, str(tp))
+            return []
+        return own
+
+    done = await asyncio.gather(*(recover(own) for own in found.values()))
+    settled = {id(one) for one in chain.from_iterable(done)}
+    return [one for one in appends if id(one) in settled]
+
+
+def _accept(session: Session, one: _Append, result: AppendResult) -> None:
+    answer = one.answer
+    answer.base_offset = result.base_offset
+    answer.log_append_time_ms = result.append_time_ms
+    answer.log_start_offset = result.log_start
+    end = result.base_offset + one.call.batch.record_count
+    session.log.told(one.call.topic_partition, end)
+
+
+def _refuse(session: Session, answer: Partition, error: LakelogError, where: str) -> None:
+    answer.error_code = code_of(error)
+    answer.error_message = error.message
+    if isinstance(error, InvalidTimestampError):
+        answer.record_errors = [
+            ProduceResponse.BatchIndexAndErrorMessage(index, why)
+            for index, _, why in error.record_errors
+        ]
+    elif isinstance(error, (InvalidRecordError, RecordTooLargeError)) and error.index is not None:
+        answer.record_errors = [
+            ProduceResponse.BatchIndexAndErrorMessage(error.index, error.message)
+        ]
+    session.note(f"produce to {where}", error)
