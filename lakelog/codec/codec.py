@@ -38,7 +38,14 @@ from .entry import (
     newer_entry,
 )
 from .fields_entry import TIMESTAMP_FIELD, Row, decode_fields, encode_fields
-from .kafka_entry import StoredBatch, decode_batches, encode_few, encode_kafka, is_kafka, open_batch
+from .kafka_entry import (
+    KAFKA_BEGINNING,
+    StoredBatch,
+    decode_batches,
+    encode_few,
+    encode_kafka,
+    open_batch,
+)
 from .kafka_rows import FEW_RECORDS
 
 #: ``auto`` writes arrow entries from this many records on; below, an arrow entry's fixed ~600 bytes
@@ -151,7 +158,7 @@ def decode(entries: Iterable[tuple[EntryId, list[bytes]]]) -> pa.RecordBatch:
             run.add_batch(entry_id, *decode_arrow(entry_id, fields))
         elif name == TIMESTAMP_FIELD:
             run.add_row(entry_id, *decode_fields(entry_id, fields))
-        elif is_kafka(fields):
+        elif fields[:2] == KAFKA_BEGINNING:
             run.add_kafka(entry_id, *open_batch(entry_id, fields))
         elif name == VERSION_FIELD:
             version = fields[1][:40] if len(fields) > 1 else b""

@@ -59,11 +59,13 @@ from .kafka_batch import (
 from .kafka_records import RecordBytes, parse_records
 from .kafka_rows import FEW_RECORDS, RecordFlawError, Section, parse_rows, rows_section
 
-_PLAIN_FIELDS = 4  # names and values, without ``d`` and ``t``
-_BEGINNING = [VERSION_FIELD, KAFKA_VERSION, BATCH_FIELD]
+#: What an entry begins with in this format, and in no other.
+KAFKA_BEGINNING = [VERSION_FIELD, KAFKA_VERSION]
 
-#: What surrounds the records: all but them, with ``d`` of up to ten digits.
-_OVERHEAD_BYTES = sum(map(len, _BEGINNING)) + HEADER_BYTES + len(DECODED_FIELD) + 10
+_PLAIN_FIELDS = 4  # names and values, without ``d`` and ``t``
+
+#: What surrounds the records of an entry: a header, and ``d`` of up to ten digits.
+_OVERHEAD_BYTES = HEADER_BYTES + 10 + len(b"".join((*KAFKA_BEGINNING, BATCH_FIELD, DECODED_FIELD)))
 
 
 def check_batch(batch: bytes, max_decoded_bytes: int = INT32_MAX) -> BatchHeader:
@@ -153,8 +155,10 @@ def encode_few(
     several, or a record is too large.
     """
     section = rows_section(rows)
+    if len(section) > min(TARGET_ENTRY_BYTES, max_entry_bytes, max_decoded_bytes) - _OVERHEAD_BYTES:
+        return None
     times_ms = [row[0] for row in rows]
-    entry = _entry_of(
+    return _entry_of(
         section,
         compression,
         times_ms[0],
@@ -162,8 +166,6 @@ def encode_few(
         len(rows),
         next((index for index, row in enumerate(rows) if row[1] is None), None),
     )
-    room = min(TARGET_ENTRY_BYTES, max_entry_bytes, max_decoded_bytes) - _OVERHEAD_BYTES
-    return entry if len(section) <= room else None
 
 
 def _entry_of(
@@ -243,7 +245,7 @@ def _entry(
     Args:
         decoded_bytes: of its records, if they are compressed.
     """
-    fields = [VERSION_FIELD, KAFKA_VERSION, BATCH_FIELD, batch]
+    fields = [*KAFKA_BEGINNING, BATCH_FIELD, batch]
     if decoded_bytes is not None:
         fields += (DECODED_FIELD, b"%d" % decoded_bytes)
     size_bytes = sum(map(len, fields))
@@ -273,7 +275,7 @@ class StoredBatch(NamedTuple):
 
 def is_kafka(fields: Sequence[bytes]) -> bool:
     """Whether an entry of those fields holds a record batch."""
-    return len(fields) >= _PLAIN_FIELDS and fields[:3] == _BEGINNING
+    return len(fields) >= _PLAIN_FIELDS and fields[:3] == [*KAFKA_BEGINNING, BATCH_FIELD]
 
 
 def stored_batch(entry_id: EntryId, fields: Sequence[bytes]) -> tuple[bytes, int | None]:
@@ -294,6 +296,8 @@ def open_batch(entry_id: EntryId, fields: Sequence[bytes]) -> tuple[StoredBatch,
     Raises:
         CorruptRecordError: its bytes are not what was written.
     """
+    if not is_kafka(fields):
+        raise corrupt(entry_id, f"it is of format 3, and has no record batch ({BATCH_FIELD!r})")
     batch, time_ms = stored_batch(entry_id, fields)
     try:
         header = BatchHeader.parse(batch)

@@ -180,7 +180,8 @@ def _varints(octets: np.ndarray, at: np.ndarray, most: int) -> tuple[np.ndarray,
 
 
 def _behind(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    return starts + np.maximum(lengths, 0)
+    behind: np.ndarray = starts + np.maximum(lengths, 0)
+    return behind
 
 
 def _deltas(counts: Sequence[int]) -> np.ndarray:
@@ -200,7 +201,8 @@ def _timestamps(
         and max(-int(deltas.min()), int(deltas.max())) < TIME_BOUND
     ):
         raise RecordFlawError("its timestamps lie beyond all times")
-    return deltas + (bases[0] if len(bases) == 1 else np.repeat(bases, counts))
+    deltas += bases[0] if len(bases) == 1 else np.repeat(bases, counts)
+    return deltas
 
 
 def _refuse_unless(holds: np.ndarray, flaw: str) -> None:
