@@ -243,7 +243,7 @@ def _stream_reader(name: str) -> Callable[[pa.Buffer, int], bytes]:
 
 def _read_snappy(data: pa.Buffer, max_bytes: int) -> bytes:
     """One raw block, or what Java's clients write: a header, then blocks behind their lengths."""
-    view = memoryview(data)
+    view = memoryview(data).cast("B")  # Arrow's octets have a sign
     if view[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
         return _snappy_block(data, max_bytes)
     parts = []
@@ -264,7 +264,7 @@ def _read_snappy(data: pa.Buffer, max_bytes: int) -> bytes:
 
 def _snappy_block(data: pa.Buffer, max_bytes: int) -> bytes:
     size = shift = 0  # which the block declares in front, and must then have
-    for byte in memoryview(data)[:5]:
+    for byte in memoryview(data)[:5].cast("B"):
         size |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:
