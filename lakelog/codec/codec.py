@@ -38,7 +38,15 @@ from .entry import (
     newer_entry,
 )
 from .fields_entry import TIMESTAMP_FIELD, Row, decode_fields, encode_fields
-from .kafka_entry import StoredBatch, decode_batches, encode_kafka, is_kafka, open_batch
+from .kafka_entry import (
+    KAFKA_BEGINNING,
+    StoredBatch,
+    decode_batches,
+    encode_few,
+    encode_kafka,
+    open_batch,
+)
+from .kafka_rows import FEW_RECORDS
 
 #: ``auto`` writes arrow entries from this many records on; below, an arrow entry's fixed ~600 bytes
 #: would weigh more than what columns save.
@@ -89,8 +97,15 @@ def encode(
         columns = produced_batch(records) if columns is None else columns
         entries = encode_arrow(columns, compression, max_entry_bytes, max_decoded_bytes)
     elif entry_format is EntryFormat.KAFKA:
-        columns = produced_batch(records) if columns is None else columns
-        entries = encode_kafka(columns, compression, max_entry_bytes, max_decoded_bytes)
+        entry = None
+        if 0 < len(records) < FEW_RECORDS:
+            rows = records if columns is None else list(_rows(columns))
+            entry = encode_few(rows, compression, max_entry_bytes, max_decoded_bytes)
+        if entry is not None:
+            entries = [entry]
+        else:
+            columns = produced_batch(records) if columns is None else columns
+            entries = encode_kafka(columns, compression, max_entry_bytes, max_decoded_bytes)
     else:
         entries = []
         for index, row in enumerate(records if columns is None else _rows(columns)):
@@ -143,7 +158,7 @@ def decode(entries: Iterable[tuple[EntryId, list[bytes]]]) -> pa.RecordBatch:
             run.add_batch(entry_id, *decode_arrow(entry_id, fields))
         elif name == TIMESTAMP_FIELD:
             run.add_row(entry_id, *decode_fields(entry_id, fields))
-        elif is_kafka(fields):
+        elif fields[:2] == KAFKA_BEGINNING:
             run.add_kafka(entry_id, *open_batch(entry_id, fields))
         elif name == VERSION_FIELD:
             version = fields[1][:40] if len(fields) > 1 else b""

@@ -16,7 +16,8 @@ Everything is big-endian. Whoever appends a batch gives it its base offset, so t
 and the 4 of the epoch are rewritten without a look at the rest.
 
 Source: Kafka's "Message format" (Record Batch) and ``DefaultRecordBatch``; KIP-98; snappy-java's
-``SnappyOutputStream`` for the framing of Java's clients.
+``SnappyOutputStream`` for the framing of Java's clients; Kafka's ``Lz4BlockInputStream`` and the
+LZ4 frame format.
 """
 
 from __future__ import annotations
@@ -50,6 +51,12 @@ _MAGIC_START = 16
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _CODEC_OF = {Compression.NONE: 0, Compression.LZ4: 3, Compression.ZSTD: 4}
+
+#: Of a frame of LZ4: its magic; version 1, independent blocks; of 256 KiB at most; and a byte of
+#: XXH32 over these two. Kafka's writer has no other checksums, and no lengths but the blocks'.
+_LZ4_HEAD = b"\x04\x22\x4d\x18\x60\x50\xfb"
+_LZ4_BLOCK_BYTES = 256 * KIB
+_LZ4_PLAIN = 1 << 31  # a block's length has this bit where it is not compressed
 
 #: snappy-java puts this before the blocks, then its version and the oldest that reads them.
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
@@ -194,14 +201,26 @@ class TooLargeError(ValueError):
 def compressed(section: bytes | memoryview, compression: Compression) -> tuple[bytes, int]:
     """The records compressed, and the attributes that say so; as they are if it does not pay."""
     if compression is not Compression.NONE:
-        number = _CODEC_OF[compression]
-        sink = pa.BufferOutputStream()
-        with pa.CompressedOutputStream(sink, CODECS[number]) as stream:
-            stream.write(pa.py_buffer(section))
-        made = sink.getvalue()
-        if made.size < len(section):
-            return made.to_pybytes(), number
+        is_lz4 = compression is Compression.LZ4
+        made = _lz4_frame(section) if is_lz4 else pa.compress(section, "zstd", asbytes=True)
+        if len(made) < len(section):
+            return made, _CODEC_OF[compression]
     return bytes(section), 0
+
+
+def _lz4_frame(section: bytes | memoryview) -> bytes:
+    """A frame of independent blocks: Java's clients read no others, and Arrow writes others."""
+    view, codec = memoryview(section), pa.Codec("lz4_raw")
+    parts: list[bytes | memoryview] = [_LZ4_HEAD]
+    for start in range(0, len(view), _LZ4_BLOCK_BYTES):
+        block = view[start : start + _LZ4_BLOCK_BYTES]
+        made = codec.compress(block, asbytes=True)
+        if len(made) < len(block):
+            parts += (struct.pack("<I", len(made)), made)
+        else:
+            parts += (struct.pack("<I", len(block) | _LZ4_PLAIN), block)
+    parts.append(bytes(4))  # no block more
+    return b"".join(parts)
 
 
 def decompressed(batch: bytes, codec: str, max_bytes: int) -> bytes:
@@ -243,7 +262,7 @@ def _stream_reader(name: str) -> Callable[[pa.Buffer, int], bytes]:
 
 def _read_snappy(data: pa.Buffer, max_bytes: int) -> bytes:
     """One raw block, or what Java's clients write: a header, then blocks behind their lengths."""
-    view = memoryview(data)
+    view = memoryview(data).cast("B")  # Arrow's octets have a sign
     if view[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
         return _snappy_block(data, max_bytes)
     parts = []
@@ -264,7 +283,7 @@ def _read_snappy(data: pa.Buffer, max_bytes: int) -> bytes:
 
 def _snappy_block(data: pa.Buffer, max_bytes: int) -> bytes:
     size = shift = 0  # which the block declares in front, and must then have
-    for byte in memoryview(data)[:5]:
+    for byte in memoryview(data)[:5].cast("B"):
         size |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:

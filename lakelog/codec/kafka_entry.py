@@ -27,7 +27,7 @@ from ..errors import (
     RecordTooLargeError,
 )
 from ..values.config import INT32_MAX, Compression
-from ..values.record import NO_TIMESTAMP_MS, TimestampType
+from ..values.record import NO_TIMESTAMP_MS, TimestampType, produced_batch
 from .arrow_entry import TARGET_ENTRY_BYTES, timestamp_bounds, too_large
 from .decoded_size import decoded_length
 from .entry import (
@@ -41,6 +41,7 @@ from .entry import (
     append_time_ms,
     corrupt,
 )
+from .fields_entry import Row
 from .kafka_batch import (
     CONTROL,
     HEADER_BYTES,
@@ -55,13 +56,16 @@ from .kafka_batch import (
     decompressed,
     with_max_timestamp,
 )
-from .kafka_records import ParsedRecords, RecordBytes, RecordFlawError, Section, parse_records
+from .kafka_records import RecordBytes, parse_records
+from .kafka_rows import FEW_RECORDS, RecordFlawError, Section, parse_rows, rows_section
+
+#: What an entry begins with in this format, and in no other.
+KAFKA_BEGINNING = [VERSION_FIELD, KAFKA_VERSION]
 
 _PLAIN_FIELDS = 4  # names and values, without ``d`` and ``t``
-_BEGINNING = [VERSION_FIELD, KAFKA_VERSION, BATCH_FIELD]
 
-#: What surrounds the records: all but them, with ``d`` of up to ten digits.
-_OVERHEAD_BYTES = sum(map(len, _BEGINNING)) + HEADER_BYTES + len(DECODED_FIELD) + 10
+#: What surrounds the records of an entry: a header, and ``d`` of up to ten digits.
+_OVERHEAD_BYTES = HEADER_BYTES + 10 + len(b"".join((*KAFKA_BEGINNING, BATCH_FIELD, DECODED_FIELD)))
 
 
 def check_batch(batch: bytes, max_decoded_bytes: int = INT32_MAX) -> BatchHeader:
@@ -76,7 +80,7 @@ def check_batch(batch: bytes, max_decoded_bytes: int = INT32_MAX) -> BatchHeader
         CorruptRecordError, InvalidRecordError, InvalidTimestampError, RecordTooLargeError: see
             `kafka_entry`.
     """
-    return _checked(batch, max_decoded_bytes).header
+    return _checked(batch, max_decoded_bytes)[0]
 
 
 def kafka_entry(batch: bytes, max_decoded_bytes: int = INT32_MAX) -> Entry:
@@ -95,16 +99,11 @@ def kafka_entry(batch: bytes, max_decoded_bytes: int = INT32_MAX) -> Entry:
             claims to have the log's. (INVALID_TIMESTAMP.)
         RecordTooLargeError: decompressed, it is larger than allowed. (MESSAGE_TOO_LARGE.)
     """
-    found = _checked(batch, max_decoded_bytes)
-    bounds_ms = timestamp_bounds(found.records.timestamps_ms)
-    if found.header.max_timestamp_ms != bounds_ms[1]:
-        batch = with_max_timestamp(batch, bounds_ms[1])
+    header, sent = _checked(batch, max_decoded_bytes)
+    if header.max_timestamp_ms != sent.bounds_ms[1]:
+        batch = with_max_timestamp(batch, sent.bounds_ms[1])
     entry = _entry(
-        batch,
-        found.header.record_count,
-        None if found.header.codec == "none" else len(found.records.data),
-        bounds_ms,
-        found.records.first_keyless,
+        batch, header.record_count, sent.decoded_bytes, sent.bounds_ms, sent.first_keyless
     )
     if entry.decoded_bytes > max_decoded_bytes:
         _refuse_size(batch, entry.decoded_bytes, max_decoded_bytes)
@@ -135,22 +134,59 @@ def encode_kafka(
     room = min(TARGET_ENTRY_BYTES, max_entry_bytes, max_decoded_bytes) - _OVERHEAD_BYTES
     entries = []
     for (start, end), section in made.sections(made.spans([0, records.num_rows], room)):
-        stored, attributes = compressed(section, compression)
-        bounds_ms = timestamp_bounds(times_ms[start:end])
-        batch = batch_of(
-            stored,
-            record_count=end - start,
-            last_offset_delta=end - start - 1,
-            base_timestamp_ms=int(times_ms[start]),
-            max_timestamp_ms=bounds_ms[1],
-            attributes=attributes,
+        entry = _entry_of(
+            section,
+            compression,
+            int(times_ms[start]),
+            timestamp_bounds(times_ms[start:end]),
+            end - start,
+            made.first_keyless(start, end),
         )
-        decoded_bytes = len(section) if attributes else None
-        entry = _entry(batch, end - start, decoded_bytes, bounds_ms, made.first_keyless(start, end))
         if entry.size_bytes > max_entry_bytes or entry.decoded_bytes > max_decoded_bytes:
             raise too_large(entry, first_index + start, max_entry_bytes, max_decoded_bytes)
         entries.append(entry)
     return entries
+
+
+def encode_few(
+    rows: Sequence[Row], compression: Compression, max_entry_bytes: int, max_decoded_bytes: int
+) -> Entry | None:
+    """One or a few records as one kafka entry, as `encode_kafka` makes it; None if there would be
+    several, or a record is too large.
+    """
+    section = rows_section(rows)
+    if len(section) > min(TARGET_ENTRY_BYTES, max_entry_bytes, max_decoded_bytes) - _OVERHEAD_BYTES:
+        return None
+    times_ms = [row[0] for row in rows]
+    return _entry_of(
+        section,
+        compression,
+        times_ms[0],
+        timestamp_bounds(np.array(times_ms, np.int64)),
+        len(rows),
+        next((index for index, row in enumerate(rows) if row[1] is None), None),
+    )
+
+
+def _entry_of(
+    section: bytes | memoryview,
+    compression: Compression,
+    base_timestamp_ms: int,
+    bounds_ms: tuple[int, int],
+    record_count: int,
+    first_keyless: int | None,
+) -> Entry:
+    stored, attributes = compressed(section, compression)
+    batch = batch_of(
+        stored,
+        record_count=record_count,
+        last_offset_delta=record_count - 1,
+        base_timestamp_ms=base_timestamp_ms,
+        max_timestamp_ms=bounds_ms[1],
+        attributes=attributes,
+    )
+    decoded_bytes = len(section) if attributes else None
+    return _entry(batch, record_count, decoded_bytes, bounds_ms, first_keyless)
 
 
 def batches_of(
@@ -209,7 +245,7 @@ def _entry(
     Args:
         decoded_bytes: of its records, if they are compressed.
     """
-    fields = [VERSION_FIELD, KAFKA_VERSION, BATCH_FIELD, batch]
+    fields = [*KAFKA_BEGINNING, BATCH_FIELD, batch]
     if decoded_bytes is not None:
         fields += (DECODED_FIELD, b"%d" % decoded_bytes)
     size_bytes = sum(map(len, fields))
@@ -239,7 +275,7 @@ class StoredBatch(NamedTuple):
 
 def is_kafka(fields: Sequence[bytes]) -> bool:
     """Whether an entry of those fields holds a record batch."""
-    return len(fields) >= _PLAIN_FIELDS and fields[:3] == _BEGINNING
+    return len(fields) >= _PLAIN_FIELDS and fields[:3] == [*KAFKA_BEGINNING, BATCH_FIELD]
 
 
 def stored_batch(entry_id: EntryId, fields: Sequence[bytes]) -> tuple[bytes, int | None]:
@@ -260,6 +296,8 @@ def open_batch(entry_id: EntryId, fields: Sequence[bytes]) -> tuple[StoredBatch,
     Raises:
         CorruptRecordError: its bytes are not what was written.
     """
+    if not is_kafka(fields):
+        raise corrupt(entry_id, f"it is of format 3, and has no record batch ({BATCH_FIELD!r})")
     batch, time_ms = stored_batch(entry_id, fields)
     try:
         header = BatchHeader.parse(batch)
@@ -295,6 +333,8 @@ def decode_batches(batches: Sequence[StoredBatch]) -> pa.RecordBatch:
     Raises:
         CorruptRecordError: a batch does not hold records; ``entry_id`` says which.
     """
+    if sum(one.header.record_count for one in batches) < FEW_RECORDS:
+        return produced_batch(row for one in batches for row in _rows(one))
     if len(batches) == 1:
         data, start = batches[0].data, batches[0].start
     else:
@@ -313,12 +353,15 @@ def decode_batches(batches: Sequence[StoredBatch]) -> pa.RecordBatch:
         raise corrupt(batches[0].entry_id, f"of its records, {error}") from error
 
 
-class _Checked(NamedTuple):
-    header: BatchHeader
-    records: ParsedRecords
+class _Sent(NamedTuple):
+    """What append must know of the records of a batch."""
+
+    bounds_ms: tuple[int, int]
+    first_keyless: int | None
+    decoded_bytes: int | None  # of them all; None: they are not compressed
 
 
-def _checked(batch: bytes, max_decoded_bytes: int) -> _Checked:
+def _checked(batch: bytes, max_decoded_bytes: int) -> tuple[BatchHeader, _Sent]:
     try:
         header = BatchHeader.parse(batch)
     except ValueError as error:
@@ -347,15 +390,13 @@ def _checked(batch: bytes, max_decoded_bytes: int) -> _Checked:
     if flaw:
         _refuse(flaw)
     try:
-        records = _parsed(batch, header, max_decoded_bytes)
+        return header, _sent(batch, header, max_decoded_bytes)
     except TooLargeError:
         _refuse_size(batch, None, max_decoded_bytes)
     except RecordFlawError as error:
         _refuse(str(error), error.index)
     except ValueError as error:
         _refuse(str(error))
-    _check_times(records.timestamps_ms)
-    return _Checked(header, records)
 
 
 def _check_length(header: BatchHeader, batch: bytes) -> None:
@@ -383,19 +424,30 @@ def _count_flaw(header: BatchHeader) -> str | None:
     return None
 
 
-def _parsed(batch: bytes, header: BatchHeader, max_bytes: int) -> ParsedRecords:
-    """The records, decompressed up to a bound.
+def _sent(batch: bytes, header: BatchHeader, max_bytes: int) -> _Sent:
+    """What a look at the records finds.
 
     Raises:
-        TooLargeError, RecordFlawError, ValueError: they are too many bytes, or no records.
+        TooLargeError: they are more bytes, once decompressed.
+        RecordFlawError, ValueError: they are no records.
+        InvalidTimestampError: see `kafka_entry`.
     """
-    data, start = batch, HEADER_BYTES
+    data, start, decoded_bytes = batch, HEADER_BYTES, None
     if header.codec != "none":
         data, start = decompressed(batch, header.codec, max_bytes), 0
+        decoded_bytes = len(data)
     elif len(batch) - HEADER_BYTES > max_bytes:
         raise TooLargeError
     section = Section(start, len(data), header.record_count, header.base_timestamp_ms)
-    return parse_records(data, [section])
+    if header.record_count < FEW_RECORDS:
+        rows = parse_rows(data, section)
+        times_ms = np.array([row[0] for row in rows], np.int64)
+        first_keyless = next((index for index, row in enumerate(rows) if row[1] is None), None)
+    else:
+        records = parse_records(data, [section])
+        times_ms, first_keyless = records.timestamps_ms, records.first_keyless
+    _check_times(times_ms)
+    return _Sent(timestamp_bounds(times_ms), first_keyless, decoded_bytes)
 
 
 def _check_times(timestamps_ms: np.ndarray) -> None:
@@ -426,3 +478,12 @@ def _refuse_size(batch: bytes, decoded_bytes: int | None, max_decoded_bytes: int
         decoded_bytes=decoded_bytes,
         max_decoded_bytes=max_decoded_bytes,
     )
+
+
+def _rows(batch: StoredBatch) -> list[Row]:
+    header = batch.header
+    section = Section(batch.start, len(batch.data), header.record_count, header.base_timestamp_ms)
+    try:
+        return parse_rows(batch.data, section)
+    except RecordFlawError as error:
+        raise corrupt(batch.entry_id, f"of its records, {error}") from error

@@ -1,21 +1,10 @@
 """The records of Kafka record batches ⇄ Arrow columns, all of them side by side.
 
-| part             | type                                                                     |
-|------------------|--------------------------------------------------------------------------|
-| length           | varint: the bytes of all that follows                                    |
-| attributes       | 8 bits, none of them used                                                |
-| timestamp delta  | varlong: to the batch's base timestamp                                   |
-| offset delta     | varint: to the batch's base offset                                       |
-| key, value       | each a varint, the length (negative: null), then the bytes               |
-| headers          | varint, their count; of each the key and the value likewise              |
-
-A varint has 7 bits a byte, the lowest first; bit 0 of the number is its sign (zigzag). One loop in
-Python finds where each record begins, as only the record before it says so. The rest is NumPy's:
-the first varint of all records, then the second, and so on. Keys and values are then taken out of
-one Arrow array over the same bytes, of which every other element is what lies between them. So no
-record costs a Python object, and a batch of one record costs little where many are read at once.
-
-Source: Kafka's "Message format" (Record) and ``DefaultRecord``.
+`kafka_rows` has their format. One loop in Python finds where each record begins, as only the record
+before it says so. The rest is NumPy's: the first varint of all records, then the second, and so on.
+Keys and values are then taken out of one Arrow array over the same bytes, of which every other
+element is what lies between them. So no record costs a Python object, and a batch of one record
+costs little where many are read at once.
 """
 
 from __future__ import annotations
@@ -31,35 +20,21 @@ from ..base import compute as pc
 from ..base.arrow_columns import numbers
 from ..values.config import INT32_MAX, MIB
 from ..values.record import HEADERS_TYPE, PRODUCED, no_headers, value_ends
-
-#: A record takes no less: its length, attributes, two deltas, no key, no value, no headers.
-LEAST_RECORD_BYTES = 7
-
-_VARINT, _VARLONG = 5, 10  # bytes at most
-_TIME_BOUND = 1 << 62  # sums of two such numbers cannot overflow
+from .kafka_rows import (
+    LEAST_RECORD_BYTES,
+    TIME_BOUND,
+    VARINT,
+    VARLONG,
+    RecordFlawError,
+    Section,
+    read_varint,
+)
 
 #: Records are written side by side until they come to so much, which stays in a processor's cache.
 _AT_ONCE_BYTES = 4 * MIB
 
 #: Headers of so few records are read one by one: a call of NumPy takes as long.
 _FEW = 16
-
-
-class RecordFlawError(ValueError):
-    """Why bytes are no records; ``index`` is of the first record that this was found of."""
-
-    def __init__(self, flaw: str, index: int = 0) -> None:
-        super().__init__(flaw)
-        self.index = index
-
-
-class Section(NamedTuple):
-    """Where the records of one batch lie, uncompressed."""
-
-    start: int  # in bytes
-    end: int
-    record_count: int
-    base_timestamp_ms: int
 
 
 class ParsedRecords(NamedTuple):
@@ -125,14 +100,14 @@ def parse_records(data: bytes, sections: Sequence[Section]) -> ParsedRecords:
     at, ends = _places(data, sections)
     octets = np.frombuffer(data, np.uint8)
     counts = [section.record_count for section in sections]
-    lengths, at = _varints(octets, at, _VARINT)
+    lengths, at = _varints(octets, at, VARINT)
     _refuse_unless(at + lengths == ends, "says another length than it has")
-    time_deltas, at = _varints(octets, at + 1, _VARLONG)  # behind the attributes
-    offset_deltas, at = _varints(octets, at, _VARINT)
+    time_deltas, at = _varints(octets, at + 1, VARLONG)  # behind the attributes
+    offset_deltas, at = _varints(octets, at, VARINT)
     _refuse_unless(offset_deltas == _deltas(counts), "has another offset delta than its place")
-    key_lengths, key_starts = _varints(octets, at, _VARINT)
-    value_lengths, value_starts = _varints(octets, _behind(key_starts, key_lengths), _VARINT)
-    header_counts, at = _varints(octets, _behind(value_starts, value_lengths), _VARINT)
+    key_lengths, key_starts = _varints(octets, at, VARINT)
+    value_lengths, value_starts = _varints(octets, _behind(key_starts, key_lengths), VARINT)
+    header_counts, at = _varints(octets, _behind(value_starts, value_lengths), VARINT)
     _refuse_unless((at <= ends) & (header_counts >= 0), "is cut off, or has fewer than no headers")
     header_keys, header_values = _headers(data, octets, at, ends, header_counts)
     return ParsedRecords(
@@ -160,17 +135,15 @@ def _places(data: bytes, sections: Sequence[Section]) -> tuple[np.ndarray, np.nd
         try:
             for _ in range(count):
                 add(at)
-                byte = data[at]
-                if byte < 0x80:
-                    at += 1 + (byte >> 1)
-                    continue
-                size, shift, at = byte & 0x7F, 7, at + 1
-                while (byte := data[at]) >= 0x80 and shift < 28:
-                    size |= (byte & 0x7F) << shift
-                    shift += 7
-                    at += 1
-                at += 1 + ((size | byte << shift) >> 1)
-        except IndexError:
+                size = data[at]
+                if size < 0x80:  # all of the length
+                    at += 1 + (size >> 1)
+                elif (second := data[at + 1]) < 0x80:
+                    at += (size >> 1) + (second << 6) - 62
+                else:
+                    length, at = read_varint(data, at)
+                    at += max(length, 0)
+        except (IndexError, ValueError):
             raise RecordFlawError("a record reaches beyond the batch", len(begun) - 1) from None
         if at != end:
             raise RecordFlawError(
@@ -207,7 +180,8 @@ def _varints(octets: np.ndarray, at: np.ndarray, most: int) -> tuple[np.ndarray,
 
 
 def _behind(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    return starts + np.maximum(lengths, 0)
+    behind: np.ndarray = starts + np.maximum(lengths, 0)
+    return behind
 
 
 def _deltas(counts: Sequence[int]) -> np.ndarray:
@@ -223,11 +197,12 @@ def _timestamps(
 ) -> np.ndarray:
     bases = np.array([section.base_timestamp_ms for section in sections], np.int64)
     if len(deltas) and not (
-        max(-int(bases.min()), int(bases.max())) < _TIME_BOUND
-        and max(-int(deltas.min()), int(deltas.max())) < _TIME_BOUND
+        max(-int(bases.min()), int(bases.max())) < TIME_BOUND
+        and max(-int(deltas.min()), int(deltas.max())) < TIME_BOUND
     ):
         raise RecordFlawError("its timestamps lie beyond all times")
-    return deltas + (bases[0] if len(bases) == 1 else np.repeat(bases, counts))
+    deltas += bases[0] if len(bases) == 1 else np.repeat(bases, counts)
+    return deltas
 
 
 def _refuse_unless(holds: np.ndarray, flaw: str) -> None:
@@ -251,9 +226,9 @@ def _headers(
     number = 0
     while len(left) > _FEW:
         here = first[left] + number
-        key_lengths[here], key_starts[here] = _varints(octets, at[left], _VARINT)
+        key_lengths[here], key_starts[here] = _varints(octets, at[left], VARINT)
         behind = _behind(key_starts[here], key_lengths[here])
-        value_lengths[here], value_starts[here] = _varints(octets, behind, _VARINT)
+        value_lengths[here], value_starts[here] = _varints(octets, behind, VARINT)
         at[left] = _behind(value_starts[here], value_lengths[here])
         _refuse_unless(at <= ends, "has a header that reaches beyond it")
         number += 1
@@ -262,12 +237,12 @@ def _headers(
         place, end = int(at[index]), int(ends[index])
         for header in range(int(first[index]) + number, int(first[index] + counts[index])):
             try:
-                length, place = _varint(data, place)
+                length, place = read_varint(data, place)
                 key_lengths[header], key_starts[header] = length, place
-                length, place = _varint(data, place + max(length, 0))
+                length, place = read_varint(data, place + max(length, 0))
                 value_lengths[header], value_starts[header] = length, place
                 place += max(length, 0)
-            except IndexError:
+            except (IndexError, ValueError):
                 place = len(data) + 1
             if place > end:
                 flaw = f"record {index} has a header that reaches beyond it"
@@ -297,20 +272,6 @@ def _illegible(keys: pa.Array, first: np.ndarray) -> int:
         except UnicodeDecodeError:
             return int(np.searchsorted(first, header, side="right")) - 1
     return 0
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """The varint there, of 5 bytes at most, and where it ends."""
-    raw = shift = 0
-    while True:
-        byte = data[at]
-        raw |= (byte & 0x7F) << shift
-        at += 1
-        if byte < 0x80:
-            return (raw >> 1) ^ -(raw & 1), at
-        shift += 7
-        if shift == 7 * _VARINT:
-            raise RecordFlawError(f"a number has more than {_VARINT} bytes")
 
 
 def _taken(data: pa.Buffer, starts: np.ndarray, lengths: np.ndarray) -> pa.Array:
@@ -376,7 +337,7 @@ class RecordBytes:
         if not len(times):
             return []
         time_range = int(times.max()) - int(times.min())
-        most = 2 * _VARINT + min(_VARLONG, 1 + time_range.bit_length() // 7)
+        most = 2 * VARINT + min(VARLONG, 1 + time_range.bit_length() // 7)
         upto = np.cumsum(self._sizes + most)
         found = []
         for low, high in pairwise(edges):

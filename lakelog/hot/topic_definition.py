@@ -20,11 +20,18 @@ from ..values.config import (
     ENCRYPTION_KEY,
     QUOTA_BYTE_RATE,
     QUOTA_HOT_BYTES,
+    EntryFormat,
     TopicConfig,
     check_settings,
 )
 from ..values.data_keys import DataKeys
-from ..values.format_version import FORMAT_VERSION, USUAL_FORMAT, check_format, newer
+from ..values.format_version import (
+    KAFKA_FORMAT,
+    NAMED_BY_ID_FORMAT,
+    USUAL_FORMAT,
+    check_format,
+    newer,
+)
 from ..values.keyspace_defaults import BROKER_SETTINGS, KeyspaceDefaults
 from ..values.record import TimestampType
 from ..values.topic import Topic
@@ -195,7 +202,7 @@ def parse_keyspace_id(text: bytes | None) -> uuid.UUID | None:
 
 def to_json(topic: Topic, created_us: int | None, fresh: Fresh | None) -> str:
     fields = {
-        "format": FORMAT_VERSION if topic.named_by_id else USUAL_FORMAT,
+        "format": _format(topic),
         "name": topic.name,
         "topic_id": str(topic.topic_id),
         "partitions": topic.partitions,
@@ -206,6 +213,12 @@ def to_json(topic: Topic, created_us: int | None, fresh: Fresh | None) -> str:
         **({"named_by_id": True} if topic.named_by_id else {}),
     }
     return json.dumps(fields if fresh is None else {**fields, "fresh": asdict(fresh)})
+
+
+def _format(topic: Topic) -> int:
+    if topic.config["lakelog.entry.format"] is EntryFormat.KAFKA:
+        return KAFKA_FORMAT
+    return NAMED_BY_ID_FORMAT if topic.named_by_id else USUAL_FORMAT
 
 
 def from_json(text: bytes, defaults: KeyspaceDefaults) -> tuple[Topic, Fresh | None]:

@@ -110,7 +110,9 @@ def batches(draw: st.DrawFn) -> Batch:
                     (EntryFormat.FIELDS,),
                     (EntryFormat.ARROW,),
                     (EntryFormat.AUTO,),
+                    (EntryFormat.KAFKA,),
                     (EntryFormat.FIELDS, EntryFormat.ARROW),
+                    (EntryFormat.KAFKA, EntryFormat.FIELDS, EntryFormat.KAFKA),
                     (EntryFormat.ARROW, EntryFormat.ARROW, EntryFormat.FIELDS),
                 ]
             )

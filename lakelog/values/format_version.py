@@ -10,7 +10,7 @@ nothing and changes nothing.
 | 2      | a table by name with long properties in pieces (see `cold/by_name/properties.py`);   |
 |        | the definition of a topic whose table by name has its id in the name                 |
 | 3      | an entry that is a record batch of Kafka's (see `codec/kafka_entry.py`); the         |
-|        | definition of a topic whose own setting ``lakelog.entry.format`` is ``kafka``        |
+|        | definition of a topic with ``lakelog.entry.format=kafka``                            |
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from ..errors import NewerVersionError
 #: The largest that this lakelog reads. What says nothing has format 1.
 FORMAT_VERSION = 3
 
-#: Of entries that are record batches of Kafka's.
+#: Of the definition of a topic whose table by name has its id in the name.
+NAMED_BY_ID_FORMAT = 2
+
+#: Of entries that are record batches of Kafka's, and the definition of a topic that has them.
 KAFKA_FORMAT = 3
 
 #: What it writes wherever the newer one is not needed.

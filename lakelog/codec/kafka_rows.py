@@ -1,0 +1,179 @@
+"""A few records of Kafka record batches ⇄ Python values, one by one.
+
+| part             | type                                                                     |
+|------------------|--------------------------------------------------------------------------|
+| length           | varint: the bytes of all that follows                                    |
+| attributes       | 8 bits, none of them used                                                |
+| timestamp delta  | varlong: to the batch's base timestamp                                   |
+| offset delta     | varint: to the batch's base offset                                       |
+| key, value       | each a varint, the length (negative: null), then the bytes               |
+| headers          | varint, their count; of each the key and the value likewise              |
+
+A varint has 7 bits a byte, the lowest first; bit 0 of the number is its sign (zigzag). Many records
+are read and written side by side (`kafka_records`), but the calls of NumPy for that take longer
+than a few records do here. What one of the two reads, the other reads likewise.
+
+Source: Kafka's "Message format" (Record) and ``DefaultRecord``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .fields_entry import Row
+
+#: Fewer records than this are read and written here.
+FEW_RECORDS = 32
+
+#: A record takes no less: its length, attributes, two deltas, no key, no value, no headers.
+LEAST_RECORD_BYTES = 7
+
+VARINT, VARLONG = 5, 10  # bytes at most
+
+#: Timestamps and deltas below this: sums of two cannot overflow.
+TIME_BOUND = 1 << 62
+
+
+class RecordFlawError(ValueError):
+    """Why bytes are no records; ``index`` is of the first record that this was found of."""
+
+    def __init__(self, flaw: str, index: int = 0) -> None:
+        super().__init__(flaw)
+        self.index = index
+
+
+class Section(NamedTuple):
+    """Where the records of one batch lie, uncompressed."""
+
+    start: int  # in bytes
+    end: int
+    record_count: int
+    base_timestamp_ms: int
+
+
+def parse_rows(data: bytes, section: Section) -> list[Row]:
+    """The records of a batch.
+
+    Raises:
+        RecordFlawError: the section does not hold its records and nothing else, their offset deltas
+            are not 0, 1, 2 …, or a header's key is no UTF-8.
+    """
+    at, end, count, base_ms = section
+    if not -TIME_BOUND < base_ms < TIME_BOUND:
+        raise RecordFlawError("its timestamps lie beyond all times")
+    rows = []
+    for index in range(count):
+        try:
+            size, at = read_varint(data, at)
+            last = at + size
+            delta_ms, at = read_varint(data, at + 1, VARLONG)  # behind the attributes
+            offset_delta, at = read_varint(data, at)
+            key, at = _read_bytes(data, at)
+            value, at = _read_bytes(data, at)
+            header_count, at = read_varint(data, at)
+            headers: Sequence[tuple[str, bytes | None]] = ()
+            if header_count:
+                headers, at = _read_headers(data, at, last, header_count)
+        except IndexError:
+            raise RecordFlawError(f"record {index} reaches beyond the batch", index) from None
+        except ValueError as error:
+            raise RecordFlawError(f"record {index} {error}", index) from None
+        if at != last or last > end:
+            raise RecordFlawError(f"record {index} is not as long as it says", index)
+        if offset_delta != index:
+            raise RecordFlawError(f"record {index} has the offset delta {offset_delta}", index)
+        if not -TIME_BOUND < delta_ms < TIME_BOUND:
+            raise RecordFlawError("its timestamps lie beyond all times", index)
+        rows.append((base_ms + delta_ms, key, value, headers))
+    if at != end:
+        raise RecordFlawError(f"{end - at} bytes follow its {count} records", count - 1)
+    return rows
+
+
+def rows_section(rows: Sequence[Row]) -> bytes:
+    """The bytes of one or more records, whose deltas are to the first one."""
+    base_ms = rows[0][0]
+    parts = []
+    for index, (timestamp_ms, key, value, headers) in enumerate(rows):
+        record = [b"\x00", varint(timestamp_ms - base_ms), varint(index)]
+        _add_bytes(record, key)
+        _add_bytes(record, value)
+        record.append(varint(len(headers)))
+        for name, data in headers:
+            _add_bytes(record, name.encode())
+            _add_bytes(record, data)
+        parts.append(varint(sum(map(len, record))))
+        parts += record
+    return b"".join(parts)
+
+
+def read_varint(data: bytes, at: int, most: int = VARINT) -> tuple[int, int]:
+    """The varint there, of so many bytes at most, and where it ends.
+
+    Raises:
+        IndexError: the bytes end before it does.
+        ValueError: it has more bytes.
+    """
+    byte = data[at]
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), at + 1
+    raw, shift = byte & 0x7F, 7
+    while shift < 7 * most:
+        at += 1
+        byte = data[at]
+        raw |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            raw &= 0xFFFF_FFFF_FFFF_FFFF
+            return (raw >> 1) ^ -(raw & 1), at + 1
+        shift += 7
+    raise ValueError(f"has a number of more than {most} bytes")
+
+
+def varint(value: int) -> bytes:
+    """A number as a varint."""
+    raw = value << 1 if value >= 0 else (-value << 1) - 1
+    if raw < 0x80:
+        return _BYTES[raw]
+    octets = bytearray()
+    while raw >= 0x80:
+        octets.append(raw & 0x7F | 0x80)
+        raw >>= 7
+    octets.append(raw)
+    return bytes(octets)
+
+
+_BYTES = [bytes([number]) for number in range(0x80)]
+
+
+def _read_bytes(data: bytes, at: int) -> tuple[bytes | None, int]:
+    size, at = read_varint(data, at)
+    return (None, at) if size < 0 else (data[at : at + size], at + size)
+
+
+def _add_bytes(parts: list[bytes], value: bytes | None) -> None:
+    if value is None:
+        parts.append(_NULL)
+    else:
+        parts += (varint(len(value)), value)
+
+
+_NULL = varint(-1)
+
+
+def _read_headers(
+    data: bytes, at: int, end: int, count: int
+) -> tuple[list[tuple[str, bytes | None]], int]:
+    if not 0 < count <= (end - at) // 2:
+        raise ValueError(f"has {count} headers in {end - at} bytes")
+    headers = []
+    for _ in range(count):
+        name, at = _read_bytes(data, at)
+        if name is None:
+            raise ValueError("has a header without a key")
+        value, at = _read_bytes(data, at)
+        try:
+            headers.append((name.decode(), value))
+        except UnicodeDecodeError:
+            raise ValueError("has a header's key that is no UTF-8") from None
+    return headers, at
