@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 from ..errors import InvalidConfigError, LakelogError, UnknownTopicOrPartitionError
 from ..values.config import SETTINGS, Setting, TopicConfig
 from ..values.keyspace_defaults import BROKER_SETTINGS, SYNONYMS, KeyspaceDefaults
 from ..values.topic import Topic
-from .protocol.codes import ErrorCode, code_of
+from .protocol.codes import Asked, ErrorCode, code_of
 from .protocol.messages import (
     AlterConfigsRequest,
     AlterConfigsResponse,
@@ -61,7 +62,7 @@ async def describe_configs(
             else:
                 raise _no_resource(asked.resource_type)
         except LakelogError as error:
-            result.error_code, result.error_message = code_of(error), error.message
+            result.error_code, result.error_message = code_of(error, Asked.ADMIN), error.message
             continue
         wanted = asked.configuration_keys
         told = [one for one in configs if wanted is None or one.name in wanted]
@@ -114,7 +115,6 @@ def _told(setting: Setting, text: str, source: int, synonyms: Sequence[_Synonym]
     return _Told(
         name=setting.name,
         value=_value(setting.name, text),
-        is_default=source == _BUILT_IN,
         config_source=source,
         is_sensitive=setting.name in _SENSITIVE,
         synonyms=synonyms,
@@ -149,7 +149,7 @@ async def incremental_alter_configs(
             session,
             asked.resource_type,
             asked.resource_name,
-            lambda current, given=operations: _changes(current, given),
+            partial(_changes, operations),
             validate_only=request.validate_only,
         )
         results.append(
@@ -171,7 +171,7 @@ async def alter_configs(
             session,
             asked.resource_type,
             asked.resource_name,
-            lambda current, given=given: {**dict.fromkeys(current), **given},
+            partial(_replacing, given),
             validate_only=request.validate_only,
         )
         results.append(
@@ -216,12 +216,17 @@ async def _altered(
             raise _no_resource(kind)
     except LakelogError as error:
         session.note(f"settings of {name!r}", error)
-        return code_of(error), error.message
+        return code_of(error, Asked.ADMIN), error.message
     return ErrorCode.NONE, None
 
 
+def _replacing(given: Changes, current: Mapping[str, str]) -> Changes:
+    """The settings that leave those that are given, and nothing else."""
+    return {**dict.fromkeys(current), **given}
+
+
 def _changes(
-    current: Mapping[str, str], operations: Sequence[tuple[str, int, str | None]]
+    operations: Sequence[tuple[str, int, str | None]], current: Mapping[str, str]
 ) -> Changes:
     """The settings that the operations set (None: take back).
 
@@ -239,8 +244,11 @@ def _changes(
                 f"{name} is no list, so nothing can be added to it or taken out; set it", name=name
             )
         else:
-            changes[name] = _edited(current.get(name) or TopicConfig().text("cleanup.policy"),
-                                    value or "", adds=operation == _APPEND)
+            changes[name] = _edited(
+                current.get(name) or TopicConfig().text("cleanup.policy"),
+                value or "",
+                adds=operation == _APPEND,
+            )
     return changes
 
 

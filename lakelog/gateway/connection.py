@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple, cast
 
-from ..errors import LakelogError
 from . import metadata
 from .dispatch import API_VERSIONS, HANDLERS, PRODUCE, SERVED
 from .produce import produce
@@ -68,6 +67,7 @@ class ClientConnection(asyncio.Protocol):
         self._held_bytes = 0  # of memory, for the frame that is not whole yet
         self._frames: deque[Frame] = deque()
         self._task: asyncio.Task[None] | None = None
+        self._memory_task: asyncio.Task[None] | None = None
         self._can_write = asyncio.Event()
         self._is_over = False
 
@@ -76,7 +76,7 @@ class ClientConnection(asyncio.Protocol):
         """Whether no request is under way."""
         return self._task is None or self._task.done()
 
-    # -- asyncio's side ------------------------------------------------------------------------------
+    # -- asyncio's side ----------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -116,7 +116,7 @@ class ClientConnection(asyncio.Protocol):
         self._is_over = True
         self._transport.close()
 
-    # -- frames ----------------------------------------------------------------------------------------
+    # -- frames ------------------------------------------------------------------------------------
 
     def _split(self) -> None:
         """Takes the whole frames off what came."""
@@ -156,7 +156,7 @@ class ClientConnection(asyncio.Protocol):
             self._held_bytes = length
             return True
         self._transport.pause_reading()
-        asyncio.ensure_future(self._wait_for_memory(length))
+        self._memory_task = asyncio.ensure_future(self._wait_for_memory(length))
         return False
 
     async def _wait_for_memory(self, length: int) -> None:
@@ -187,7 +187,7 @@ class ClientConnection(asyncio.Protocol):
         self._chunks, self._chunk_bytes = [], 0
         self.close()
 
-    # -- answers ---------------------------------------------------------------------------------------
+    # -- answers -----------------------------------------------------------------------------------
 
     async def _serve(self) -> None:
         try:
@@ -218,11 +218,8 @@ class ClientConnection(asyncio.Protocol):
                 await self._answer(frames[0])
         finally:
             del frames
-            self._give_back_of_frames(held_bytes)
+            self.session.memory.give_back(held_bytes)
         await self._can_write.wait()
-
-    def _give_back_of_frames(self, size_bytes: int) -> None:
-        self.session.memory.give_back(size_bytes)
 
     async def _answer(self, frame: Frame) -> None:
         header = frame.header
@@ -251,15 +248,15 @@ class ClientConnection(asyncio.Protocol):
     async def _produce(self, frames: list[Frame]) -> None:
         self.session.client_id = frames[0].header.client_id or ""
         requests = [
-            (cast("ProduceRequest", self._decoded(frame)), frame.header.version)
-            for frame in frames
+            (cast("ProduceRequest", self._decoded(frame)), frame.header.version) for frame in frames
         ]
         responses = await produce(self.session, requests)
         for frame, (request, _), response in zip(frames, requests, responses, strict=True):
             if request.acks:
                 self._send(frame.header, response)
-            elif any(one.error_code for topic in response.responses
-                     for one in topic.partition_responses):
+            elif any(
+                one.error_code for topic in response.responses for one in topic.partition_responses
+            ):
                 # Who does not wait for an answer hears of a refusal by this alone, as with Kafka.
                 self._refuse("a batch of a producer with acks=0 was refused")
                 return

@@ -19,7 +19,7 @@ from ..hot.fetch import EntriesStep
 from ..values.config import DATA_KEYS, KIB, MIB
 from ..values.topic import Topic
 from ..values.topic_partition import OffsetRange, TopicPartition
-from .protocol.codes import ErrorCode, code_of
+from .protocol.codes import Asked, ErrorCode, code_of
 from .protocol.messages import FetchRequest, FetchResponse
 from .protocol.wire import Buffer, Pieces
 from .session import Session
@@ -158,7 +158,7 @@ async def _read(session: Session, parts: Sequence[Part], max_bytes: int) -> bool
             sizes.learn(part.topic_partition, step)
             await _take(session, part, step, room)
         except LakelogError as error:
-            part.error = code_of(error)
+            part.error = code_of(error, Asked.FETCH)
             session.note(f"fetch of {part.topic_partition}", error)
         max_bytes -= part.size_bytes
         progress |= part.next_offset > before

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from ..errors import InvalidArgumentError, LakelogError, LogClosedError
+from ..errors import InvalidArgumentError, LogClosedError
 from .connection import ClientConnection
 from .memory import Budget
 from .nodes import Node, Nodes
@@ -106,12 +106,15 @@ class Gateway:
         where = "closed" if self._address is None else self.bootstrap_servers
         return f"<Gateway {where}, {self.connection_count} connections>"
 
-    # -- its thread ----------------------------------------------------------------------------------
+    # -- its thread --------------------------------------------------------------------------------
 
     def _run(self) -> None:
         try:
-            with _runner() as runner:
-                runner.run(self._serve())
+            loop = _new_loop()
+            try:
+                loop.run_until_complete(self._serve())
+            finally:
+                loop.close()
         except BaseException as error:
             self._failure = error
             if self._ready.is_set():
@@ -159,8 +162,8 @@ class Gateway:
                 raise
         except OSError as error:
             raise InvalidArgumentError(
-                f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}. Stop "
-                "what listens there, or give another address with --listen"
+                f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}. "
+                "Stop what listens there, or give another address with --listen"
             ) from error
         name = listener.getsockname()
         self._address = (name[0], name[1])
@@ -213,12 +216,10 @@ class Gateway:
             connection.close()
 
 
-def _runner() -> asyncio.Runner:
+def _new_loop() -> asyncio.AbstractEventLoop:
+    """That of uvloop where it is installed: it takes a third less of a core."""
     try:
         import uvloop
     except ImportError:
-        return asyncio.Runner()
-    return asyncio.Runner(loop_factory=uvloop.new_event_loop)
-
-
-__all__ = ["Gateway", "LakelogError"]
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()  # type: ignore[no-any-return]

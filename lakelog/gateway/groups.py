@@ -1,9 +1,9 @@
-"""Consumer groups by Kafka's classic protocol, on the groups that lakelog's own consumers are in."""
+"""Groups by Kafka's classic protocol: the same that lakelog's own consumers are in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -11,7 +11,7 @@ from ..errors import LakelogError, MemberIdRequiredError
 from ..groups.group_values import Joined, JoinRequest, Leaving, Pending, Synced
 from ..values.record import OffsetAndMetadata
 from ..values.topic_partition import TopicPartition
-from .protocol.codes import ErrorCode, code_of
+from .protocol.codes import Asked, ErrorCode, code_of
 from .protocol.messages import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
@@ -64,7 +64,7 @@ async def join_group(
 
     def refused(error: LakelogError, member_id: str) -> JoinGroupResponse:
         return JoinGroupResponse(
-            error_code=code_of(error),
+            error_code=code_of(error, Asked.GROUP),
             generation_id=-1,
             protocol_name=None if version >= 7 else "",
             member_id=member_id,
@@ -76,7 +76,9 @@ async def join_group(
             session,
             request.group_id,
             answer,
-            lambda pending: groups.await_join(request.group_id, replace(asked, member_id=pending.member_id)),
+            lambda pending: groups.await_join(
+                request.group_id, replace(asked, member_id=pending.member_id)
+            ),
             request.session_timeout_ms // 3,
         )
     except MemberIdRequiredError as error:
@@ -92,9 +94,7 @@ async def join_group(
         skip_assignment=joined.skip_assignment,
         member_id=joined.member_id,
         members=[
-            JoinGroupResponse.JoinGroupResponseMember(
-                one.member_id, one.instance_id, one.metadata
-            )
+            JoinGroupResponse.JoinGroupResponseMember(one.member_id, one.instance_id, one.metadata)
             for one in joined.members
         ],
     )
@@ -140,7 +140,7 @@ async def sync_group(
         answer = await session.log.run(ask)
         synced = await _settled(session, request.group_id, answer, ask, _WAIT_MS)
     except LakelogError as error:
-        return SyncGroupResponse(error_code=code_of(error))
+        return SyncGroupResponse(error_code=code_of(error, Asked.GROUP))
     return SyncGroupResponse(
         protocol_type=synced.protocol_type,
         protocol_name=synced.protocol_name,
@@ -148,9 +148,7 @@ async def sync_group(
     )
 
 
-async def heartbeat(
-    session: Session, request: HeartbeatRequest, version: int
-) -> HeartbeatResponse:
+async def heartbeat(session: Session, request: HeartbeatRequest, version: int) -> HeartbeatResponse:
     """The member is alive."""
     try:
         await session.log.run(
@@ -161,7 +159,7 @@ async def heartbeat(
             request.group_instance_id,
         )
     except LakelogError as error:
-        return HeartbeatResponse(error_code=code_of(error))
+        return HeartbeatResponse(error_code=code_of(error, Asked.GROUP))
     return HeartbeatResponse()
 
 
@@ -177,8 +175,9 @@ async def leave_group(
     try:
         found = await session.log.run(session.log.groups.leave, request.group_id, leaving)
     except LakelogError as error:
-        return LeaveGroupResponse(error_code=code_of(error))
-    codes = [code_of(found[one]) for one in leaving]
+        return LeaveGroupResponse(error_code=code_of(error, Asked.GROUP))
+    refusals = [found[one] for one in leaving]
+    codes = [ErrorCode.NONE if one is None else code_of(one, Asked.GROUP) for one in refusals]
     return LeaveGroupResponse(
         error_code=ErrorCode.NONE if version >= 3 else codes[0],
         members=[
@@ -200,34 +199,20 @@ async def offset_commit(
     topic_ids = {}
     topics = []
     for asked in request.topics:
-        topic = (
-            await session.log.topic_of_id(asked.topic_id)
-            if version >= 10
-            else await session.log.topic(asked.name)
-        )
+        topic = await session.log.topic(asked.name)
         told = []
         for one in asked.partitions:
             answer = OffsetCommitResponse.OffsetCommitResponsePartition(one.partition_index)
             told.append(answer)
             if topic is None or not 0 <= one.partition_index < topic.partitions:
-                answer.error_code = (
-                    ErrorCode.UNKNOWN_TOPIC_ID
-                    if version >= 10 and topic is None
-                    else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                )
+                answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 continue
             topic_ids[topic.name] = topic.topic_id
             offsets[topic.partition(one.partition_index)] = OffsetAndMetadata(
                 one.committed_offset, one.committed_metadata or "", one.committed_leader_epoch
             )
             answers.append(answer)
-        topics.append(
-            OffsetCommitResponse.OffsetCommitResponseTopic(
-                name=asked.name, topic_id=asked.topic_id, partitions=told
-            )
-            if version >= 10
-            else OffsetCommitResponse.OffsetCommitResponseTopic(name=asked.name, partitions=told)
-        )
+        topics.append(OffsetCommitResponse.OffsetCommitResponseTopic(asked.name, told))
     if offsets:
         try:
             await session.log.run(
@@ -242,7 +227,7 @@ async def offset_commit(
         except LakelogError as error:
             session.note(f"commit of group {request.group_id!r}", error)
             for answer in answers:
-                answer.error_code = code_of(error)
+                answer.error_code = code_of(error, Asked.GROUP)
     return OffsetCommitResponse(topics=topics)
 
 
@@ -250,89 +235,52 @@ async def offset_fetch(
     session: Session, request: OffsetFetchRequest, version: int
 ) -> OffsetFetchResponse:
     """What groups have committed; -1 where that is nothing."""
-    if version < 8:
-        wanted = None
-        if request.topics is not None:
-            wanted = {one.name: list(one.partition_indexes) for one in request.topics}
-        try:
-            found = await _committed(session, request.group_id, wanted)
-        except LakelogError as error:
-            return OffsetFetchResponse(error_code=code_of(error))
-        response = OffsetFetchResponse
-        return OffsetFetchResponse(
-            topics=[
-                response.OffsetFetchResponseTopic(
-                    name,
-                    [
-                        response.OffsetFetchResponsePartition(
-                            partition, one.offset, one.leader_epoch, one.metadata
-                        )
-                        for partition, one in own.items()
-                    ],
+    told = OffsetFetchResponse
+    if version >= 8:
+        groups = []
+        for asked in request.groups:
+            group = told.OffsetFetchResponseGroup(group_id=asked.group_id)
+            groups.append(group)
+            try:
+                found = await _committed(session, asked.group_id, asked.topics)
+            except LakelogError as error:
+                group.error_code = code_of(error, Asked.GROUP)
+                continue
+            group.topics = [
+                told.OffsetFetchResponseTopics(
+                    name, [told.OffsetFetchResponsePartitions(*_of(one)) for one in own.items()]
                 )
                 for name, own in found.items()
             ]
-        )
-    return OffsetFetchResponse(
-        groups=[await _group_offsets(session, asked, version) for asked in request.groups]
+        return told(groups=groups)
+    try:
+        found = await _committed(session, request.group_id, request.topics)
+    except LakelogError as error:
+        return told(error_code=code_of(error, Asked.GROUP))
+    return told(
+        topics=[
+            told.OffsetFetchResponseTopic(
+                name, [told.OffsetFetchResponsePartition(*_of(one)) for one in own.items()]
+            )
+            for name, own in found.items()
+        ]
     )
 
 
-async def _group_offsets(
-    session: Session, asked: OffsetFetchRequest.OffsetFetchRequestGroup, version: int
-) -> OffsetFetchResponse.OffsetFetchResponseGroup:
-    names: dict[str, OffsetFetchRequest.OffsetFetchRequestTopics] = {}
-    unknown = []
-    for one in asked.topics or ():
-        name = one.name
-        if version >= 10:
-            topic = await session.log.topic_of_id(one.topic_id)
-            if topic is None:
-                unknown.append(one)
-                continue
-            name = topic.name
-        names[name] = one
-    wanted = None if asked.topics is None else {
-        name: list(one.partition_indexes) for name, one in names.items()
-    }
-    try:
-        found = await _committed(session, asked.group_id, wanted)
-    except LakelogError as error:
-        return OffsetFetchResponse.OffsetFetchResponseGroup(
-            group_id=asked.group_id, error_code=code_of(error)
-        )
-    known = await session.log.topics()
-    topics = []
-    for name, own in found.items():
-        told = OffsetFetchResponse.OffsetFetchResponseTopics(
-            name=name,
-            partitions=[
-                OffsetFetchResponse.OffsetFetchResponsePartitions(
-                    partition, one.offset, one.leader_epoch, one.metadata
-                )
-                for partition, one in own.items()
-            ],
-        )
-        if version >= 10:
-            told.topic_id = known[name].topic_id
-        topics.append(told)
-    for one in unknown:
-        topics.append(
-            OffsetFetchResponse.OffsetFetchResponseTopics(
-                topic_id=one.topic_id,
-                partitions=[
-                    OffsetFetchResponse.OffsetFetchResponsePartitions(
-                        partition, -1, -1, "", ErrorCode.UNKNOWN_TOPIC_ID
-                    )
-                    for partition in one.partition_indexes
-                ],
-            )
-        )
-    return OffsetFetchResponse.OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
+def _of(one: tuple[int, OffsetAndMetadata]) -> tuple[int, int, int, str]:
+    partition, committed = one
+    return partition, committed.offset, committed.leader_epoch, committed.metadata
+
+
+class _Asked(Protocol):
+    """A topic of which offsets are asked for."""
+
+    name: str
+    partition_indexes: Sequence[int]
 
 
 async def _committed(
-    session: Session, group_id: str, wanted: Mapping[str, Sequence[int]] | None
+    session: Session, group_id: str, wanted: Sequence[_Asked] | None
 ) -> dict[str, dict[int, OffsetAndMetadata]]:
     """What a group has committed by topic and partition, of all or of some partitions.
 
@@ -340,7 +288,7 @@ async def _committed(
     """
     asked = None
     if wanted is not None:
-        asked = [TopicPartition(name, one) for name, own in wanted.items() for one in own]
+        asked = [TopicPartition(one.name, p) for one in wanted for p in one.partition_indexes]
     found = await session.log.run(session.log.groups.committed, group_id, asked)
     topics = await session.log.topics()
     told: dict[str, dict[int, OffsetAndMetadata]] = {}
@@ -368,7 +316,7 @@ async def offset_delete(
             session.log.lake.groups.delete_offsets, request.group_id, asked
         )
     except LakelogError as error:
-        return OffsetDeleteResponse(error_code=code_of(error))
+        return OffsetDeleteResponse(error_code=code_of(error, Asked.GROUP))
     response = OffsetDeleteResponse
     return OffsetDeleteResponse(
         topics=[
@@ -425,7 +373,9 @@ async def describe_groups(
         except LakelogError as error:
             groups.append(
                 DescribeGroupsResponse.DescribedGroup(
-                    error_code=code_of(error), error_message=error.message, group_id=group_id
+                    error_code=code_of(error, Asked.GROUP),
+                    error_message=error.message,
+                    group_id=group_id,
                 )
             )
             continue
@@ -461,6 +411,6 @@ async def delete_groups(
         try:
             await session.log.run(session.log.lake.groups.delete, group_id)
         except LakelogError as error:
-            code = code_of(error)
+            code = code_of(error, Asked.GROUP)
         results.append(DeleteGroupsResponse.DeletableGroupResult(group_id, code))
     return DeleteGroupsResponse(results=results)

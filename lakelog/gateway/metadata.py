@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ..errors import LakelogError
 from ..values.topic import Topic
-from .protocol.codes import ErrorCode, code_of
+from .protocol.codes import Asked, ErrorCode, code_of
 from .protocol.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -95,7 +95,7 @@ async def _made(session: Session, name: str) -> tuple[Topic | None, ErrorCode]:
         )
     except LakelogError as error:
         session.note(f"making topic {name!r}", error)
-        return await session.log.topic(name), code_of(error)
+        return await session.log.topic(name), code_of(error, Asked.ADMIN)
 
 
 def _topic(session: Session, topic: Topic) -> MetadataResponse.MetadataResponseTopic:

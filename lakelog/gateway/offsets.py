@@ -9,7 +9,7 @@ from ..errors import LakelogError
 from ..hot.asynchronous import LogEnds
 from ..values.topic import Topic
 from ..values.topic_partition import TopicPartition
-from .protocol.codes import ErrorCode, code_of
+from .protocol.codes import Asked, ErrorCode, code_of
 from .protocol.messages import (
     ListOffsetsRequest,
     ListOffsetsResponse,
@@ -44,9 +44,7 @@ async def list_offsets(
             else:
                 slow.append((topic, one.partition_index, one.timestamp, answer))
         topics.append(ListOffsetsResponse.ListOffsetsTopicResponse(asked.name, answers))
-    await asyncio.gather(
-        _ends(session, quick), *(_of_time(session, *one) for one in slow)
-    )
+    await asyncio.gather(_ends(session, quick), *(_of_time(session, *one) for one in slow))
     return ListOffsetsResponse(topics=topics)
 
 
@@ -63,7 +61,7 @@ async def _ends(session: Session, asked: Sequence[tuple[TopicPartition, int, _An
             }[special]
             answer.leader_epoch = 0
         else:
-            answer.error_code = code_of(ends)
+            answer.error_code = code_of(ends, Asked.FETCH)
             session.note(f"offsets of {tp}", ends)
 
 
@@ -88,7 +86,7 @@ async def _of_time(
     try:
         answer.offset, answer.timestamp = await session.log.run(found)
     except LakelogError as error:
-        answer.error_code = code_of(error)
+        answer.error_code = code_of(error, Asked.FETCH)
         session.note(f"offset of {timestamp_ms} in {topic.partition(partition)}", error)
     else:
         answer.leader_epoch = 0 if answer.offset >= 0 else -1
@@ -115,6 +113,6 @@ async def offset_for_leader_epoch(
             if isinstance(found, LogEnds):
                 end.end_offset = max(found.log_end, session.log.told_end(tp))
             else:
-                end.error_code = code_of(found)
+                end.error_code = code_of(found, Asked.FETCH)
         topics.append(OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(asked.topic, ends))
     return OffsetForLeaderEpochResponse(topics=topics)

@@ -25,7 +25,7 @@ from ..values.config import KIB, EntryFormat
 from ..values.producer_calls import MAX_SEQUENCES
 from ..values.record import PRODUCED
 from ..values.topic import Topic
-from .protocol.codes import ErrorCode, code_of
+from .protocol.codes import Asked, ErrorCode, code_of
 from .protocol.messages import ProduceRequest, ProduceResponse
 from .session import Session
 
@@ -201,7 +201,7 @@ def _accept(session: Session, one: _Append, result: AppendResult) -> None:
 
 
 def _refuse(session: Session, answer: Partition, error: LakelogError, where: str) -> None:
-    answer.error_code = code_of(error)
+    answer.error_code = code_of(error, Asked.PRODUCE)
     answer.error_message = error.message
     if isinstance(error, InvalidTimestampError):
         answer.record_errors = [

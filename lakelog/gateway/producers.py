@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 
 from ..errors import LakelogError
-from .protocol.codes import ErrorCode, code_of
+from .protocol.codes import Asked, ErrorCode, code_of
 from .protocol.messages import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -52,7 +52,7 @@ async def describe_producers(
                     session.log.lake.hot.inspection().producer_calls, topic.partition(partition)
                 )
             except LakelogError as error:
-                told.error_code, told.error_message = code_of(error), error.message
+                told.error_code, told.error_message = code_of(error, Asked.ADMIN), error.message
                 continue
             newest = {call.producer_id: call for call in calls}  # by offset: the last counts
             told.active_producers = [

@@ -8,7 +8,7 @@ from uuid import UUID
 from ..errors import InvalidArgumentError, LakelogError, TopicExistsError, UnknownTopicIdError
 from ..values.config import TopicConfig
 from ..values.topic import Topic
-from .protocol.codes import ErrorCode, code_of
+from .protocol.codes import Asked, ErrorCode, code_of
 from .protocol.messages import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -44,7 +44,7 @@ async def create_topics(
             given = {name: value for name, value in settings.items() if value is not None}
             topic = await _made(session, asked.name, partitions, given, request.validate_only)
         except LakelogError as error:
-            result.error_code, result.error_message = code_of(error), error.message
+            result.error_code, result.error_message = code_of(error, Asked.ADMIN), error.message
             session.note(f"making topic {asked.name!r}", error)
             continue
         result.num_partitions = partitions
@@ -100,7 +100,7 @@ async def delete_topics(
                 result.name = name = topic.name
             await session.log.run(session.log.lake.topics.delete, name)
         except LakelogError as error:
-            result.error_code, result.error_message = code_of(error), error.message
+            result.error_code, result.error_message = code_of(error, Asked.ADMIN), error.message
     await session.log.topics(fresh=True)
     return DeleteTopicsResponse(responses=results)
 
@@ -116,12 +116,14 @@ async def create_partitions(
         try:
             topic = await session.log.topic(asked.name)
             if request.validate_only or topic is None or asked.count <= topic.partitions:
-                result.error_code, result.error_message = _count_flaw(topic, asked.name, asked.count)
+                result.error_code, result.error_message = _count_flaw(
+                    topic, asked.name, asked.count
+                )
             else:
                 registry = session.log.lake.topics
                 await session.log.run(registry.add_partitions, asked.name, asked.count)
         except LakelogError as error:
-            result.error_code, result.error_message = code_of(error), error.message
+            result.error_code, result.error_message = code_of(error, Asked.ADMIN), error.message
     await session.log.topics(fresh=True)
     return CreatePartitionsResponse(results=results)
 
@@ -157,7 +159,7 @@ async def delete_records(
                 raise_start = _raising(session, topic, one.partition_index, one.offset)
                 result.low_watermark = await session.log.run(raise_start)
             except LakelogError as error:
-                result.error_code = code_of(error)
+                result.error_code = code_of(error, Asked.ADMIN)
                 session.note(f"deleting records of {topic.partition(one.partition_index)}", error)
         topics.append(DeleteRecordsResponse.DeleteRecordsTopicResult(asked.name, partitions))
     return DeleteRecordsResponse(topics=topics)
