@@ -1,8 +1,9 @@
 """Writes ``messages.py`` from Kafka's own definitions of its messages.
 
-Run by hand, when versions are to be served that it does not have::
+Run by hand, when versions are to be served that it does not have. The second file is what tests
+make the module from again, where there is no jar::
 
-    python -m lakelog.gateway.protocol.generate kafka-clients-4.1.1.jar
+    python -m lakelog.gateway.protocol.generate PATH_TO_JAR tests/gateway/definitions.json
 
 Each struct of a message becomes a class, and each layout that it has had a reader and a writer: a
 function that versions share whose bytes are the same. A run of numbers is one `struct.Struct`.
@@ -145,6 +146,20 @@ class Definitions(NamedTuple):
         (version,) = re.findall(r"^version=(\S+)", properties, flags=re.MULTILINE)
         return cls(version, messages)
 
+    def json(self) -> str:
+        """As a file, a message a line, which `of_json` reads."""
+        lines = [
+            f"{json.dumps(name)}: {json.dumps(message, separators=(',', ':'))}"
+            for name, message in self.messages.items()
+        ]
+        messages = ",\n".join(lines)
+        return f'{{"kafka": "{self.kafka_version}", "messages": {{\n{messages}\n}}}}\n'
+
+    @classmethod
+    def of_json(cls, text: str) -> Definitions:
+        read = json.loads(text)
+        return cls(read["kafka"], read["messages"])
+
 
 _KINDS = ("Request", "Response")
 
@@ -258,13 +273,20 @@ class Field:
 class Generated:
     """The classes and functions of one message."""
 
-    def __init__(self, definition: Mapping[str, Any], served: Versions, names: set[str]) -> None:
+    def __init__(
+        self,
+        definition: Mapping[str, Any],
+        served: Versions,
+        names: set[str],
+        runs: set[str],
+    ) -> None:
         self.root: str = definition["name"]
         self.is_request = definition["type"] == "request"
         self.api_key: int = definition["apiKey"]
         self.served = served
         self.flexible = Versions.of(definition["flexibleVersions"])
-        self.names = names  # of primitives and runs that are used
+        self.names = names  # of primitives that are used
+        self.runs = runs  # names of those of runs
         self.structs: dict[str, list[Field]] = {}
         self.functions: list[str] = []
         self._by_body: dict[tuple[str, str], str] = {}
@@ -380,7 +402,7 @@ class Generated:
         def at() -> str:
             return f"p + {skipped}" if skipped else "p"
 
-        for run in runs(fields):
+        for run in runs_of(fields):
             if run[0].is_run:
                 size = sum(_FIXED[field.type][2] for field in run)
                 names = [field.name for field in run]
@@ -488,7 +510,7 @@ class Generated:
                 lines.extend(filled(4, "w(", packed, ")", " + "))
                 packed.clear()
 
-        all_runs = list(runs(fields))
+        all_runs = list(runs_of(fields))
         for run in all_runs:
             if run[0].is_run:
                 ends = is_plain and run is all_runs[-1]
@@ -567,7 +589,8 @@ class Generated:
 
     def _struct(self, verb: str, run: Iterable[Field], ends_message: bool = False) -> str:
         letters = "".join(_FIXED[field.type][0] for field in run) + "x" * ends_message
-        return self._primitive(f"{verb}_{letters}")
+        self.runs.add(name := f"{verb}_{letters}")
+        return name
 
 
 # -- texts -------------------------------------------------------------------------------------
@@ -578,7 +601,7 @@ def snake(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z][a-z])|(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
-def runs(fields: Iterable[Field]) -> Iterator[list[Field]]:
+def runs_of(fields: Iterable[Field]) -> Iterator[list[Field]]:
     """Fields of fixed sizes that follow each other, and each other field by itself."""
     run: list[Field] = []
     for field in fields:
@@ -614,7 +637,8 @@ def filled(
 
 def module(definitions: Definitions) -> str:
     """The source of ``messages.py``."""
-    names: set[str] = {"since"}
+    names = {"Api", "since"}
+    runs: set[str] = set()
     parts = []
     apis = []
     keyed = {name: definitions.messages[f"{name}Request"]["apiKey"] for name in SERVED}
@@ -622,18 +646,16 @@ def module(definitions: Definitions) -> str:
         served = Versions(*SERVED[name])
         messages = [definitions.messages[f"{name}{kind}"] for kind in _KINDS]
         parts.append(f"{f'# -- {keyed[name]}: {name} ':-<96}\n")
-        parts += [Generated(message, served, names).source() for message in messages]
+        parts += [Generated(message, served, names, runs).source() for message in messages]
         flexible = Versions.of(messages[0]["flexibleVersions"])
         first = flexible.first if flexible else None
         classes = [f"{name}{kind}" for kind in _KINDS]
         values = [keyed[name], f'"{name}"', *classes, served.first, served.last, first]
         apis += filled(4, "Api(", [str(value) for value in values], "),")
-    names |= {"Api"}
-    packers = sorted(name for name in names if re.fullmatch(r"(un)?pack_[tbhHiIqdux]+", name))
-    imported = sorted(names - set(packers), key=lambda name: (not name.isupper(), name))
+    imported = sorted(names, key=lambda name: (not name.isupper(), name))
     formats = {letter: format for letter, format, _, _ in _FIXED.values()} | {"x": "x"}
     structs = []
-    for name in packers:
+    for name in sorted(runs):
         verb, _, letters = name.partition("_")
         method = "unpack_from" if verb == "unpack" else "pack"
         text = "".join(formats[letter] for letter in letters)
@@ -652,8 +674,12 @@ def module(definitions: Definitions) -> str:
     )
 
 
-def main(jar: str) -> None:
-    MESSAGES.write_text(module(Definitions.of_jar(Path(jar))), "utf-8")
+def main(jar: str, definitions: str | None = None) -> None:
+    """Writes the module, and the definitions that it was made from, if a file for them is named."""
+    read = Definitions.of_jar(Path(jar))
+    MESSAGES.write_text(module(read), "utf-8")
+    if definitions is not None:
+        Path(definitions).write_text(read.json(), "utf-8")
 
 
 if __name__ == "__main__":

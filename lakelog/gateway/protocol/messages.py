@@ -44,6 +44,7 @@ from .primitives import (
     pack_numbers,
     pack_string,
     pack_tags,
+    pack_uuid,
     read_array,
     read_bytes,
     read_compact_array,
@@ -157,7 +158,6 @@ pack_tx = Struct(">?x").pack
 pack_u = Struct(">16s").pack
 pack_uh = Struct(">16sh").pack
 pack_ut = Struct(">16s?").pack
-pack_uuid = Struct(">16s16sid").pack
 pack_ux = Struct(">16sx").pack
 unpack_b = Struct(">b").unpack_from
 unpack_bb = Struct(">bb").unpack_from
