@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from .cold.answers import PurgedTopic
     from .cold.catalogue import Catalogue
     from .explore.explorer.widget import LogExplorer
+    from .gateway.gateway import Gateway
     from .groups.share.share_partitions import SharePartitions
     from .ingest.producer import Producer
     from .operate.acl.acl import Acl
@@ -1199,6 +1200,39 @@ class Lakelog:
         from .operate.metrics.table import metrics_table
 
         return metrics_table(COUNTS.beside(self.log_look.look(self._topics(topics))))
+
+    def gateway(
+        self, listen: str = "127.0.0.1:9092", *, advertise: str | None = None, **settings: Any
+    ) -> Gateway:
+        """Kafka's protocol in front of this log, for any of Kafka's clients; see `Gateway`.
+
+        It serves from here on until it is closed, which is to be before this log is::
+
+            with lake.gateway("127.0.0.1:0") as gateway:
+                settings = {"bootstrap.servers": gateway.bootstrap_servers}
+                producer = confluent_kafka.Producer(settings)
+
+        Args:
+            listen: ``HOST:PORT``; port 0 for one that is free.
+            advertise: ``HOST:PORT`` that clients are told to connect to; None: `listen`.
+            settings: others of `GatewaySettings`.
+
+        Raises:
+            InvalidArgumentError: an address is none, or is taken; a setting is not legal.
+        """
+        from .base.address import Address
+        from .gateway.gateway import Gateway
+        from .gateway.settings import GatewaySettings
+
+        told = None if advertise is None else Address.parse(advertise)
+        unknown = settings.keys() - set(GatewaySettings.__struct_fields__)
+        if unknown:
+            raise InvalidArgumentError(
+                f"a gateway has no setting {', '.join(sorted(unknown))}; it has "
+                f"{', '.join(GatewaySettings.__struct_fields__)}"
+            )
+        given = GatewaySettings(listen=Address.parse(listen), advertise=told, **settings)
+        return Gateway(self, given).start()
 
     @property
     def log_look(self) -> LogLook:

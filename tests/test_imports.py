@@ -64,8 +64,7 @@ ALLOWED: dict[str, set[str]] = {
         "cold_log",
         "lakelog",
     },
-    # What it needs of a log grows with what it serves; that nobody imports it holds from the start.
-    "gateway": set(),
+    "gateway": {"codec", "hot", "groups", "read"},
 }
 
 #: room of cold → rooms of cold that it may import besides cold's own modules. Those lie above all
@@ -97,6 +96,7 @@ UNDERSCORED = {
     "_ncallbacks",
     "_replace",  # of named tuples
     "_sock",  # of redis-py's connections, which tell their file descriptor in no other way
+    "_writer",  # of its asynchronous ones, whose transport a pipeline goes on with
     "_repr_html_",  # of IPython
     "_repr_mimebundle_",
 }

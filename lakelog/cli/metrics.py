@@ -82,7 +82,8 @@ def _write(arguments: argparse.Namespace) -> Message:
 def _serve(arguments: argparse.Namespace) -> None:
     import threading
 
-    from ..operate.metrics.exposition import Address, MetricsServer, Scrapes
+    from ..base.address import Address
+    from ..operate.metrics.exposition import MetricsServer, Scrapes
     from .stop_signals import on_stop_signal
 
     if arguments.output != "text":

@@ -1,1 +1,1 @@
-"""Kafka's network protocol, spoken to clients of Kafka by a process that reads and writes a log."""
+"""Kafka's protocol in front of a log: any of Kafka's clients, unchanged; see its README."""

@@ -10,18 +10,15 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import TYPE_CHECKING
 
+from ..base.address import Address
 from ..errors import InvalidArgumentError, LogClosedError
 from .connection import ClientConnection
 from .memory import Budget
 from .nodes import Node, Nodes
-from .served_log import ServedLog
+from .served_log import Log, ServedLog
 from .session import Session
 from .settings import GatewaySettings
-
-if TYPE_CHECKING:
-    from ..lakelog import Lakelog
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +38,7 @@ class Gateway:
         lake: the log; it stays open for as long as the gateway is.
     """
 
-    def __init__(self, lake: Lakelog, settings: GatewaySettings | None = None) -> None:
+    def __init__(self, lake: Log, settings: GatewaySettings | None = None) -> None:
         self.settings = settings or GatewaySettings()
         self._lake = lake
         self._ready = threading.Event()
@@ -49,7 +46,7 @@ class Gateway:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._connections: set[ClientConnection] = set()
-        self._address: tuple[str, int] | None = None
+        self._address: Address | None = None
         self._thread = threading.Thread(target=self._run, name="lakelog-gateway", daemon=True)
 
     def start(self) -> Gateway:
@@ -71,8 +68,12 @@ class Gateway:
         """What a client on this machine gives as ``bootstrap.servers``."""
         if self._address is None:
             raise LogClosedError("the gateway does not listen: start() it first")
-        host, port = self._address
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return str(self._address)
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether it listens; it has ended, or failed, otherwise."""
+        return self._address is not None
 
     @property
     def connection_count(self) -> int:
@@ -145,16 +146,16 @@ class Gateway:
                 log.close()
 
     def _listening(self) -> socket.socket:
-        settings = self.settings
+        wanted = self.settings.listen
         try:
             found = socket.getaddrinfo(
-                settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+                wanted.host, wanted.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
             )
             family, kind, _, _, address = found[0]
             listener = socket.socket(family, kind)
             try:
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                if settings.port and hasattr(socket, "SO_REUSEPORT"):
+                if wanted.port and hasattr(socket, "SO_REUSEPORT"):
                     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
                 listener.bind(address)
             except BaseException:
@@ -162,19 +163,19 @@ class Gateway:
                 raise
         except OSError as error:
             raise InvalidArgumentError(
-                f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}. "
-                "Stop what listens there, or give another address with --listen"
+                f"cannot listen on {wanted}: {error.strerror or error}. Stop what listens there, "
+                "or give another address"
             ) from error
         name = listener.getsockname()
-        self._address = (name[0], name[1])
+        self._address = Address(name[0], name[1])
         return listener
 
     async def _server(
         self, log: ServedLog, memory: Budget, listener: socket.socket, cluster_id: str
     ) -> asyncio.AbstractServer:
         assert self._address is not None
-        host, port = self.settings.advertise or self._address
-        nodes = Nodes([Node(self.settings.node_id, host, port)], cluster_id)
+        told = self.settings.advertise or self._address
+        nodes = Nodes([Node(self.settings.node_id, told.host, told.port)], cluster_id)
 
         def opened(client_host: str) -> Session:
             return Session(log, nodes, self.settings, memory, client_host)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from functools import partial
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 from uuid import UUID
 
 from ..groups.coordinator import GroupCoordinator
@@ -16,7 +16,8 @@ from ..values.topic_partition import TopicPartition
 from .entry_sizes import EntrySizes
 
 if TYPE_CHECKING:
-    from ..lakelog import Lakelog
+    from ..groups.admin import GroupAdmin
+    from ..hot import HotLog, TopicRegistry
     from ..read.topic_log import TopicLog
 
 P = ParamSpec("P")
@@ -24,6 +25,18 @@ T = TypeVar("T")
 
 #: For so long, topics count as they were seen: the age of a client's own metadata is 5 minutes.
 _TOPICS_S = 1.0
+
+
+class Log(Protocol):
+    """What is served: a `Lakelog` with a Redis."""
+
+    @property
+    def hot(self) -> HotLog: ...
+    @property
+    def topics(self) -> TopicRegistry: ...
+    @property
+    def groups(self) -> GroupAdmin: ...
+    def log(self, topic: str | Topic) -> TopicLog: ...
 
 
 class ServedLog:
@@ -34,7 +47,7 @@ class ServedLog:
         threads: run what waits for Redis or the cold tier.
     """
 
-    def __init__(self, lake: Lakelog, threads: Executor) -> None:
+    def __init__(self, lake: Log, threads: Executor) -> None:
         self.lake = lake
         self.hot = lake.hot.asynchronous()
         self.groups = GroupCoordinator(lake.hot.connections, lake.hot.keyspace)

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import uuid
+from msgspec import Struct
 
-from msgspec import Struct, field
-
+from ..base.address import Address
 from ..errors import InvalidArgumentError
 from ..values.config import MIB
 
 DEFAULT_PORT = 9092
-#: Addresses that only this machine reaches.
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+_ABOVE_ZERO = ("max_connections", "max_request_bytes", "max_memory_bytes", "threads", "partitions")
 
 
 class GatewaySettings(Struct, frozen=True):
     """Of one process."""
 
-    host: str = "127.0.0.1"
-    port: int = DEFAULT_PORT  # 0: one that is free
-    #: ``HOST:PORT`` that clients are told to connect to; None: where it listens.
-    advertise: tuple[str, int] | None = None
+    listen: Address = Address("127.0.0.1", DEFAULT_PORT)
+    #: What clients are told to connect to; None: where it listens.
+    advertise: Address | None = None
     node_id: int = 1  # equal in processes that share an address
     max_connections: int = 2_000
     #: Kafka's ``socket.request.max.bytes``.
@@ -35,35 +33,14 @@ class GatewaySettings(Struct, frozen=True):
     partitions: int = 1
     #: Threads that ask Redis and the cold tier for what is rare.
     threads: int = 64
-    #: Of this process among those that share an address.
-    process_id: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
 
     def __post_init__(self) -> None:
-        if not 0 <= self.port < 65_536:
+        if not self.listen.is_loopback:
             raise InvalidArgumentError(
-                f"port {self.port} is none: give 1..65535, or 0 for one that is free"
+                f"whoever reaches {self.listen.host} could read and write every topic, without a "
+                "password: listen at 127.0.0.1, and have clients on other machines come through a "
+                "tunnel that knows them (ssh -L, stunnel)"
             )
-        for name in ("max_connections", "max_request_bytes", "max_memory_bytes", "threads"):
+        for name in _ABOVE_ZERO:
             if getattr(self, name) < 1:
                 raise InvalidArgumentError(f"{name}={getattr(self, name)!r} is not above 0")
-
-    @property
-    def is_loopback(self) -> bool:
-        """Whether only this machine reaches it."""
-        return self.host in _LOOPBACK
-
-
-def parse_address(text: str, default_port: int = DEFAULT_PORT) -> tuple[str, int]:
-    """``HOST:PORT``, ``HOST`` or ``:PORT``; an IPv6 address in brackets.
-
-    Raises:
-        InvalidArgumentError: it is neither.
-    """
-    host, colon, port = text.rpartition(":")
-    if not colon or (host.count(":") and not host.endswith("]")):
-        host, port = text, str(default_port)
-    if not port.isdecimal() or int(port) >= 65_536:
-        raise InvalidArgumentError(
-            f"{text!r} is no address: write HOST:PORT, such as 127.0.0.1:{default_port}"
-        )
-    return host.strip("[]") or "127.0.0.1", int(port)
