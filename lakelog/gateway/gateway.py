@@ -144,6 +144,7 @@ class Gateway:
                 await self._drained()
             finally:
                 log.close()
+                await _end_tasks()
 
     def _listening(self) -> socket.socket:
         wanted = self.settings.listen
@@ -215,6 +216,14 @@ class Gateway:
                     connection.close()
         for connection in list(self._connections):
             connection.close()
+
+
+async def _end_tasks() -> None:
+    """Cancels what is still under way on this loop, and waits for it to end."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:

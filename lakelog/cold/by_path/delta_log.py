@@ -65,6 +65,7 @@ from ..segment import SegmentFile, SegmentIndex, no_files
 from ..store.storage import Storage, check_not_forked, side_by_side
 from ..store_errors import COMMITS_NEED, cannot_commit, error_class, one_line
 from .log_file import COMMIT_ID, Commit, registers_in, transactions_in
+from .made_once import make_table
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -281,13 +282,12 @@ class DeltaLog:
         Args:
             columns: value columns, after those that every table has.
         """
-        from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
 
         self._storage.make_folder(self.path)
         options = self._storage.delta_options()
         with naming(self.path), suppress(DeltaError):  # somebody else was faster: see below
-            DeltaTable.create(
+            make_table(
                 self.path,
                 pa.schema([*TABLE_SCHEMA, *(columns or ())]),
                 storage_options=options,

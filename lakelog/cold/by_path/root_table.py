@@ -21,6 +21,7 @@ from ...errors import CommitConflictError, ForeignTableError, LakelogError
 from ..root_table import ALL, TIME, RootTable, RootTableDefinition, Txn
 from ..store.storage import Storage
 from ..store_errors import error_class, one_line
+from .made_once import make_table
 
 logger = logging.getLogger(__name__)
 
@@ -116,10 +117,9 @@ class PathRootTable(RootTable):
         with self._making():
             self._storage.make_folder(self.where)
             try:
-                DeltaTable.create(
+                make_table(
                     self.where,
                     self.definition.schema,
-                    mode="ignore",
                     partition_by=list(self.definition.partition_by),
                     name=self.definition.name,
                     description=self.definition.description,
