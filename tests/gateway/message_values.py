@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
-from lakelog.gateway.protocol.generate import Definitions, Versions, snake
+from lakelog.gateway.protocol.definitions import Definitions, Versions, snake
 from lakelog.gateway.protocol.primitives import Api, ApiMessage, Message
 from lakelog.gateway.protocol.wire import API
 

@@ -17,7 +17,7 @@ import kafka.protocol.producer
 import kafka.protocol.sasl
 import pytest
 
-from lakelog.gateway.protocol.generate import snake
+from lakelog.gateway.protocol.definitions import snake
 from lakelog.gateway.protocol.messages import ApiVersionsResponse
 from lakelog.gateway.protocol.primitives import Api, ApiMessage
 from lakelog.gateway.protocol.wire import frame_response, read_header
