@@ -92,7 +92,7 @@ class Field:
         return self.type in _FIXED and not self.is_array
 
     def is_optional(self, served: Versions) -> bool:
-        """Whether it may be None: null, or a struct that is not among the tagged fields."""
+        """Whether it may be None: where null is legal, and for a tagged struct that is absent."""
         met = self.versions & served
         is_tagged = met.first in self.tagged and self.is_struct and not self.is_array
         return is_tagged or bool(self.nullable & met)
