@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
-from lakelog.gateway.protocol.generate import Definitions, Versions, snake
+from lakelog.gateway.protocol.definitions import Definitions, Versions, snake
 from lakelog.gateway.protocol.primitives import Api, ApiMessage, Message
 from lakelog.gateway.protocol.wire import API
 
@@ -108,29 +108,41 @@ class MessageValues:
         return "".join(self.random.choices(letters, k=length))
 
 
-def plain(message: Any, fields: list[dict[str, Any]], version: int, common: Any) -> dict[str, Any]:
-    """What a version of a message has, as dictionaries and lists."""
+def plain_message(message: Any, kind: type[ApiMessage], version: int) -> dict[str, Any]:
+    """What a version of a message has, as dictionaries and lists; of any library.
+
+    Names are those of Kafka's definitions, as Python writes them.
+    """
+    definition = DEFINITIONS.messages[kind.__name__]
+    common = {struct["name"]: struct for struct in definition.get("commonStructs", ())}
+    return _plain(message, kind, definition["fields"], version, common)
+
+
+def _plain(
+    message: Any,
+    root: type[ApiMessage],
+    fields: list[dict[str, Any]],
+    version: int,
+    common: Mapping[str, Any],
+) -> dict[str, Any]:
     found = {}
     for field in fields:
         if version not in Versions.of(field["versions"]):
             continue
-        value = getattr(message, snake(field["name"]))
+        name = snake(field["name"])
+        # Some have types for times, and no units in names.
+        value = getattr(message, name, getattr(message, name.removesuffix("_ms"), None))
         kind = field["type"].removeprefix("[]")
         inner = field.get("fields") or common.get(kind, {}).get("fields")
+        if inner is not None and value is None and not field.get("nullableVersions"):
+            value = getattr(root, kind)()  # a tagged field that was not there
         if inner is not None and isinstance(value, list | tuple):
-            value = [plain(one, inner, version, common) for one in value]
+            value = [_plain(one, root, inner, version, common) for one in value]
         elif inner is not None and value is not None:
-            value = plain(value, inner, version, common)
+            value = _plain(value, root, inner, version, common)
         elif isinstance(value, tuple):
             value = list(value)
         elif isinstance(value, memoryview):
             value = bytes(value)
-        found[snake(field["name"])] = value
+        found[name] = value
     return found
-
-
-def plain_message(message: Any, kind: type[ApiMessage], version: int) -> dict[str, Any]:
-    """What a version of a message has, by the names of Kafka's definitions; of any library."""
-    definition = DEFINITIONS.messages[kind.__name__]
-    common = {struct["name"]: struct for struct in definition.get("commonStructs", ())}
-    return plain(message, definition["fields"], version, common)

@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 
 from lakelog.gateway.protocol import generate
+from lakelog.gateway.protocol.definitions import Definitions
 from lakelog.gateway.protocol.messages import (
     FetchRequest,
     FetchResponse,
@@ -48,7 +49,7 @@ def test_the_module_is_what_the_definitions_make() -> None:
 
 @pytest.mark.skipif(not JAR.exists(), reason="no jar of kafka-clients in Maven's repository")
 def test_the_definitions_are_those_of_kafka() -> None:
-    assert generate.Definitions.of_jar(JAR) == DEFINITIONS
+    assert Definitions.of_jar(JAR) == DEFINITIONS
 
 
 @pytest.mark.parametrize(("message", "version"), VERSIONS)

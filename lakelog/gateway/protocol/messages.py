@@ -8,9 +8,9 @@ after them.
 
 From the message definitions of Apache Kafka 4.1.1, which are
 
-    Licensed to the Apache Software Foundation (ASF) under one or more contributor license
-    agreements. The ASF licenses them under the Apache License, Version 2.0; you may obtain a copy
-    of the License at http://www.apache.org/licenses/LICENSE-2.0
+    Copyright The Apache Software Foundation, licensed to it under one or more contributor license
+    agreements, and by it under the Apache License, Version 2.0; you may obtain a copy of the
+    License at http://www.apache.org/licenses/LICENSE-2.0
 """
 
 from __future__ import annotations
