@@ -100,11 +100,10 @@ def kafka_entry(batch: bytes, max_decoded_bytes: int = INT32_MAX) -> Entry:
         RecordTooLargeError: decompressed, it is larger than allowed. (MESSAGE_TOO_LARGE.)
     """
     header, sent = _checked(batch, max_decoded_bytes)
-    if header.max_timestamp_ms != sent.bounds_ms[1]:
-        batch = with_max_timestamp(batch, sent.bounds_ms[1])
-    entry = _entry(
-        batch, header.record_count, sent.decoded_bytes, sent.bounds_ms, sent.first_keyless
-    )
+    bounds_ms = timestamp_bounds(sent.times_ms)
+    if header.max_timestamp_ms != bounds_ms[1]:
+        batch = with_max_timestamp(batch, bounds_ms[1])
+    entry = _entry(batch, header.record_count, sent.decoded_bytes, bounds_ms, sent.first_keyless)
     if entry.decoded_bytes > max_decoded_bytes:
         _refuse_size(batch, entry.decoded_bytes, max_decoded_bytes)
     return entry
@@ -356,7 +355,7 @@ def decode_batches(batches: Sequence[StoredBatch]) -> pa.RecordBatch:
 class _Sent(NamedTuple):
     """What append must know of the records of a batch."""
 
-    bounds_ms: tuple[int, int]
+    times_ms: np.ndarray
     first_keyless: int | None
     decoded_bytes: int | None  # of them all; None: they are not compressed
 
@@ -390,13 +389,15 @@ def _checked(batch: bytes, max_decoded_bytes: int) -> tuple[BatchHeader, _Sent]:
     if flaw:
         _refuse(flaw)
     try:
-        return header, _sent(batch, header, max_decoded_bytes)
+        sent = _sent(batch, header, max_decoded_bytes)
     except TooLargeError:
         _refuse_size(batch, None, max_decoded_bytes)
     except RecordFlawError as error:
         _refuse(str(error), error.index)
     except ValueError as error:
         _refuse(str(error))
+    _check_times(sent.times_ms)
+    return header, sent
 
 
 def _check_length(header: BatchHeader, batch: bytes) -> None:
@@ -430,7 +431,6 @@ def _sent(batch: bytes, header: BatchHeader, max_bytes: int) -> _Sent:
     Raises:
         TooLargeError: they are more bytes, once decompressed.
         RecordFlawError, ValueError: they are no records.
-        InvalidTimestampError: see `kafka_entry`.
     """
     data, start, decoded_bytes = batch, HEADER_BYTES, None
     if header.codec != "none":
@@ -446,8 +446,7 @@ def _sent(batch: bytes, header: BatchHeader, max_bytes: int) -> _Sent:
     else:
         records = parse_records(data, [section])
         times_ms, first_keyless = records.timestamps_ms, records.first_keyless
-    _check_times(times_ms)
-    return _Sent(timestamp_bounds(times_ms), first_keyless, decoded_bytes)
+    return _Sent(times_ms, first_keyless, decoded_bytes)
 
 
 def _check_times(timestamps_ms: np.ndarray) -> None:

@@ -336,9 +336,10 @@ class RecordBytes:
         times, offsets = self._timestamps_ms, self._offsets
         if not len(times):
             return []
-        time_range = int(times.max()) - int(times.min())
-        most = 2 * VARINT + min(VARLONG, 1 + time_range.bit_length() // 7)
-        upto = np.cumsum(self._sizes + most)
+        deltas = sum(_widest(int(one.max()) - int(one.min())) for one in (times, offsets))
+        sizes = self._sizes + deltas
+        sizes += _varint_sizes(sizes)
+        upto = np.cumsum(sizes)
         found = []
         for low, high in pairwise(edges):
             start = low
@@ -439,6 +440,11 @@ def _lengths(column: pa.Array) -> np.ndarray:
 
 def _zigzag(values: np.ndarray) -> np.ndarray:
     return ((values << 1) ^ (values >> 63)).view(np.uint64)
+
+
+def _widest(value: int) -> int:
+    """The bytes of the varints of that number and its negative, at most."""
+    return 1 + value.bit_length() // 7
 
 
 def _varint_sizes(values: np.ndarray) -> np.ndarray:

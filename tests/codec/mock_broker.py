@@ -50,7 +50,7 @@ class MockBroker:
     def send(self, topic: str, rows: list[Any], **settings: Any) -> bytes:
         """The batch that librdkafka's producer makes of the rows."""
         self.create(topic)
-        producer = Producer(self.configured(**{"linger_ms": 1000, "batch_size": 1 << 20}, **settings))
+        producer = Producer(self.configured(linger_ms=1000, batch_size=1 << 20, **settings))
         for timestamp_ms, key, value, headers in rows:
             producer.produce(
                 topic, value, key, 0, timestamp=timestamp_ms, headers=list(headers) or None
