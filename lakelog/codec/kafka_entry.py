@@ -14,7 +14,8 @@ outside the CRC: whoever decodes the entry finds out whether it is true.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple, NoReturn
 
 import numpy as np
@@ -27,7 +28,13 @@ from ..errors import (
     RecordTooLargeError,
 )
 from ..values.config import INT32_MAX, Compression
-from ..values.record import NO_TIMESTAMP_MS, TimestampType, produced_batch
+from ..values.record import (
+    NO_TIMESTAMP_MS,
+    TimestampType,
+    header_tuples,
+    objects,
+    produced_batch,
+)
 from .arrow_entry import TARGET_ENTRY_BYTES, timestamp_bounds, too_large
 from .decoded_size import decoded_length
 from .entry import (
@@ -213,9 +220,16 @@ def batches_of(
     if appended.any():
         others = (kinds[1:] != kinds[:-1]) | (appended[1:] & (times_ms[1:] != times_ms[:-1]))
         edges[1:1] = (np.flatnonzero(others) + 1).tolist()
-    made = RecordBytes(times_ms, offsets, *map(records.column, ("key", "value", "headers")))
+    columns = [records.column(name) for name in ("key", "value", "headers")]
+    room = max_bytes - HEADER_BYTES
+    sections: Iterable[tuple[tuple[int, int], bytes | memoryview]] | None = None
+    if 0 < len(offsets) < FEW_RECORDS and offsets[-1] - offsets[0] <= INT32_MAX:
+        sections = _few_sections(times_ms, offsets, columns, edges, room)
+    if sections is None:
+        made = RecordBytes(times_ms, offsets, *columns)
+        sections = made.sections(made.spans(edges, room))
     batches = []
-    for (start, end), section in made.sections(made.spans(edges, max_bytes - HEADER_BYTES)):
+    for (start, end), section in sections:
         stored, attributes = compressed(section, compression)
         base_offset = int(offsets[start])
         batches.append(
@@ -230,6 +244,28 @@ def batches_of(
             )
         )
     return batches
+
+
+def _few_sections(
+    times_ms: np.ndarray,
+    offsets: np.ndarray,
+    columns: Sequence[pa.Array],
+    edges: Sequence[int],
+    room: int,
+) -> list[tuple[tuple[int, int], bytes]] | None:
+    """The records between each two edges, written one by one; None if some need more room."""
+    keys, values, headers = columns
+    rows = list(
+        zip(times_ms.tolist(), objects(keys), objects(values), header_tuples(headers), strict=True)
+    )
+    numbers = offsets.tolist()
+    sections = []
+    for start, end in pairwise(edges):
+        section = rows_section(rows[start:end], numbers[start:end])
+        if len(section) > room and end > start + 1:
+            return None
+        sections.append(((start, end), section))
+    return sections
 
 
 def _entry(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -163,20 +163,40 @@ def _varints(octets: np.ndarray, at: np.ndarray, most: int) -> tuple[np.ndarray,
     end that they lead beyond the record.
     """
     byte = octets.take(at, mode="clip")
-    raw = (byte & 0x7F).astype(np.uint64)
-    at = at + 1
-    more = np.flatnonzero(byte & 0x80)
-    shift = 7
-    while len(more):
-        if shift == 7 * most:
-            raise RecordFlawError(f"a number has more than {most} bytes", int(more[0]))
-        byte = octets.take(at[more], mode="clip")
-        raw[more] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
-        at[more] += 1
-        more = more[byte >= 0x80]
-        shift += 7
-    signs = (raw & np.uint64(1)).view(np.int64)
-    return (raw >> np.uint64(1)).view(np.int64) ^ -signs, at
+    values, ends = _OF_ONE_BYTE.take(byte), at + 1
+    more = np.flatnonzero(byte > 0x7F)
+    if len(more):
+        values[more], ends[more] = _longer(octets, byte[more], ends[more], most, more)
+    return values, ends
+
+
+#: What each byte is as a varint, if that ends with it.
+_OF_ONE_BYTE = np.array([(byte >> 1) ^ -(byte & 1) for byte in range(256)])
+
+
+def _longer(
+    octets: np.ndarray, first: np.ndarray, at: np.ndarray, most: int, rows: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The varints of more than one byte; see `_varints`.
+
+    Args:
+        first: the first byte of each.
+        at: where its second is; changed here.
+        rows: of which row each is, for the error.
+    """
+    raw = (first & 0x7F).astype(np.uint64)
+    left: Any = slice(None)  # those that go on
+    for shift in range(7, 7 * most, 7):
+        byte = octets.take(at[left], mode="clip")
+        raw[left] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
+        at[left] += 1
+        on = np.flatnonzero(byte > 0x7F)
+        if not len(on):
+            signs = (raw & np.uint64(1)).view(np.int64)
+            return (raw >> np.uint64(1)).view(np.int64) ^ -signs, at
+        left = on if isinstance(left, slice) else left[on]
+    index = int(rows[left][0])
+    raise RecordFlawError(f"record {index} has a number of more than {most} bytes", index)
 
 
 def _behind(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:

@@ -19,6 +19,7 @@ Source: Kafka's "Message format" (Record) and ``DefaultRecord``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 from typing import NamedTuple
 
 from .fields_entry import Row
@@ -59,11 +60,11 @@ def parse_rows(data: bytes, section: Section) -> list[Row]:
         RecordFlawError: the section does not hold its records and nothing else, their offset deltas
             are not 0, 1, 2 …, or a header's key is no UTF-8.
     """
-    at, end, count, base_ms = section
+    at, end, record_count, base_ms = section
     if not -TIME_BOUND < base_ms < TIME_BOUND:
         raise RecordFlawError("its timestamps lie beyond all times")
     rows = []
-    for index in range(count):
+    for index in range(record_count):
         try:
             size, at = read_varint(data, at)
             last = at + size
@@ -87,16 +88,22 @@ def parse_rows(data: bytes, section: Section) -> list[Row]:
             raise RecordFlawError("its timestamps lie beyond all times", index)
         rows.append((base_ms + delta_ms, key, value, headers))
     if at != end:
-        raise RecordFlawError(f"{end - at} bytes follow its {count} records", count - 1)
+        raise RecordFlawError(
+            f"{end - at} bytes follow its {record_count} records", record_count - 1
+        )
     return rows
 
 
-def rows_section(rows: Sequence[Row]) -> bytes:
-    """The bytes of one or more records, whose deltas are to the first one."""
-    base_ms = rows[0][0]
+def rows_section(rows: Sequence[Row], offsets: Sequence[int] | None = None) -> bytes:
+    """The bytes of one or more records, whose deltas are to the first one.
+
+    Args:
+        offsets: None: they follow each other.
+    """
+    base_ms, base_offset = rows[0][0], offsets[0] if offsets else 0
     parts = []
-    for index, (timestamp_ms, key, value, headers) in enumerate(rows):
-        record = [b"\x00", varint(timestamp_ms - base_ms), varint(index)]
+    for offset, (timestamp_ms, key, value, headers) in zip(offsets or count(), rows, strict=False):
+        record = [b"\x00", varint(timestamp_ms - base_ms), varint(offset - base_offset)]
         _add_bytes(record, key)
         _add_bytes(record, value)
         record.append(varint(len(headers)))
