@@ -185,7 +185,8 @@ def test_a_topic_with_entries_that_older_ones_cannot_read_says_so_as_long_as_it_
 ) -> None:
     for entry_format, expected in (("kafka", 3), ("arrow", 1)):
         lake.topics.alter("orders", {"lakelog.entry.format": entry_format})
-        assert json.loads(redis_client.hget("lakelog:topics", "orders") or b"")["format"] == expected
+        definition = json.loads(redis_client.hget("lakelog:topics", "orders") or b"")
+        assert definition["format"] == expected
     with lake.producer() as producer:
         lake.topics.alter("orders", {"lakelog.entry.format": "kafka"})
         producer.send("orders", b"v", partition=0).result()
