@@ -27,7 +27,7 @@ from ..errors import (
     InvalidTimestampError,
     RecordTooLargeError,
 )
-from ..values.config import INT32_MAX, Compression
+from ..values.config import INT32_MAX, KIB, Compression
 from ..values.record import (
     NO_TIMESTAMP_MS,
     TimestampType,
@@ -69,6 +69,10 @@ from .kafka_rows import FEW_RECORDS, RecordFlawError, Section, parse_rows, rows_
 #: What an entry begins with in this format, and in no other.
 KAFKA_BEGINNING = [VERSION_FIELD, KAFKA_VERSION]
 
+#: A client's record has no more: each costs a reader many times its two bytes.
+MAX_HEADERS = 100_000
+
+_FEW_BYTES = 256 * KIB  # more are read side by side, however few records they are
 _PLAIN_FIELDS = 4  # names and values, without ``d`` and ``t``
 
 #: What surrounds the records of an entry: a header, and ``d`` of up to ten digits.
@@ -362,14 +366,17 @@ def open_batch(entry_id: EntryId, fields: Sequence[bytes]) -> tuple[StoredBatch,
     return StoredBatch(entry_id, header, data, 0), time_ms
 
 
-def decode_batches(batches: Sequence[StoredBatch]) -> pa.RecordBatch:
+def decode_batches(batches: Sequence[StoredBatch]) -> list[pa.RecordBatch]:
     """The records of batches as ``PRODUCED``, all side by side.
 
     Raises:
         CorruptRecordError: a batch does not hold records; ``entry_id`` says which.
     """
-    if sum(one.header.record_count for one in batches) < FEW_RECORDS:
-        return produced_batch(row for one in batches for row in _rows(one))
+    if (
+        sum(one.header.record_count for one in batches) < FEW_RECORDS
+        and sum(len(one.data) for one in batches) < _FEW_BYTES
+    ):
+        return [produced_batch(row for one in batches for row in _rows(one))]
     if len(batches) == 1:
         data, start = batches[0].data, batches[0].start
     else:
@@ -380,7 +387,7 @@ def decode_batches(batches: Sequence[StoredBatch]) -> pa.RecordBatch:
         sections.append(Section(start, end, one.header.record_count, one.header.base_timestamp_ms))
         start = end
     try:
-        return parse_records(data, sections).columns()
+        return [part.columns() for part in parse_records(data, sections)]
     except RecordFlawError as error:
         if len(batches) > 1:
             for one in batches:  # one of them raises, by its own name
@@ -429,7 +436,7 @@ def _checked(batch: bytes, max_decoded_bytes: int) -> tuple[BatchHeader, _Sent]:
     except TooLargeError:
         _refuse_size(batch, None, max_decoded_bytes)
     except RecordFlawError as error:
-        _refuse(str(error), error.index)
+        _refuse(f"of its records, {error}", error.index)
     except ValueError as error:
         _refuse(str(error))
     _check_times(sent.times_ms)
@@ -475,13 +482,18 @@ def _sent(batch: bytes, header: BatchHeader, max_bytes: int) -> _Sent:
     elif len(batch) - HEADER_BYTES > max_bytes:
         raise TooLargeError
     section = Section(start, len(data), header.record_count, header.base_timestamp_ms)
-    if header.record_count < FEW_RECORDS:
-        rows = parse_rows(data, section)
+    if header.record_count < FEW_RECORDS and len(data) < _FEW_BYTES:
+        rows = parse_rows(data, section, MAX_HEADERS)
         times_ms = np.array([row[0] for row in rows], np.int64)
         first_keyless = next((index for index, row in enumerate(rows) if row[1] is None), None)
-    else:
-        records = parse_records(data, [section])
-        times_ms, first_keyless = records.timestamps_ms, records.first_keyless
+        return _Sent(times_ms, first_keyless, decoded_bytes)
+    times, first_keyless, before = [], None, 0
+    for part in parse_records(data, [section], MAX_HEADERS):
+        times.append(part.timestamps_ms)
+        if first_keyless is None and part.first_keyless is not None:
+            first_keyless = before + part.first_keyless
+        before += len(part.timestamps_ms)
+    times_ms = times[0] if len(times) == 1 else np.concatenate(times)
     return _Sent(times_ms, first_keyless, decoded_bytes)
 
 

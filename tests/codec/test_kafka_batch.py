@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+import tracemalloc
 from base64 import b64decode
 
 import google_crc32c
@@ -14,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from recorded_batches import BATCHES, ROWS
 
-from lakelog.codec import Entry, EntryId, decode, decoded_bytes, encode
+from lakelog.codec import Entry, EntryId, decode, decoded_bytes, encode, kafka_records
 from lakelog.codec.description import describe
 from lakelog.codec.kafka_batch import (
     CODECS,
@@ -26,7 +27,13 @@ from lakelog.codec.kafka_batch import (
     empty_batches,
     placed,
 )
-from lakelog.codec.kafka_entry import batches_of, check_batch, encode_kafka, kafka_entry
+from lakelog.codec.kafka_entry import (
+    MAX_HEADERS,
+    batches_of,
+    check_batch,
+    encode_kafka,
+    kafka_entry,
+)
 from lakelog.codec.kafka_records import RecordBytes, parse_records
 from lakelog.codec.kafka_rows import RecordFlawError, Section, parse_rows, rows_section
 from lakelog.errors import (
@@ -38,7 +45,13 @@ from lakelog.errors import (
     RecordTooLargeError,
 )
 from lakelog.values.config import Compression, EntryFormat
-from lakelog.values.record import RECORDS, TimestampType, produced_batch, to_records
+from lakelog.values.record import (
+    RECORDS,
+    TimestampType,
+    no_headers,
+    produced_batch,
+    to_records,
+)
 from lakelog.values.topic_partition import TopicPartition
 
 TP = TopicPartition("orders", 0)
@@ -169,12 +182,15 @@ def outcome(read, data, section):
 
 
 def side_by_side(data: bytes, section: Section) -> list:
-    columns = parse_records(data, [section]).columns()
-    columns.validate(full=True)
-    return [
-        (*row[:3], [(item["key"], item["value"]) for item in row[3]])
-        for row in zip(*(column.to_pylist() for column in columns.columns), strict=True)
-    ]
+    found = []
+    for part in parse_records(data, [section]):
+        columns = part.columns()
+        columns.validate(full=True)
+        found += [
+            (*row[:3], [(item["key"], item["value"]) for item in row[3]])
+            for row in zip(*(column.to_pylist() for column in columns.columns), strict=True)
+        ]
+    return found
 
 
 def one_by_one(data: bytes, section: Section) -> list:
@@ -196,6 +212,69 @@ def test_records_are_read_alike_one_by_one_and_side_by_side(made, data):
     cut = bytes(damaged[: len(damaged) - data.draw(st.sampled_from([0, 0, 0, 1, 5]))])
     where = where._replace(end=len(cut))
     assert outcome(one_by_one, cut, where) == outcome(side_by_side, cut, where)
+
+
+@given(st.lists(some_rows, min_size=1, max_size=3), st.integers(1, 9), st.integers(1, 300))
+def test_records_that_are_read_in_parts_are_the_same(calls, records_at_once, bytes_at_once):
+    data = b"".join(map(rows_section, calls))
+    sections, start = [], 0
+    for made in calls:
+        end = start + len(rows_section(made))
+        sections.append(Section(start, end, len(made), made[0][0]))
+        start = end
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kafka_records, "_RECORDS_AT_ONCE", records_at_once)
+        patch.setattr(kafka_records, "_BYTES_AT_ONCE", bytes_at_once)
+
+        parts = [part.columns() for part in parse_records(data, sections)]
+        columns = produced_batch(calls[0])
+        stamps = columns.column(0).to_numpy()
+        written = RecordBytes(stamps, np.arange(len(stamps)), *columns.columns[1:])
+        halves = [(0, len(stamps) // 2), (len(stamps) // 2, len(stamps))]
+        again = [bytes(section) for _, section in written.sections(halves[not halves[0][1] :])]
+
+    assert max(part.num_rows for part in parts) <= records_at_once
+    table = pa.Table.from_batches(parts)
+    assert table.equals(pa.Table.from_batches(map(produced_batch, calls)))
+    first, *_ = again
+    assert first == rows_section(calls[0][: len(stamps) // 2 or len(stamps)])
+
+
+@pytest.mark.parametrize("count", [3, 200_000])
+def test_a_record_without_a_key_or_with_a_flaw_is_found_in_any_part(count):
+    made = [(5, b"k", b"v", [])] * (count - 1) + [(5, None, b"v", [])]
+    assert kafka_entry(batch(made)).first_keyless == count - 1
+    section = rows_section(made)[:-3] + b"\x7f\x00\x00"
+
+    with pytest.raises(InvalidRecordError) as raised:
+        kafka_entry(batch(made, section=section))
+
+    assert raised.value.index == count - 1
+
+
+def test_a_record_of_more_headers_than_are_taken_is_refused():
+    for count in (MAX_HEADERS, MAX_HEADERS + 1):
+        sent = batch([(5, None, None, [("", None)] * count)])
+        if count == MAX_HEADERS:
+            assert kafka_entry(sent).record_count == 1
+            continue
+        with pytest.raises(InvalidRecordError, match="100001 headers, and at most 100000"):
+            kafka_entry(sent)
+
+
+def test_many_small_records_take_little_memory_to_check():
+    count = 1_000_000
+    nulls = pa.nulls(count, pa.binary())
+    same = RecordBytes(np.full(count, 5), np.arange(count), nulls, nulls, no_headers(count))
+    ((_, section),) = same.sections([(0, count)])
+    said = {"record_count": count, "last_offset_delta": count - 1}
+    sent = batch_of(section, base_timestamp_ms=5, max_timestamp_ms=5, **said)
+    tracemalloc.start()
+
+    assert kafka_entry(sent).first_keyless == 0
+
+    assert tracemalloc.get_traced_memory()[1] < 60 * MIB
+    tracemalloc.stop()
 
 
 @given(st.binary(max_size=300), st.integers(1, 40))
@@ -264,7 +343,11 @@ KEY = 61 + 5  # where the key of `ONE` lies
         (batch(ROWS, record_count=-1), InvalidRecordError, "has -1 records"),
         (batch(ROWS, record_count=3), InvalidRecordError, "last offset delta is 3, not 2"),
         (batch(ROWS, last_offset_delta=7), InvalidRecordError, "last offset delta is 7, not 3"),
-        (batch(ROWS, record_count=3, last_offset_delta=2), InvalidRecordError, "follow its 3"),
+        (
+            batch(ROWS, record_count=3, last_offset_delta=2),
+            InvalidRecordError,
+            "record 2 is the last",
+        ),
         (batch(ROWS, record_count=5, last_offset_delta=4), InvalidRecordError, "beyond the batch"),
         (batch(ROWS, attributes=0x10), InvalidRecordError, "transaction"),
         (batch(ROWS, attributes=0x30), InvalidRecordError, "transaction"),
