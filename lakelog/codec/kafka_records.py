@@ -10,8 +10,9 @@ costs little where many are read at once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -110,10 +111,10 @@ def parse_records(
             are not 0, 1, 2 …, or a header's key is no UTF-8. Its index counts those of the sections
             before.
     """
-    before = 0
+    before, words = 0, _words(data)
     for part in _parts(data, sections):
         try:
-            yield _parsed(data, part, max_headers)
+            yield _parsed(data, words, part, max_headers)
         except RecordFlawError as error:
             raise RecordFlawError(before + error.index, error.flaw) from None
         before += len(part.starts)
@@ -184,18 +185,17 @@ def _walk(data: bytes, at: int, count: int, starts: list[int]) -> int:
     return at
 
 
-def _parsed(data: bytes, part: _Part, max_headers: int | None) -> ParsedRecords:
-    octets = np.frombuffer(data, np.uint8)
+def _parsed(data: bytes, words: np.ndarray, part: _Part, max_headers: int | None) -> ParsedRecords:
     at, ends = np.array(part.starts, np.int64), np.array(part.ends, np.int64)
-    lengths, at = _varints(octets, at, VARINT)
+    lengths, at = _varints(words, at, VARINT)
     _refuse_unless(at + lengths == ends, OTHER_LENGTH)
-    time_deltas, at = _varints(octets, at + 1, VARLONG)  # behind the attributes
-    offset_deltas, at = _varints(octets, at, VARINT)
-    key_lengths, key_starts = _varints(octets, at, VARINT)
-    value_lengths, value_starts = _varints(octets, _behind(key_starts, key_lengths), VARINT)
-    header_counts, at = _varints(octets, _behind(value_starts, value_lengths), VARINT)
+    time_deltas, at = _varints(words, at + 1, VARLONG)  # behind the attributes
+    offset_deltas, at = _varints(words, at, VARINT)
+    key_lengths, key_starts = _varints(words, at, VARINT)
+    value_lengths, value_starts = _varints(words, _behind(key_starts, key_lengths), VARINT)
+    header_counts, at = _varints(words, _behind(value_starts, value_lengths), VARINT)
     _refuse_unless((at <= ends) & (header_counts >= 0), OTHER_LENGTH)
-    header_keys, header_values = _headers(data, octets, at, ends, header_counts, max_headers)
+    header_keys, header_values = _headers(data, words, at, ends, header_counts, max_headers)
     _refuse_unless(offset_deltas == _offset_deltas(part.runs), OTHER_OFFSET)
     return ParsedRecords(
         data,
@@ -210,45 +210,57 @@ def _parsed(data: bytes, part: _Part, max_headers: int | None) -> ParsedRecords:
     )
 
 
-def _varints(octets: np.ndarray, at: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """The varints that begin there, of at most so many bytes, and where each ends.
+def _words(data: bytes) -> np.ndarray:
+    """Each byte of the data with the next one, as a number; the last one with 0."""
+    return np.ndarray((len(data),), "<u2", data + b"\0", strides=(1,))
 
-    A place beyond the bytes gives some number or other: whoever follows the numbers sees in the
-    end that they lead beyond the record.
-    """
-    byte = octets.take(at, mode="clip")
-    values, ends = _OF_ONE_BYTE.take(byte), at + 1
-    more = np.flatnonzero(byte > 0x7F)
-    if len(more):
-        values[more], ends[more] = _longer(octets, byte[more], ends[more], most, more)
+
+def _varints(words: np.ndarray, at: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """The varints that begin there, of at most so many bytes, and where each ends."""
+    try:
+        word = words[at]
+    except IndexError:
+        raise RecordFlawError(int((at >= len(words)).argmax()), BEYOND) from None
+    values, sizes = (table.take(word) for table in _of_two_bytes())
+    ends = at + sizes
+    if sizes.max() > 2:
+        more = np.flatnonzero(sizes > 2)
+        values[more], ends[more] = _longer(words, at[more], most, more)
     return values, ends
 
 
-#: What each byte is as a varint, if that ends with it.
-_OF_ONE_BYTE = np.array([(byte >> 1) ^ -(byte & 1) for byte in range(256)])
+@cache
+def _of_two_bytes() -> tuple[np.ndarray, np.ndarray]:
+    """What any two bytes are as a varint, and how many of them it takes; 3: more than there are."""
+    pairs = np.arange(1 << 16)
+    first, second = pairs & 0xFF, pairs >> 8
+    raw = np.where(first < 0x80, first, first & 0x7F | second << 7)
+    sizes = np.where(first < 0x80, 1, np.where(second < 0x80, 2, 3)).astype(np.int8)
+    return (raw >> 1) ^ -(raw & 1), sizes
 
 
 def _longer(
-    octets: np.ndarray, first: np.ndarray, at: np.ndarray, most: int, rows: np.ndarray
+    words: np.ndarray, at: np.ndarray, most: int, rows: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The varints of more than one byte; see `_varints`.
+    """The varints of more than two bytes; see `_varints`.
 
     Args:
-        first: the first byte of each.
-        at: where its second is; changed here.
+        at: where each begins; changed here.
         rows: of which row each is, for the error.
     """
-    raw = (first & 0x7F).astype(np.uint64)
-    left: Any = slice(None)  # those that go on
-    for shift in range(7, 7 * most, 7):
-        byte = octets.take(at[left], mode="clip")
+    raw = np.zeros(len(at), np.uint64)
+    left = np.arange(len(at))  # those that go on
+    for shift in range(0, 7 * most, 7):
+        beyond = at[left] >= len(words)
+        if beyond.any():
+            raise RecordFlawError(int(rows[left][beyond][0]), BEYOND)
+        byte = words[at[left]] & 0xFF
         raw[left] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
         at[left] += 1
-        on = np.flatnonzero(byte > 0x7F)
-        if not len(on):
+        left = left[byte > 0x7F]
+        if not len(left):
             signs = (raw & np.uint64(1)).view(np.int64)
             return (raw >> np.uint64(1)).view(np.int64) ^ -signs, at
-        left = on if isinstance(left, slice) else left[on]
     raise RecordFlawError(int(rows[left][0]), f"has a number of more than {most} bytes")
 
 
@@ -287,7 +299,7 @@ def _refuse_unless(holds: np.ndarray, flaw: str) -> None:
 
 def _headers(
     data: bytes,
-    octets: np.ndarray,
+    words: np.ndarray,
     at: np.ndarray,
     ends: np.ndarray,
     counts: np.ndarray,
@@ -307,9 +319,9 @@ def _headers(
     number = 0
     while len(left) > _FEW:
         here = first[left] + number
-        key_lengths[here], key_starts[here] = _varints(octets, at[left], VARINT)
+        key_lengths[here], key_starts[here] = _varints(words, at[left], VARINT)
         behind = _behind(key_starts[here], key_lengths[here])
-        value_lengths[here], value_starts[here] = _varints(octets, behind, VARINT)
+        value_lengths[here], value_starts[here] = _varints(words, behind, VARINT)
         at[left] = _behind(value_starts[here], value_lengths[here])
         _refuse_unless(at <= ends, OTHER_LENGTH)
         number += 1
