@@ -180,12 +180,27 @@ def test_what_this_lakelog_writes_says_its_format(
         assert json.loads(redis_client.hget("lakelog:topics", field) or b"")["format"] == 1
 
 
-@pytest.mark.parametrize("found", [None, 1, "1", "0", 2, "2"])
+def test_a_topic_with_entries_that_older_ones_cannot_read_says_so_as_long_as_it_has_them(
+    lake: Lakelog, redis_client: redis.Redis
+) -> None:
+    for entry_format, expected in (("kafka", 3), ("arrow", 1)):
+        lake.topics.alter("orders", {"lakelog.entry.format": entry_format})
+        definition = json.loads(redis_client.hget("lakelog:topics", "orders") or b"")
+        assert definition["format"] == expected
+    with lake.producer() as producer:
+        lake.topics.alter("orders", {"lakelog.entry.format": "kafka"})
+        producer.send("orders", b"v", partition=0).result()
+    (((_, fields),)) = redis_client.xrevrange("lakelog:stream:orders:0", count=1)
+    assert [*fields][:2] == [b"__v", b"k"]
+    assert fields[b"__v"] == b"3"
+
+
+@pytest.mark.parametrize("found", [None, 1, "1", "0", 2, "2", 3, "3"])
 def test_formats_that_are_known(found: object) -> None:
     check_format(found, "it")
 
 
-@pytest.mark.parametrize("found", [3, "3", "", "one", "-1", "1.5", "١٠"])
+@pytest.mark.parametrize("found", [4, "4", "", "one", "-1", "1.5", "١٠"])
 def test_formats_that_are_not(found: object) -> None:
     with pytest.raises(NewerVersionError, match="a newer lakelog wrote it: there is format"):
         check_format(found, "it")

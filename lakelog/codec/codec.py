@@ -286,7 +286,7 @@ class _Run:
             self._batches.append(produced_batch(self._rows))
             self._rows = []
         if self._kafka:
-            self._batches.append(decode_batches(self._kafka))
+            self._batches += decode_batches(self._kafka)
             self._kafka = []
 
 

@@ -14,7 +14,8 @@ outside the CRC: whoever decodes the entry finds out whether it is true.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple, NoReturn
 
 import numpy as np
@@ -26,8 +27,14 @@ from ..errors import (
     InvalidTimestampError,
     RecordTooLargeError,
 )
-from ..values.config import INT32_MAX, Compression
-from ..values.record import NO_TIMESTAMP_MS, TimestampType, produced_batch
+from ..values.config import INT32_MAX, KIB, Compression
+from ..values.record import (
+    NO_TIMESTAMP_MS,
+    TimestampType,
+    header_tuples,
+    objects,
+    produced_batch,
+)
 from .arrow_entry import TARGET_ENTRY_BYTES, timestamp_bounds, too_large
 from .decoded_size import decoded_length
 from .entry import (
@@ -62,6 +69,10 @@ from .kafka_rows import FEW_RECORDS, RecordFlawError, Section, parse_rows, rows_
 #: What an entry begins with in this format, and in no other.
 KAFKA_BEGINNING = [VERSION_FIELD, KAFKA_VERSION]
 
+#: A client's record has no more: each costs a reader many times its two bytes.
+MAX_HEADERS = 100_000
+
+_FEW_BYTES = 256 * KIB  # more are read side by side, however few records they are
 _PLAIN_FIELDS = 4  # names and values, without ``d`` and ``t``
 
 #: What surrounds the records of an entry: a header, and ``d`` of up to ten digits.
@@ -100,11 +111,10 @@ def kafka_entry(batch: bytes, max_decoded_bytes: int = INT32_MAX) -> Entry:
         RecordTooLargeError: decompressed, it is larger than allowed. (MESSAGE_TOO_LARGE.)
     """
     header, sent = _checked(batch, max_decoded_bytes)
-    if header.max_timestamp_ms != sent.bounds_ms[1]:
-        batch = with_max_timestamp(batch, sent.bounds_ms[1])
-    entry = _entry(
-        batch, header.record_count, sent.decoded_bytes, sent.bounds_ms, sent.first_keyless
-    )
+    bounds_ms = timestamp_bounds(sent.times_ms)
+    if header.max_timestamp_ms != bounds_ms[1]:
+        batch = with_max_timestamp(batch, bounds_ms[1])
+    entry = _entry(batch, header.record_count, sent.decoded_bytes, bounds_ms, sent.first_keyless)
     if entry.decoded_bytes > max_decoded_bytes:
         _refuse_size(batch, entry.decoded_bytes, max_decoded_bytes)
     return entry
@@ -214,9 +224,16 @@ def batches_of(
     if appended.any():
         others = (kinds[1:] != kinds[:-1]) | (appended[1:] & (times_ms[1:] != times_ms[:-1]))
         edges[1:1] = (np.flatnonzero(others) + 1).tolist()
-    made = RecordBytes(times_ms, offsets, *map(records.column, ("key", "value", "headers")))
+    columns = [records.column(name) for name in ("key", "value", "headers")]
+    room = max_bytes - HEADER_BYTES
+    sections: Iterable[tuple[tuple[int, int], bytes | memoryview]] | None = None
+    if 0 < len(offsets) < FEW_RECORDS and offsets[-1] - offsets[0] <= INT32_MAX:
+        sections = _few_sections(times_ms, offsets, columns, edges, room)
+    if sections is None:
+        made = RecordBytes(times_ms, offsets, *columns)
+        sections = made.sections(made.spans(edges, room))
     batches = []
-    for (start, end), section in made.sections(made.spans(edges, max_bytes - HEADER_BYTES)):
+    for (start, end), section in sections:
         stored, attributes = compressed(section, compression)
         base_offset = int(offsets[start])
         batches.append(
@@ -231,6 +248,28 @@ def batches_of(
             )
         )
     return batches
+
+
+def _few_sections(
+    times_ms: np.ndarray,
+    offsets: np.ndarray,
+    columns: Sequence[pa.Array],
+    edges: Sequence[int],
+    room: int,
+) -> list[tuple[tuple[int, int], bytes]] | None:
+    """The records between each two edges, written one by one; None if some need more room."""
+    keys, values, headers = columns
+    rows = list(
+        zip(times_ms.tolist(), objects(keys), objects(values), header_tuples(headers), strict=True)
+    )
+    numbers = offsets.tolist()
+    sections = []
+    for start, end in pairwise(edges):
+        section = rows_section(rows[start:end], numbers[start:end])
+        if len(section) > room and end > start + 1:
+            return None
+        sections.append(((start, end), section))
+    return sections
 
 
 def _entry(
@@ -327,14 +366,17 @@ def open_batch(entry_id: EntryId, fields: Sequence[bytes]) -> tuple[StoredBatch,
     return StoredBatch(entry_id, header, data, 0), time_ms
 
 
-def decode_batches(batches: Sequence[StoredBatch]) -> pa.RecordBatch:
+def decode_batches(batches: Sequence[StoredBatch]) -> list[pa.RecordBatch]:
     """The records of batches as ``PRODUCED``, all side by side.
 
     Raises:
         CorruptRecordError: a batch does not hold records; ``entry_id`` says which.
     """
-    if sum(one.header.record_count for one in batches) < FEW_RECORDS:
-        return produced_batch(row for one in batches for row in _rows(one))
+    if (
+        sum(one.header.record_count for one in batches) < FEW_RECORDS
+        and sum(len(one.data) for one in batches) < _FEW_BYTES
+    ):
+        return [produced_batch(row for one in batches for row in _rows(one))]
     if len(batches) == 1:
         data, start = batches[0].data, batches[0].start
     else:
@@ -345,7 +387,7 @@ def decode_batches(batches: Sequence[StoredBatch]) -> pa.RecordBatch:
         sections.append(Section(start, end, one.header.record_count, one.header.base_timestamp_ms))
         start = end
     try:
-        return parse_records(data, sections).columns()
+        return [part.columns() for part in parse_records(data, sections)]
     except RecordFlawError as error:
         if len(batches) > 1:
             for one in batches:  # one of them raises, by its own name
@@ -356,7 +398,7 @@ def decode_batches(batches: Sequence[StoredBatch]) -> pa.RecordBatch:
 class _Sent(NamedTuple):
     """What append must know of the records of a batch."""
 
-    bounds_ms: tuple[int, int]
+    times_ms: np.ndarray
     first_keyless: int | None
     decoded_bytes: int | None  # of them all; None: they are not compressed
 
@@ -390,13 +432,15 @@ def _checked(batch: bytes, max_decoded_bytes: int) -> tuple[BatchHeader, _Sent]:
     if flaw:
         _refuse(flaw)
     try:
-        return header, _sent(batch, header, max_decoded_bytes)
+        sent = _sent(batch, header, max_decoded_bytes)
     except TooLargeError:
         _refuse_size(batch, None, max_decoded_bytes)
     except RecordFlawError as error:
-        _refuse(str(error), error.index)
+        _refuse(f"of its records, {error}", error.index)
     except ValueError as error:
         _refuse(str(error))
+    _check_times(sent.times_ms)
+    return header, sent
 
 
 def _check_length(header: BatchHeader, batch: bytes) -> None:
@@ -430,7 +474,6 @@ def _sent(batch: bytes, header: BatchHeader, max_bytes: int) -> _Sent:
     Raises:
         TooLargeError: they are more bytes, once decompressed.
         RecordFlawError, ValueError: they are no records.
-        InvalidTimestampError: see `kafka_entry`.
     """
     data, start, decoded_bytes = batch, HEADER_BYTES, None
     if header.codec != "none":
@@ -439,15 +482,19 @@ def _sent(batch: bytes, header: BatchHeader, max_bytes: int) -> _Sent:
     elif len(batch) - HEADER_BYTES > max_bytes:
         raise TooLargeError
     section = Section(start, len(data), header.record_count, header.base_timestamp_ms)
-    if header.record_count < FEW_RECORDS:
-        rows = parse_rows(data, section)
+    if header.record_count < FEW_RECORDS and len(data) < _FEW_BYTES:
+        rows = parse_rows(data, section, MAX_HEADERS)
         times_ms = np.array([row[0] for row in rows], np.int64)
         first_keyless = next((index for index, row in enumerate(rows) if row[1] is None), None)
-    else:
-        records = parse_records(data, [section])
-        times_ms, first_keyless = records.timestamps_ms, records.first_keyless
-    _check_times(times_ms)
-    return _Sent(timestamp_bounds(times_ms), first_keyless, decoded_bytes)
+        return _Sent(times_ms, first_keyless, decoded_bytes)
+    times, first_keyless, before = [], None, 0
+    for part in parse_records(data, [section], MAX_HEADERS):
+        times.append(part.timestamps_ms)
+        if first_keyless is None and part.first_keyless is not None:
+            first_keyless = before + part.first_keyless
+        before += len(part.timestamps_ms)
+    times_ms = times[0] if len(times) == 1 else np.concatenate(times)
+    return _Sent(times_ms, first_keyless, decoded_bytes)
 
 
 def _check_times(timestamps_ms: np.ndarray) -> None:

@@ -10,6 +10,7 @@ costs little where many are read at once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -21,17 +22,24 @@ from ..base.arrow_columns import numbers
 from ..values.config import INT32_MAX, MIB
 from ..values.record import HEADERS_TYPE, PRODUCED, no_headers, value_ends
 from .kafka_rows import (
+    BEYOND,
+    BEYOND_TIME,
     LEAST_RECORD_BYTES,
+    OTHER_LENGTH,
+    OTHER_OFFSET,
     TIME_BOUND,
     VARINT,
     VARLONG,
     RecordFlawError,
     Section,
+    check_headers,
     read_varint,
 )
 
-#: Records are written side by side until they come to so much, which stays in a processor's cache.
-_AT_ONCE_BYTES = 4 * MIB
+#: Records are read and written side by side until they come to so much, which stays in the cache of
+#: a processor: small ones, and small headers, take many times their bytes on the way.
+_BYTES_AT_ONCE = 4 * MIB
+_RECORDS_AT_ONCE = 1 << 16
 
 #: Headers of so few records are read one by one: a call of NumPy takes as long.
 _FEW = 16
@@ -90,29 +98,108 @@ def first_null(lengths: np.ndarray) -> int | None:
 # -- bytes to columns --------------------------------------------------------------------------
 
 
-def parse_records(data: bytes, sections: Sequence[Section]) -> ParsedRecords:
-    """The records of batches, in the order of their sections.
+def parse_records(
+    data: bytes, sections: Sequence[Section], max_headers: int | None = None
+) -> Iterator[ParsedRecords]:
+    """The records of batches, in the order of their sections, in parts that take little memory.
+
+    Args:
+        max_headers: bound on the headers of a record.
 
     Raises:
         RecordFlawError: a section does not hold its records and nothing else, their offset deltas
-            are not 0, 1, 2 …, or a header's key is no UTF-8.
+            are not 0, 1, 2 …, or a header's key is no UTF-8. Its index counts those of the sections
+            before.
     """
-    at, ends = _places(data, sections)
-    octets = np.frombuffer(data, np.uint8)
-    counts = [section.record_count for section in sections]
-    lengths, at = _varints(octets, at, VARINT)
-    _refuse_unless(at + lengths == ends, "says another length than it has")
-    time_deltas, at = _varints(octets, at + 1, VARLONG)  # behind the attributes
-    offset_deltas, at = _varints(octets, at, VARINT)
-    _refuse_unless(offset_deltas == _deltas(counts), "has another offset delta than its place")
-    key_lengths, key_starts = _varints(octets, at, VARINT)
-    value_lengths, value_starts = _varints(octets, _behind(key_starts, key_lengths), VARINT)
-    header_counts, at = _varints(octets, _behind(value_starts, value_lengths), VARINT)
-    _refuse_unless((at <= ends) & (header_counts >= 0), "is cut off, or has fewer than no headers")
-    header_keys, header_values = _headers(data, octets, at, ends, header_counts)
+    before, words = 0, _words(data)
+    for part in _parts(data, sections):
+        try:
+            yield _parsed(data, words, part, max_headers)
+        except RecordFlawError as error:
+            raise RecordFlawError(before + error.index, error.flaw) from None
+        before += len(part.starts)
+
+
+class _Run(NamedTuple):
+    """Records of one batch that follow each other."""
+
+    base_timestamp_ms: int
+    first_offset_delta: int
+    record_count: int
+
+
+class _Part(NamedTuple):
+    """Some records, and where they lie."""
+
+    starts: list[int]
+    ends: list[int]
+    runs: list[_Run]
+
+
+def _parts(data: bytes, sections: Sequence[Section]) -> Iterator[_Part]:
+    """Where each record begins and ends, by what the records say of their lengths."""
+    part, before = _Part([], [], []), 0
+    for start, end, count, base_ms in sections:
+        if count * LEAST_RECORD_BYTES > end - start:
+            raise RecordFlawError(before, f"and the others of {count} are not in {end} bytes")
+        at, done = start, 0
+        while done < count:
+            first = len(part.starts)
+            at = _walk(data, at, min(count - done, _RECORDS_AT_ONCE - first), part.starts)
+            walked = len(part.starts) - first
+            if at > end or not walked:
+                raise RecordFlawError(before + done + max(walked - 1, 0), BEYOND)
+            part.ends.extend(part.starts[first + 1 :])
+            part.ends.append(at)
+            part.runs.append(_Run(base_ms, done, walked))
+            done += walked
+            if at - part.starts[0] >= _BYTES_AT_ONCE or len(part.starts) >= _RECORDS_AT_ONCE:
+                yield part
+                part = _Part([], [], [])
+        if at != end:
+            flaw = f"is the last, and {end - at} bytes follow it"
+            raise RecordFlawError(before + count - 1, flaw)
+        before += count
+    if part.starts:
+        yield part
+
+
+def _walk(data: bytes, at: int, count: int, starts: list[int]) -> int:
+    """Adds where so many records begin, or fewer if they are large; returns where they end."""
+    add, far = starts.append, at + _BYTES_AT_ONCE
+    try:
+        for _ in range(count):
+            add(at)
+            size = data[at]
+            if size < 0x80:  # all of the length
+                at += 1 + (size >> 1)
+            elif (second := data[at + 1]) < 0x80:
+                at += (size >> 1) + (second << 6) - 62
+            else:
+                length, at = read_varint(data, at)
+                at += max(length, 0)
+                if at > far:
+                    break
+    except (IndexError, ValueError):
+        return len(data) + 1
+    return at
+
+
+def _parsed(data: bytes, words: np.ndarray, part: _Part, max_headers: int | None) -> ParsedRecords:
+    at, ends = np.array(part.starts, np.int64), np.array(part.ends, np.int64)
+    lengths, at = _varints(words, at, VARINT)
+    _refuse_unless(at + lengths == ends, OTHER_LENGTH)
+    time_deltas, at = _varints(words, at + 1, VARLONG)  # behind the attributes
+    offset_deltas, at = _varints(words, at, VARINT)
+    key_lengths, key_starts = _varints(words, at, VARINT)
+    value_lengths, value_starts = _varints(words, _behind(key_starts, key_lengths), VARINT)
+    header_counts, at = _varints(words, _behind(value_starts, value_lengths), VARINT)
+    _refuse_unless((at <= ends) & (header_counts >= 0), OTHER_LENGTH)
+    header_keys, header_values = _headers(data, words, at, ends, header_counts, max_headers)
+    _refuse_unless(offset_deltas == _offset_deltas(part.runs), OTHER_OFFSET)
     return ParsedRecords(
         data,
-        _timestamps(time_deltas, sections, counts),
+        _timestamps(time_deltas, part.runs),
         key_starts,
         key_lengths,
         value_starts,
@@ -123,60 +210,58 @@ def parse_records(data: bytes, sections: Sequence[Section]) -> ParsedRecords:
     )
 
 
-def _places(data: bytes, sections: Sequence[Section]) -> tuple[np.ndarray, np.ndarray]:
-    """Where each record begins, and where it ends."""
-    begun: list[int] = []
-    ends: list[int] = []
-    add, first = begun.append, 0
-    for start, end, count, _ in sections:
-        if count * LEAST_RECORD_BYTES > end - start:
-            raise RecordFlawError(f"{end - start} bytes cannot hold {count} records", first)
-        at = start
-        try:
-            for _ in range(count):
-                add(at)
-                size = data[at]
-                if size < 0x80:  # all of the length
-                    at += 1 + (size >> 1)
-                elif (second := data[at + 1]) < 0x80:
-                    at += (size >> 1) + (second << 6) - 62
-                else:
-                    length, at = read_varint(data, at)
-                    at += max(length, 0)
-        except (IndexError, ValueError):
-            raise RecordFlawError("a record reaches beyond the batch", len(begun) - 1) from None
-        if at != end:
-            raise RecordFlawError(
-                f"the {count} records take {at - start} bytes, and there are {end - start}",
-                len(begun) - 1,
-            )
-        ends += begun[first + 1 :]
-        ends.append(end)
-        first += count
-    return np.array(begun, np.int64), np.array(ends, np.int64)
+def _words(data: bytes) -> np.ndarray:
+    """Each byte of the data with the next one, as a number; the last one with 0."""
+    return np.ndarray((len(data),), "<u2", data + b"\0", strides=(1,))
 
 
-def _varints(octets: np.ndarray, at: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """The varints that begin there, of at most so many bytes, and where each ends.
+def _varints(words: np.ndarray, at: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """The varints that begin there, of at most so many bytes, and where each ends."""
+    try:
+        word = words[at]
+    except IndexError:
+        raise RecordFlawError(int((at >= len(words)).argmax()), BEYOND) from None
+    values, sizes = (table.take(word) for table in _of_two_bytes())
+    ends = at + sizes
+    if sizes.max() > 2:
+        more = np.flatnonzero(sizes > 2)
+        values[more], ends[more] = _longer(words, at[more], most, more)
+    return values, ends
 
-    A place beyond the bytes gives some number or other: whoever follows the numbers sees in the
-    end that they lead beyond the record.
+
+@cache
+def _of_two_bytes() -> tuple[np.ndarray, np.ndarray]:
+    """What any two bytes are as a varint, and how many of them it takes; 3: more than there are."""
+    pairs = np.arange(1 << 16)
+    first, second = pairs & 0xFF, pairs >> 8
+    raw = np.where(first < 0x80, first, first & 0x7F | second << 7)
+    sizes = np.where(first < 0x80, 1, np.where(second < 0x80, 2, 3)).astype(np.int8)
+    return (raw >> 1) ^ -(raw & 1), sizes
+
+
+def _longer(
+    words: np.ndarray, at: np.ndarray, most: int, rows: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The varints of more than two bytes; see `_varints`.
+
+    Args:
+        at: where each begins; changed here.
+        rows: of which row each is, for the error.
     """
-    byte = octets.take(at, mode="clip")
-    raw = (byte & 0x7F).astype(np.uint64)
-    at = at + 1
-    more = np.flatnonzero(byte & 0x80)
-    shift = 7
-    while len(more):
-        if shift == 7 * most:
-            raise RecordFlawError(f"a number has more than {most} bytes", int(more[0]))
-        byte = octets.take(at[more], mode="clip")
-        raw[more] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
-        at[more] += 1
-        more = more[byte >= 0x80]
-        shift += 7
-    signs = (raw & np.uint64(1)).view(np.int64)
-    return (raw >> np.uint64(1)).view(np.int64) ^ -signs, at
+    raw = np.zeros(len(at), np.uint64)
+    left = np.arange(len(at))  # those that go on
+    for shift in range(0, 7 * most, 7):
+        beyond = at[left] >= len(words)
+        if beyond.any():
+            raise RecordFlawError(int(rows[left][beyond][0]), BEYOND)
+        byte = words[at[left]] & 0xFF
+        raw[left] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
+        at[left] += 1
+        left = left[byte > 0x7F]
+        if not len(left):
+            signs = (raw & np.uint64(1)).view(np.int64)
+            return (raw >> np.uint64(1)).view(np.int64) ^ -signs, at
+    raise RecordFlawError(int(rows[left][0]), f"has a number of more than {most} bytes")
 
 
 def _behind(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
@@ -184,41 +269,49 @@ def _behind(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     return behind
 
 
-def _deltas(counts: Sequence[int]) -> np.ndarray:
-    """0, 1, 2 … of each batch."""
+def _offset_deltas(runs: Sequence[_Run]) -> np.ndarray:
+    """Those that the records should have."""
+    counts = [run.record_count for run in runs]
     deltas = np.arange(sum(counts))
-    if len(counts) > 1:
-        deltas -= np.repeat(np.cumsum(counts) - counts, counts)
+    if len(runs) > 1:
+        firsts = np.array([run.first_offset_delta for run in runs])
+        deltas -= np.repeat(np.cumsum(counts) - counts - firsts, counts)
+    else:
+        deltas += runs[0].first_offset_delta
     return deltas
 
 
-def _timestamps(
-    deltas: np.ndarray, sections: Sequence[Section], counts: Sequence[int]
-) -> np.ndarray:
-    bases = np.array([section.base_timestamp_ms for section in sections], np.int64)
-    if len(deltas) and not (
-        max(-int(bases.min()), int(bases.max())) < TIME_BOUND
-        and max(-int(deltas.min()), int(deltas.max())) < TIME_BOUND
-    ):
-        raise RecordFlawError("its timestamps lie beyond all times")
-    deltas += bases[0] if len(bases) == 1 else np.repeat(bases, counts)
+def _timestamps(deltas: np.ndarray, runs: Sequence[_Run]) -> np.ndarray:
+    bases = np.array([run.base_timestamp_ms for run in runs])
+    if len(runs) > 1:
+        bases = np.repeat(bases, [run.record_count for run in runs])
+    for one in (bases, deltas):
+        if max(-int(one.min()), int(one.max())) >= TIME_BOUND:
+            _refuse_unless((one < TIME_BOUND) & (one > -TIME_BOUND), BEYOND_TIME)
+    deltas += bases
     return deltas
 
 
 def _refuse_unless(holds: np.ndarray, flaw: str) -> None:
     if not holds.all():
-        index = int(holds.argmin())
-        raise RecordFlawError(f"record {index} {flaw}", index)
+        raise RecordFlawError(int(holds.argmin()), flaw)
 
 
 def _headers(
-    data: bytes, octets: np.ndarray, at: np.ndarray, ends: np.ndarray, counts: np.ndarray
+    data: bytes,
+    words: np.ndarray,
+    at: np.ndarray,
+    ends: np.ndarray,
+    counts: np.ndarray,
+    max_headers: int | None,
 ) -> tuple[pa.Array, pa.Array]:
     """The keys and values of all headers, which lie between these places."""
     if not counts.any():
-        _refuse_unless(at == ends, "has bytes behind its last part")
+        _refuse_unless(at == ends, OTHER_LENGTH)
         return pa.nulls(0, pa.string()), pa.nulls(0, pa.binary())
-    _refuse_unless(counts <= (ends - at) // 2, "has more headers than bytes for them")
+    _refuse_unless(counts <= (ends - at) // 2, "has another count of headers than it has bytes for")
+    index = int(counts.argmax())
+    check_headers(index, int(counts[index]), max_headers)
     first = np.cumsum(counts) - counts
     key_starts, key_lengths, value_starts, value_lengths = np.empty((4, int(counts.sum())), int)
     at = at.copy()
@@ -226,11 +319,11 @@ def _headers(
     number = 0
     while len(left) > _FEW:
         here = first[left] + number
-        key_lengths[here], key_starts[here] = _varints(octets, at[left], VARINT)
+        key_lengths[here], key_starts[here] = _varints(words, at[left], VARINT)
         behind = _behind(key_starts[here], key_lengths[here])
-        value_lengths[here], value_starts[here] = _varints(octets, behind, VARINT)
+        value_lengths[here], value_starts[here] = _varints(words, behind, VARINT)
         at[left] = _behind(value_starts[here], value_lengths[here])
-        _refuse_unless(at <= ends, "has a header that reaches beyond it")
+        _refuse_unless(at <= ends, OTHER_LENGTH)
         number += 1
         left = left[counts[left] > number]
     for index in left.tolist():
@@ -245,32 +338,34 @@ def _headers(
             except (IndexError, ValueError):
                 place = len(data) + 1
             if place > end:
-                flaw = f"record {index} has a header that reaches beyond it"
-                raise RecordFlawError(flaw, index) from None
+                raise RecordFlawError(index, OTHER_LENGTH) from None
         at[index] = place
-    _refuse_unless(at == ends, "has bytes behind its last header")
+    _refuse_unless(at == ends, OTHER_LENGTH)
     if (key_lengths < 0).any():
         header = int((key_lengths < 0).argmax())
-        index = int(np.searchsorted(first, header, side="right")) - 1
-        raise RecordFlawError(f"record {index} has a header without a key", index)
+        raise RecordFlawError(_record_of(header, first), "has a header without a key")
     buffer = pa.py_buffer(data)
     keys = _taken(buffer, key_starts, key_lengths)
     try:
         keys = keys.cast(pa.string())
     except pa.ArrowInvalid:
-        raise RecordFlawError(
-            "a header's key is no UTF-8, as Kafka has it", _illegible(keys, first)
-        ) from None
+        index = _record_of(_illegible(keys), first)
+        raise RecordFlawError(index, "has a header's key that is no UTF-8") from None
     return keys, _taken(buffer, value_starts, value_lengths)
 
 
-def _illegible(keys: pa.Array, first: np.ndarray) -> int:
-    """The record whose header has the first key that is no UTF-8."""
-    for header, key in enumerate(keys.to_pylist()):
+def _record_of(header: int, first: np.ndarray) -> int:
+    """The index of the record that has that one of all headers."""
+    return int(np.searchsorted(first, header, side="right")) - 1
+
+
+def _illegible(keys: pa.Array) -> int:
+    """The index of the first key that is no UTF-8."""
+    for header, key in enumerate(keys):
         try:
-            key.decode()
+            key.as_py().decode()
         except UnicodeDecodeError:
-            return int(np.searchsorted(first, header, side="right")) - 1
+            return header
     return 0
 
 
@@ -336,9 +431,10 @@ class RecordBytes:
         times, offsets = self._timestamps_ms, self._offsets
         if not len(times):
             return []
-        time_range = int(times.max()) - int(times.min())
-        most = 2 * VARINT + min(VARLONG, 1 + time_range.bit_length() // 7)
-        upto = np.cumsum(self._sizes + most)
+        deltas = sum(_widest(int(one.max()) - int(one.min())) for one in (times, offsets))
+        sizes = self._sizes + deltas
+        sizes += _varint_sizes(sizes)
+        upto = np.cumsum(sizes)
         found = []
         for low, high in pairwise(edges):
             start = low
@@ -360,13 +456,13 @@ class RecordBytes:
     ) -> Iterator[tuple[tuple[int, int], memoryview]]:
         """The spans with the bytes of their records, whose deltas are to the first one of each."""
         ahead: list[tuple[int, int]] = []  # written side by side
-        room = _AT_ONCE_BYTES
+        room = _BYTES_AT_ONCE
         for span in spans:
             ahead.append(span)
             room -= int(self._sizes[span[0] : span[1]].sum())
             if room <= 0:
                 yield from zip(ahead, self._written(ahead), strict=True)
-                ahead, room = [], _AT_ONCE_BYTES
+                ahead, room = [], _BYTES_AT_ONCE
         if ahead:
             yield from zip(ahead, self._written(ahead), strict=True)
 
@@ -439,6 +535,11 @@ def _lengths(column: pa.Array) -> np.ndarray:
 
 def _zigzag(values: np.ndarray) -> np.ndarray:
     return ((values << 1) ^ (values >> 63)).view(np.uint64)
+
+
+def _widest(value: int) -> int:
+    """The bytes of the varints of that number and its negative, at most."""
+    return 1 + value.bit_length() // 7
 
 
 def _varint_sizes(values: np.ndarray) -> np.ndarray:

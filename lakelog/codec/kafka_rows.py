@@ -19,6 +19,7 @@ Source: Kafka's "Message format" (Record) and ``DefaultRecord``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 from typing import NamedTuple
 
 from .fields_entry import Row
@@ -36,11 +37,11 @@ TIME_BOUND = 1 << 62
 
 
 class RecordFlawError(ValueError):
-    """Why bytes are no records; ``index`` is of the first record that this was found of."""
+    """Why bytes are no records: what is wrong with the first one that is not sound."""
 
-    def __init__(self, flaw: str, index: int = 0) -> None:
-        super().__init__(flaw)
-        self.index = index
+    def __init__(self, index: int, flaw: str) -> None:
+        super().__init__(f"record {index} {flaw}")
+        self.index, self.flaw = index, flaw
 
 
 class Section(NamedTuple):
@@ -52,18 +53,19 @@ class Section(NamedTuple):
     base_timestamp_ms: int
 
 
-def parse_rows(data: bytes, section: Section) -> list[Row]:
+def parse_rows(data: bytes, section: Section, max_headers: int | None = None) -> list[Row]:
     """The records of a batch.
+
+    Args:
+        max_headers: bound on the headers of a record.
 
     Raises:
         RecordFlawError: the section does not hold its records and nothing else, their offset deltas
             are not 0, 1, 2 …, or a header's key is no UTF-8.
     """
-    at, end, count, base_ms = section
-    if not -TIME_BOUND < base_ms < TIME_BOUND:
-        raise RecordFlawError("its timestamps lie beyond all times")
+    at, end, record_count, base_ms = section
     rows = []
-    for index in range(count):
+    for index in range(record_count):
         try:
             size, at = read_varint(data, at)
             last = at + size
@@ -74,29 +76,55 @@ def parse_rows(data: bytes, section: Section) -> list[Row]:
             header_count, at = read_varint(data, at)
             headers: Sequence[tuple[str, bytes | None]] = ()
             if header_count:
-                headers, at = _read_headers(data, at, last, header_count)
+                if not 0 < header_count <= (last - at) // 2:
+                    raise ValueError("has another count of headers than it has bytes for")
+                check_headers(index, header_count, max_headers)
+                headers, at = _read_headers(data, at, header_count)
         except IndexError:
-            raise RecordFlawError(f"record {index} reaches beyond the batch", index) from None
+            raise RecordFlawError(index, BEYOND) from None
+        except RecordFlawError:
+            raise
         except ValueError as error:
-            raise RecordFlawError(f"record {index} {error}", index) from None
+            raise RecordFlawError(index, str(error)) from None
         if at != last or last > end:
-            raise RecordFlawError(f"record {index} is not as long as it says", index)
+            raise RecordFlawError(index, BEYOND if last > end else OTHER_LENGTH)
         if offset_delta != index:
-            raise RecordFlawError(f"record {index} has the offset delta {offset_delta}", index)
-        if not -TIME_BOUND < delta_ms < TIME_BOUND:
-            raise RecordFlawError("its timestamps lie beyond all times", index)
+            raise RecordFlawError(index, OTHER_OFFSET)
+        if not (-TIME_BOUND < base_ms < TIME_BOUND and -TIME_BOUND < delta_ms < TIME_BOUND):
+            raise RecordFlawError(index, BEYOND_TIME)
         rows.append((base_ms + delta_ms, key, value, headers))
     if at != end:
-        raise RecordFlawError(f"{end - at} bytes follow its {count} records", count - 1)
+        raise RecordFlawError(record_count - 1, f"is the last, and {end - at} bytes follow it")
     return rows
 
 
-def rows_section(rows: Sequence[Row]) -> bytes:
-    """The bytes of one or more records, whose deltas are to the first one."""
-    base_ms = rows[0][0]
+def check_headers(index: int, count: int, max_headers: int | None) -> None:
+    """Refuses a record that has more headers than are taken.
+
+    Raises:
+        RecordFlawError: it does.
+    """
+    if max_headers is not None and count > max_headers:
+        raise RecordFlawError(index, f"has {count} headers, and at most {max_headers} are taken")
+
+
+# What is said of a record in either way of reading.
+BEYOND = "reaches beyond the batch"
+OTHER_LENGTH = "says another length than it has"
+OTHER_OFFSET = "has another offset delta than its place"
+BEYOND_TIME = "has a timestamp beyond all times"
+
+
+def rows_section(rows: Sequence[Row], offsets: Sequence[int] | None = None) -> bytes:
+    """The bytes of one or more records, whose deltas are to the first one.
+
+    Args:
+        offsets: None: they follow each other.
+    """
+    base_ms, base_offset = rows[0][0], offsets[0] if offsets else 0
     parts = []
-    for index, (timestamp_ms, key, value, headers) in enumerate(rows):
-        record = [b"\x00", varint(timestamp_ms - base_ms), varint(index)]
+    for offset, (timestamp_ms, key, value, headers) in zip(offsets or count(), rows, strict=False):
+        record = [b"\x00", varint(timestamp_ms - base_ms), varint(offset - base_offset)]
         _add_bytes(record, key)
         _add_bytes(record, value)
         record.append(varint(len(headers)))
@@ -161,11 +189,7 @@ def _add_bytes(parts: list[bytes], value: bytes | None) -> None:
 _NULL = varint(-1)
 
 
-def _read_headers(
-    data: bytes, at: int, end: int, count: int
-) -> tuple[list[tuple[str, bytes | None]], int]:
-    if not 0 < count <= (end - at) // 2:
-        raise ValueError(f"has {count} headers in {end - at} bytes")
+def _read_headers(data: bytes, at: int, count: int) -> tuple[list[tuple[str, bytes | None]], int]:
     headers = []
     for _ in range(count):
         name, at = _read_bytes(data, at)

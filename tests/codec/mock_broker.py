@@ -36,10 +36,10 @@ class MockBroker:
         (code,) = struct.unpack_from(">h", answer, 4 + 2 + len(topic) + 4 + 4)
         return int(code)
 
-    def fetch(self, topic: str) -> bytes:
-        """The batches of partition 0, behind each other."""
+    def fetch(self, topic: str, offset: int) -> bytes:
+        """The batch of partition 0 that begins there."""
         body = struct.pack(">iiiib", -1, 1_000, 1, 1 << 24, 0)
-        body += _one(_text(topic) + _one(struct.pack(">iqi", 0, 0, 1 << 24)))
+        body += _one(_text(topic) + _one(struct.pack(">iqi", 0, offset, 1 << 24)))
         answer = self._call(*_FETCH, body)
         at = 4 + 4 + 2 + len(topic) + 4 + 4 + 2 + 8 + 8
         (aborted,) = struct.unpack_from(">i", answer, at)
@@ -47,16 +47,21 @@ class MockBroker:
         (size,) = struct.unpack_from(">i", answer, at)
         return answer[at + 4 : at + 4 + size]
 
-    def send(self, topic: str, rows: list[Any], **settings: Any) -> bytes:
-        """The batch that librdkafka's producer makes of the rows."""
+    def send(self, topic: str, rows: list[Any], **settings: Any) -> list[bytes]:
+        """The batches that librdkafka's producer makes of the rows: several if it is slow."""
         self.create(topic)
-        producer = Producer(self.configured(**{"linger_ms": 1000, "batch_size": 1 << 20}, **settings))
+        producer = Producer(self.configured(linger_ms=1000, batch_size=1 << 20, **settings))
         for timestamp_ms, key, value, headers in rows:
             producer.produce(
                 topic, value, key, 0, timestamp=timestamp_ms, headers=list(headers) or None
             )
         assert producer.flush(60) == 0
-        return self.fetch(topic)
+        batches: list[bytes] = []
+        offset = 0
+        while offset < len(rows):
+            batches.append(self.fetch(topic, offset))
+            offset += struct.unpack_from(">i", batches[-1], 57)[0]
+        return batches
 
     def create(self, topic: str) -> None:
         """A topic is there once somebody has asked for it."""

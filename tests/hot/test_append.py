@@ -289,7 +289,7 @@ def test_expired_producers_are_forgotten_as_others_come(make_bench):
         ("message_timestamp_after_max_ms", HOUR_MS + 5 * 60_000, "after"),
     ],
 )
-@pytest.mark.parametrize("entry_format", [EntryFormat.FIELDS, EntryFormat.ARROW])
+@pytest.mark.parametrize("entry_format", [EntryFormat.FIELDS, EntryFormat.ARROW, EntryFormat.KAFKA])
 def test_timestamps_out_of_bounds_reject_the_whole_call(
     make_bench, make_batch, setting, offset_ms, word, entry_format
 ):
@@ -312,7 +312,7 @@ def test_timestamps_at_the_bounds_and_none_are_accepted(make_bench):
     ]
 
 
-@pytest.mark.parametrize("entry_format", [EntryFormat.FIELDS, EntryFormat.ARROW])
+@pytest.mark.parametrize("entry_format", [EntryFormat.FIELDS, EntryFormat.ARROW, EntryFormat.KAFKA])
 def test_log_append_time_overrides_every_timestamp(make_bench, make_batch, entry_format):
     bench = make_bench(message_timestamp_type="LogAppendTime")
     batch = make_batch([5, -1, NOW_MS + 10 * DAY_MS], entry_format=entry_format)
@@ -329,7 +329,7 @@ def test_log_append_time_overrides_every_timestamp(make_bench, make_batch, entry
 # -- what a topic refuses ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("entry_format", [EntryFormat.FIELDS, EntryFormat.ARROW])
+@pytest.mark.parametrize("entry_format", [EntryFormat.FIELDS, EntryFormat.ARROW, EntryFormat.KAFKA])
 @pytest.mark.parametrize(
     ("keys", "index"),
     [((None, b"k", b"k"), 0), ((b"k", None, b"k"), 1), ((b"k", b"", None), 2)],

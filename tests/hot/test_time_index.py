@@ -69,7 +69,9 @@ TIMES = st.lists(
 
 @given(
     calls=st.lists(
-        st.tuples(TIMES, st.sampled_from([EntryFormat.FIELDS, EntryFormat.ARROW])),
+        st.tuples(
+            TIMES, st.sampled_from([EntryFormat.FIELDS, EntryFormat.ARROW, EntryFormat.KAFKA])
+        ),
         min_size=1,
         max_size=15,
     ),

@@ -55,7 +55,7 @@ def test_only_a_topic_that_deletes_by_the_producers_timestamps_has_a_limit(
     assert age_limit_ms(TopicConfig.of(settings)) == limit_ms
 
 
-@pytest.mark.parametrize("layout", [EntryFormat.FIELDS, EntryFormat.ARROW])
+@pytest.mark.parametrize("layout", [EntryFormat.FIELDS, EntryFormat.ARROW, EntryFormat.KAFKA])
 def test_the_oldest_record_counts_and_the_limit_itself_is_not_beyond(layout: EntryFormat) -> None:
     def oldest(*timestamps_ms: int) -> int | None:
         return oldest_expired_ms(entries_of(*timestamps_ms, layout=layout), 1000, NOW_MS)

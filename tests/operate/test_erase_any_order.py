@@ -83,7 +83,7 @@ WORLDS = st.fixed_dictionaries(
     {
         # Small segments, so that either tier has several; or large ones, which are merged.
         "internal.segment.bytes": st.sampled_from([1000, 100_000]),
-        "lakelog.entry.format": st.sampled_from(["fields", "arrow"]),
+        "lakelog.entry.format": st.sampled_from(["fields", "arrow", "kafka"]),
         "cleanup.policy": st.sampled_from(["delete", "compact,delete"]),
         "lakelog.value.columns": st.sampled_from(["", "a string"]),
         # Redis keeps what is archived, or the newest of it.

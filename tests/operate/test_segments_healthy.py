@@ -31,7 +31,7 @@ def test_nothing_was_appended_yet(bench):
     assert counted(bench) == 0
 
 
-@pytest.mark.parametrize("entry_format", [EntryFormat.ARROW, EntryFormat.FIELDS])
+@pytest.mark.parametrize("entry_format", [EntryFormat.ARROW, EntryFormat.FIELDS, EntryFormat.KAFKA])
 @pytest.mark.parametrize("compression", list(Compression))
 def test_hot_alone(bench, entry_format, compression):
     bench.appends(20, entry_format=entry_format, compression=compression)

@@ -244,7 +244,7 @@ def batch_of(records: list[Record]) -> pa.RecordBatch:
 share = st.integers(0, 8)  # of what there is, so that shrinking keeps a story legal
 partitions = st.integers(0, 1)
 times = st.lists(st.integers(-1, 40), min_size=1, max_size=12)
-formats = st.sampled_from([EntryFormat.FIELDS, EntryFormat.ARROW])
+formats = st.sampled_from([EntryFormat.FIELDS, EntryFormat.ARROW, EntryFormat.KAFKA])
 
 
 @st.composite

@@ -25,6 +25,12 @@ TOPICS = {
     "plain": {},
     "typed": {"lakelog.value.columns": "delay int, origin string"},
     "encrypted": {"lakelog.encryption.key": "env:LAKE_KEY"},
+    "kafka": {"lakelog.entry.format": "kafka"},
+    "kafka-encrypted": {
+        "lakelog.entry.format": "kafka",
+        "lakelog.encryption.key": "env:LAKE_KEY",
+        "message.timestamp.type": "LogAppendTime",
+    },
     "appended": {"message.timestamp.type": "LogAppendTime", "lakelog.entry.format": "fields"},
 }
 

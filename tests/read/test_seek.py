@@ -30,7 +30,7 @@ share = st.integers(0, 8)
 appends = st.tuples(
     st.just("append"),
     st.lists(st.integers(-1, 40), min_size=1, max_size=8),
-    st.sampled_from([EntryFormat.FIELDS, EntryFormat.ARROW]),
+    st.sampled_from([EntryFormat.FIELDS, EntryFormat.ARROW, EntryFormat.KAFKA]),
 )
 happenings = st.lists(
     st.one_of(
