@@ -70,6 +70,7 @@ class ClientConnection(asyncio.Protocol):
         self._memory_task: asyncio.Task[None] | None = None
         self._can_write = asyncio.Event()
         self._is_over = False
+        self._is_producing = False
 
     @property
     def is_idle(self) -> bool:
@@ -88,12 +89,18 @@ class ClientConnection(asyncio.Protocol):
         self._can_write.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """What was sent to be produced is, as by a broker: with acks=0 nobody waits for more."""
         self._is_over = True
         self._can_write.set()
-        if self._task is not None:
+        if self._task is not None and not self._is_producing:
             self._task.cancel()
-        self._give_back(self._held_bytes + sum(len(frame.data) for frame in self._frames))
-        self._frames.clear()
+            self._task = None
+        kept = [frame for frame in self._frames if frame.header.api_key == PRODUCE]
+        gone_bytes = sum(len(frame.data) for frame in self._frames if frame not in kept)
+        self._give_back(self._held_bytes + gone_bytes)
+        self._frames = deque(kept)
+        if kept and self.is_idle:
+            self._task = asyncio.ensure_future(self._serve())
         self._on_closed(self)
 
     def pause_writing(self) -> None:
@@ -185,14 +192,16 @@ class ClientConnection(asyncio.Protocol):
     def _refuse(self, why: str) -> None:
         logger.warning("%s: closed: %s", self.session, why)
         self._chunks, self._chunk_bytes = [], 0
+        self._give_back(self._held_bytes + sum(len(frame.data) for frame in self._frames))
+        self._frames.clear()
         self.close()
 
     # -- answers -----------------------------------------------------------------------------------
 
     async def _serve(self) -> None:
         try:
-            while self._frames and not self._is_over:
-                if len(self._frames) == _MAX_WAITING - 1:
+            while self._frames:
+                if len(self._frames) == _MAX_WAITING - 1 and not self._is_over:
                     self._transport.resume_reading()
                 await self._serve_next()
         except MalformedRequestError as error:
@@ -211,12 +220,14 @@ class ClientConnection(asyncio.Protocol):
                 break
             frames.append(self._frames.popleft())
         held_bytes = sum(len(frame.data) for frame in frames)
+        self._is_producing = key == PRODUCE
         try:
             if key == PRODUCE:
                 await self._produce(frames)
             else:
                 await self._answer(frames[0])
         finally:
+            self._is_producing = False
             del frames
             self.session.memory.give_back(held_bytes)
         await self._can_write.wait()

@@ -22,6 +22,7 @@ from .protocol.messages import (
 from .protocol.wire import API
 from .session import Session
 
+_PRODUCE = 0
 #: Kinds of coordinators (`FindCoordinator`).
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 _NO_TRANSACTIONS = "there are no transactions in lakelog; leave transactional.id out"
@@ -39,6 +40,11 @@ def versions(served: Iterable[int], error: ErrorCode = ErrorCode.NONE) -> ApiVer
         ApiVersionsResponse.ApiVersion(key, API[key].min_version, API[key].max_version)
         for key in sorted(served)
     ]
+    for one in keys:
+        if one.api_key == _PRODUCE:
+            one.min_version = (
+                0  # not true, but librdkafka compresses nothing otherwise (KAFKA-18659)
+            )
     return ApiVersionsResponse(error_code=error, api_keys=keys)
 
 

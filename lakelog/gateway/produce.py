@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from ..codec import Entry, EntryId, ProducedBatch, decode, encode, resolve_compression
+from ..codec import Entry, EntryId, ProducedBatch, encode, resolve_compression
 from ..codec.encryption.of_topic import sealed
 from ..codec.kafka_batch import BatchHeader
-from ..codec.kafka_entry import kafka_entry
+from ..codec.kafka_entry import decode_batches, kafka_entry, open_batch
 from ..errors import (
     InvalidRecordError,
     InvalidTimestampError,
@@ -23,7 +23,6 @@ from ..errors import (
 from ..hot import AppendCall, AppendResult
 from ..values.config import KIB, EntryFormat
 from ..values.producer_calls import MAX_SEQUENCES
-from ..values.record import PRODUCED
 from ..values.topic import Topic
 from .protocol.codes import Asked, ErrorCode, code_of
 from .protocol.messages import ProduceRequest, ProduceResponse
@@ -130,16 +129,19 @@ def _transcoded(topic: Topic, batch: bytes) -> tuple[Entry, ...]:
     """The records of a batch as entries of the topic's own format."""
     config = topic.config
     entry = kafka_entry(batch, config["lakelog.max.decoded.bytes"])
-    records = decode([(EntryId(entry.record_count - 1, entry.record_count), entry.fields)])
-    times_ms = records.column("timestamp").cast("int64").to_numpy() // 1000
-    produced = records.select(PRODUCED.names).set_column(0, PRODUCED.field(0), [times_ms])
-    return encode(
-        sealed(topic, produced),
-        config["lakelog.entry.format"],
-        resolve_compression(config["compression.type"], "none"),
-        max_entry_bytes=config["max.message.bytes"],
-        max_decoded_bytes=config["lakelog.max.decoded.bytes"],
-        flatten=config["lakelog.fields.flatten"],
+    entry_id = EntryId(entry.record_count - 1, entry.record_count)
+    compression = resolve_compression(config["compression.type"], "none")
+    return tuple(
+        one
+        for records in decode_batches([open_batch(entry_id, entry.fields)[0]])
+        for one in encode(
+            sealed(topic, records),
+            config["lakelog.entry.format"],
+            compression,
+            max_entry_bytes=config["max.message.bytes"],
+            max_decoded_bytes=config["lakelog.max.decoded.bytes"],
+            flatten=config["lakelog.fields.flatten"],
+        )
     )
 
 
