@@ -88,9 +88,9 @@ class Cursor:
         self.position = committed
 
     def resolve(self) -> bool:
-        """Whether there is a position now."""
-        if self.position is not None:
-            return True
+        """Whether there is a position now; its group is asked before, see `start_at`."""
+        if self.position is not None or self.asks_group:
+            return self.position is not None
         if self._target is None:
             raise NoOffsetForPartitionError(
                 f"{self.topic_partition} has no position and auto_offset_reset='none'; seek, or "
