@@ -380,7 +380,8 @@ def decode_batches(batches: Sequence[StoredBatch]) -> list[pa.RecordBatch]:
     if len(batches) == 1:
         data, start = batches[0].data, batches[0].start
     else:
-        data, start = b"".join(memoryview(one.data)[one.start :] for one in batches), 0
+        pieces = [memoryview(one.data)[one.start :] for one in batches]
+        data, start = b"".join((*pieces, b"\0")), 0  # behind which parsing need not copy them
     sections = []
     for one in batches:
         end = start + len(one.data) - one.start

@@ -104,6 +104,7 @@ def parse_records(
     """The records of batches, in the order of their sections, in parts that take little memory.
 
     Args:
+        data: copied unless it goes on behind the last section.
         max_headers: bound on the headers of a record.
 
     Raises:
@@ -111,7 +112,7 @@ def parse_records(
             are not 0, 1, 2 …, or a header's key is no UTF-8. Its index counts those of the sections
             before.
     """
-    before, words = 0, _words(data)
+    before, words = 0, _words(data, sections[-1].end)
     for part in _parts(data, sections):
         try:
             yield _parsed(data, words, part, max_headers)
@@ -210,9 +211,10 @@ def _parsed(data: bytes, words: np.ndarray, part: _Part, max_headers: int | None
     )
 
 
-def _words(data: bytes) -> np.ndarray:
-    """Each byte of the data with the next one, as a number; the last one with 0."""
-    return np.ndarray((len(data),), "<u2", data + b"\0", strides=(1,))
+def _words(data: bytes, end: int) -> np.ndarray:
+    """Each byte of the data up to there with the next one, as a number."""
+    padded = data if end < len(data) else data + b"\0"
+    return np.ndarray((len(padded) - 1,), "<u2", padded, strides=(1,))
 
 
 def _varints(words: np.ndarray, at: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
