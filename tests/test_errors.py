@@ -45,6 +45,8 @@ INTERNAL = {
     "VersionGoneError": "tasks tell a MissingFileError instead",
     "MalformedRequestError": "the gateway closes the connection on which such bytes came",
     "ThriftError": "a damaged footer, told as CorruptRecordError",
+    "TooLargeError": "a Kafka batch too large once decompressed, told as RecordTooLargeError",
+    "RecordFlawError": "a Kafka batch that holds no records, told by what takes it",
     "LookAgain": "a verification begins anew",
     "_NotLegalError": "an option of the data source is told with what it takes",
     "_FullError": "a compaction's map is full; it goes on with what fits",

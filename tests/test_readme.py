@@ -160,6 +160,7 @@ EXAMPLES = [
     ("lakelog/read/README.md", "Search"),
     ("lakelog/read/README.md", "Consumers"),
     ("lakelog/read/README.md", "SQL"),
+    ("lakelog/gateway/README.md", "A client of Kafka in Python"),
     ("lakelog/groups/README.md", "Read together"),
     ("lakelog/groups/README.md", "Moving offsets"),
     ("lakelog/groups/share/README.md", "A queue of jobs"),
