@@ -22,7 +22,7 @@ from .protocol.messages import (
 from .session import Session
 
 #: Kinds of resources (``ConfigResource.Type``).
-_TOPIC, _BROKER = 2, 4
+TOPIC, BROKER = 2, 4
 #: What a change does (``AlterConfigOp.OpType``).
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 #: Where a value comes from (``DescribeConfigsResponse.ConfigSource``).
@@ -53,10 +53,10 @@ async def describe_configs(
         )
         results.append(result)
         try:
-            if asked.resource_type == _TOPIC:
+            if asked.resource_type == TOPIC:
                 topics = await session.log.topics(fresh=True)
                 configs = _of_topic(_named(topics, asked.resource_name))
-            elif asked.resource_type == _BROKER:
+            elif asked.resource_type == BROKER:
                 defaults = await session.log.run(session.log.lake.topics.keyspace_defaults)
                 configs = _of_keyspace(defaults)
             else:
@@ -197,7 +197,7 @@ async def _altered(
     """
     registry: Any = session.log.lake.topics
     try:
-        if kind == _TOPIC:
+        if kind == TOPIC:
             topic = _named(await session.log.topics(fresh=True), name)
             changes = changes_of(dict(topic.config.overrides))
             if validate_only:
@@ -205,7 +205,7 @@ async def _altered(
             else:
                 await session.log.run(registry.alter, name, changes)
                 await session.log.topics(fresh=True)
-        elif kind == _BROKER:
+        elif kind == BROKER:
             defaults = await session.log.run(registry.keyspace_defaults)
             changes = changes_of(dict(defaults.settings))
             if validate_only:

@@ -51,12 +51,15 @@ class ClientConnection(asyncio.Protocol):
     Args:
         open_session: makes the session, given the client's host.
         on_closed: called once, when the connection is over.
+        is_refused: it is closed as soon as it is there.
     """
 
     def __init__(
         self,
         open_session: Callable[[str], Session],
         on_closed: Callable[[ClientConnection], None],
+        *,
+        is_refused: bool = False,
     ) -> None:
         self.last_active_s = time.monotonic()
         self._open_session = open_session
@@ -69,7 +72,7 @@ class ClientConnection(asyncio.Protocol):
         self._task: asyncio.Task[None] | None = None
         self._memory_task: asyncio.Task[None] | None = None
         self._can_write = asyncio.Event()
-        self._is_over = False
+        self._is_over = is_refused
         self._is_producing = False
 
     @property
@@ -86,6 +89,8 @@ class ClientConnection(asyncio.Protocol):
         raw = transport.get_extra_info("socket")
         if raw is not None:
             raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._is_over:
+            transport.close()
         self._can_write.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -230,7 +235,15 @@ class ClientConnection(asyncio.Protocol):
             self._is_producing = False
             del frames
             self.session.memory.give_back(held_bytes)
-        await self._can_write.wait()
+            await self._written()
+
+    async def _written(self) -> None:
+        """Waits until the client has taken most of what was answered."""
+        try:
+            await self._can_write.wait()
+        finally:
+            held_bytes, self.session.held_bytes = self.session.held_bytes, 0
+            self.session.memory.give_back(held_bytes)
 
     async def _answer(self, frame: Frame) -> None:
         header = frame.header

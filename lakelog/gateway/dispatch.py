@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from . import configs, fetch, groups, metadata, offsets, producers, topics
+from . import cluster, configs, fetch, groups, metadata, offsets, producers, topics
 from .protocol.wire import API, ApiMessage
 from .session import Session
 
@@ -36,6 +36,15 @@ _BY_NAME: Mapping[str, Handler] = {
     "DeleteGroups": groups.delete_groups,
     "IncrementalAlterConfigs": configs.incremental_alter_configs,
     "OffsetDelete": groups.offset_delete,
+    "DescribeLogDirs": cluster.describe_log_dirs,
+    "ListPartitionReassignments": cluster.list_partition_reassignments,
+    "AlterPartitionReassignments": cluster.alter_partition_reassignments,
+    "ElectLeaders": cluster.elect_leaders,
+    "DescribeClientQuotas": cluster.describe_client_quotas,
+    "AlterClientQuotas": cluster.alter_client_quotas,
+    "ListTransactions": cluster.list_transactions,
+    "DescribeTransactions": cluster.describe_transactions,
+    "ListConfigResources": cluster.list_config_resources,
     "DescribeCluster": metadata.describe_cluster,
     "DescribeProducers": producers.describe_producers,
     "DescribeTopicPartitions": metadata.describe_topic_partitions,

@@ -72,16 +72,14 @@ async def fetch(session: Session, request: FetchRequest, version: int) -> FetchR
         for one in asked.partitions:
             if topic is not None and 0 <= one.partition < topic.partitions:
                 tp = topic.partition(one.partition)
-                parts[number, one.partition] = Part(
+                part = parts[number, one.partition] = Part(
                     topic, tp, one.fetch_offset, one.partition_max_bytes, [], one.fetch_offset
                 )
+                if one.fetch_offset < 0:
+                    part.error = ErrorCode.OFFSET_OUT_OF_RANGE
     max_bytes = max(1, min(request.max_bytes, MAX_RESPONSE_BYTES))
-    held_bytes = min(max_bytes, sum(part.max_bytes for part in parts.values()))
-    await session.memory.take(held_bytes)
-    try:
-        await _fill(session, list(parts.values()), max_bytes, request.min_bytes, deadline_s)
-    finally:
-        session.memory.give_back(held_bytes)
+    wanted = [part for part in parts.values() if not part.error]
+    await _fill(session, wanted, max_bytes, request.min_bytes, deadline_s)
     return FetchResponse(
         responses=[
             FetchResponse.FetchableTopicResponse(
@@ -138,7 +136,24 @@ async def _fill(
 
 
 async def _read(session: Session, parts: Sequence[Part], max_bytes: int) -> bool:
-    """One step of all parts; whether any of them came further."""
+    """One step of all parts; whether any of them came further.
+
+    What it brings counts against the gateway's memory until the answer is written.
+    """
+    before_bytes = sum(part.size_bytes for part in parts)
+    at_most = sum(part.max_bytes - part.size_bytes for part in parts)
+    asked_bytes = max(0, min(at_most, max_bytes))
+    await session.memory.take(asked_bytes)
+    try:
+        return await _read_now(session, parts, max_bytes)
+    finally:
+        came_bytes = sum(part.size_bytes for part in parts) - before_bytes
+        kept_bytes = min(came_bytes, asked_bytes)
+        session.held_bytes += kept_bytes
+        session.memory.give_back(asked_bytes - kept_bytes)
+
+
+async def _read_now(session: Session, parts: Sequence[Part], max_bytes: int) -> bool:
     sizes = session.log.entry_sizes
     asks = []
     for part in parts:

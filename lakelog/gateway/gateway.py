@@ -182,13 +182,13 @@ class Gateway:
             return Session(log, nodes, self.settings, memory, client_host)
 
         def connected() -> ClientConnection:
-            connection = ClientConnection(opened, self._connections.discard)
-            if len(self._connections) >= self.settings.max_connections:
-                logger.warning(
-                    "a connection more than max_connections=%d was closed at once",
-                    self.settings.max_connections,
-                )
-                asyncio.get_running_loop().call_soon(connection.close)
+            most = self.settings.max_connections
+            is_one_too_many = len(self._connections) >= most
+            if is_one_too_many:
+                logger.warning("a connection beyond max_connections=%d was closed at once", most)
+            connection = ClientConnection(
+                opened, self._connections.discard, is_refused=is_one_too_many
+            )
             self._connections.add(connection)
             return connection
 

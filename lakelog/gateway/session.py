@@ -29,6 +29,7 @@ class Session:
         self.client_host = host
         self.client_id = ""  # of its newest request
         self.software = ""  # that it told with ApiVersions
+        self.held_bytes = 0  # of memory, for the answer that is not written yet
 
     def note(self, what: str, error: LakelogError) -> None:
         """A line in the log of what was refused."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from uuid import UUID
 
-from ..errors import InvalidArgumentError, LakelogError, TopicExistsError, UnknownTopicIdError
+from ..errors import LakelogError, TopicExistsError, UnknownTopicIdError
+from ..hot.topic_definition import checked_partitions
 from ..values.config import TopicConfig
-from ..values.topic import Topic
+from ..values.topic import Topic, check_new_topic_name
 from .protocol.codes import Asked, ErrorCode, code_of
 from .protocol.messages import (
     CreatePartitionsRequest,
@@ -69,9 +70,9 @@ async def _made(
     if not validate_only:
         made: Topic = await session.log.run(registry.create, name, partitions, settings)
         return made
+    check_new_topic_name(name)
+    checked_partitions(partitions)
     TopicConfig.of(settings)
-    if partitions < 1:
-        raise InvalidArgumentError(f"a topic has at least one partition, not {partitions}")
     if await session.log.topic(name) is not None:
         raise TopicExistsError(f"there is a topic {name!r}", topic=name)
     return None

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from lakelog.base.address import Address
 from lakelog.base.metrics import Kind, Measured
 from lakelog.errors import InvalidArgumentError
 from lakelog.lakelog import Lakelog
-from lakelog.base.address import Address
 from lakelog.operate.metrics.exposition import METRICS, MetricsServer, Scrapes
 from lakelog.operate.metrics.of_log import LOG_END, UP
 from lakelog.testing.eventually import eventually
