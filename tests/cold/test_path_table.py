@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from contract import ColdTableContract, archive_and_close, offsets, rewrite, settings
+from deltalake import DeltaTable
 from made_up import archive
 
 from lakelog.base import failpoints
@@ -52,6 +53,16 @@ class TestPathTable(ColdTableContract):
         assert applied.superseded == {0}
         assert table.orphans() == Orphans()
         assert offsets(table, table.snapshot()) == list(range(100))
+
+    def test_a_vacuum_finds_what_a_checkpoint_has_forgotten(self, table, make_table, topic: Topic):
+        """A checkpoint has no file that was removed longer ago than the table's own retention."""
+        before = archive_and_close(table, topic, 50, 100)
+        table.mirror(settings(topic, 2, file_delete_delay_ms=0))
+        snapshot = table.snapshot()
+        table.apply(rewrite(snapshot), snapshot)
+        DeltaTable(table.path).create_checkpoint()
+        assert before.version < table.snapshot().version
+        assert make_table().vacuum().files == 2
 
     def test_a_vacuum_beside_an_archiver_misses_no_file(self, table, make_table, topic: Topic):
         """What was committed after the files were listed is there, though it is not listed."""

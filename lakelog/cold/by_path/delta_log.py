@@ -26,6 +26,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from ...base.clock import SystemClock
 from ...base.failpoints import failpoint
 from ...base.json_text import parse_json
 from ...errors import (
@@ -552,14 +553,23 @@ class DeltaLog:
 
     def tombstones(self) -> set[str]:
         """The paths that the log names as removed."""
-        listed = self._tombstones(retention_hours=0)
         # It leaves out what was removed after "now", and the remover's clock may be ahead of ours.
-        recent = [self.commit_at(version) for version in range(self.version, -1, -1)[:100]]
-        return listed.union(*(commit.removed for commit in recent if commit))
+        return self._tombstones(retention_hours=0) | self._recently_removed().keys()
 
-    def expired_tombstones(self) -> set[str]:
+    def expired_tombstones(self, retention_ms: int) -> set[str]:
         """The paths that were removed longer ago than the table's own retention."""
-        return self._tombstones(retention_hours=None)
+        # A checkpoint has no tombstone that is older; the commits before it are still there.
+        latest_ms = SystemClock().now_ms() - retention_ms
+        removed = self._recently_removed().items()
+        return self._tombstones(retention_hours=None) | {
+            path for path, removed_ms in removed if removed_ms < latest_ms
+        }
+
+    def _recently_removed(self) -> dict[str, int]:
+        """What the last commits have removed, path → when, in epoch milliseconds."""
+        look = map if self._storage.is_local else side_by_side
+        recent = look(self.commit_at, range(max(0, self.version - 99), self.version + 1))
+        return {path: ms for one in recent if one for path, ms in one.removed.items()}
 
     # -- helpers -----------------------------------------------------------------------------------
 

@@ -39,7 +39,7 @@ class Commit(Struct, frozen=True):
     version: int
     commit_id: str | None
     transactions: Mapping[str, int]  # by app id
-    removed: tuple[str, ...]  # paths
+    removed: Mapping[str, int]  # path → when, in epoch milliseconds
     vacuums: bool = False  # a VACUUM with so short a retention that it takes files in flight
 
     @classmethod
@@ -54,20 +54,20 @@ class Commit(Struct, frozen=True):
             raise ValueError("it is empty")
         commit_id = None
         transactions: dict[str, int] = {}
-        removed: list[str] = []
+        removed: dict[str, int] = {}
         vacuums = False
         try:
             for action in map(_action, lines):
                 if (txn := action.txn) is not None:  # most are
                     transactions[txn.app_id] = txn.version
                 elif action.remove is not None:
-                    removed.append(unquote(action.remove.path))
+                    removed[unquote(action.remove.path)] = action.remove.deletion_timestamp or 0
                 elif (info := action.commit_info) is not None:
                     commit_id = info.commit_id
                     vacuums = info.operation == "VACUUM START" and _is_short(info.parameters)
         except RecursionError:
             raise ValueError("it nests too deep") from None
-        return cls(version, commit_id, transactions, tuple(removed), vacuums)
+        return cls(version, commit_id, transactions, removed, vacuums)
 
 
 class _Txn(Struct, rename="camel", gc=False):
@@ -75,8 +75,9 @@ class _Txn(Struct, rename="camel", gc=False):
     version: int
 
 
-class _Remove(Struct, gc=False):
+class _Remove(Struct, rename="camel", gc=False):
     path: str
+    deletion_timestamp: int | None = None
 
 
 class _CommitInfo(Struct, gc=False):

@@ -493,8 +493,8 @@ class PathTable(TimestampLookup[SegmentReader], ColdTable):
         with self._lock:
             self.snapshot()
             properties = self._log.properties() or mirrored_properties(self._topic)
-            expired = self._log.expired_tombstones()
-        retention_ms = file_retention_ms(properties)
+            retention_ms = file_retention_ms(properties)
+            expired = self._log.expired_tombstones(retention_ms)
         paths: list[str] = []
         size_bytes = 0
         if expired:  # tombstones outlive their files
