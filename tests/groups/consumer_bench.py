@@ -22,8 +22,8 @@ GROUP = "g"
 class Client:
     """What a client of Kafka keeps: where it is, what it was told, and what it thinks it may read.
 
-    As clients do, it says what it owns when that changed, and all it has to say if it does not know
-    whether its last heartbeat arrived.
+    As clients do, it says what it owns once it did as it was told, and all it has to say if it does
+    not know whether its last heartbeat arrived.
     """
 
     def __init__(
@@ -41,7 +41,8 @@ class Client:
         self.epoch = JOINS
         self.owned: frozenset[TopicIdPartition] = frozenset()
         self.told: frozenset[TopicIdPartition] = frozenset()
-        self._said: frozenset[TopicIdPartition] | None = None  # None: say all
+        self._says_all = True
+        self._says_owned = True
         self._all = {"topics": tuple(topics), "rebalance_timeout_ms": 60_000, **said}
 
     @property
@@ -57,7 +58,7 @@ class Client:
     def subscribe(self, topics: Iterable[str]) -> None:
         """The next heartbeat says so."""
         self._all["topics"] = tuple(topics)
-        self._said = None
+        self._says_all = True
 
     @property
     def partitions(self) -> list[str]:
@@ -69,27 +70,28 @@ class Client:
         Args:
             is_lost: its answer is.
         """
-        given = self._all if self._said is None else {}
-        owned = None if self._said == self.owned else _spelled(self.owned)
+        given = self._all if self._says_all else {}
+        owned = _spelled(self.owned) if self._says_all or self._says_owned else None
         fields = {"instance_id": self.instance_id, "owned": owned, **given, **said}
         heartbeat = ConsumerHeartbeat(member_id=self.member_id, member_epoch=self.epoch, **fields)
         told = self._groups.heartbeat(GROUP, heartbeat, self._lake.hot.topics().version())
         if is_lost:
-            self._said = None
+            self._says_all = True
             return told
-        self._said = self.owned
+        self._says_all = self._says_owned = False
         self.epoch = told.member_epoch
         if told.partitions is not None:
             self.told = frozenset(told.partitions)
         return told
 
     def obey(self) -> None:
-        """Gives up and takes what it was told."""
-        self.owned = self.told
+        """Gives up and takes what it was told, and will say so, even if nothing changes by it."""
+        self.owned, self._says_owned = self.told, True
 
     def forget(self) -> None:
         """It was fenced, or left: it has nothing."""
-        self.epoch, self.owned, self.told, self._said = JOINS, frozenset(), frozenset(), None
+        self.epoch, self.owned, self.told = JOINS, frozenset(), frozenset()
+        self._says_all = True
 
     def leave(self, epoch: int = LEAVES) -> None:
         self.epoch = epoch

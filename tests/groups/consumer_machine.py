@@ -29,7 +29,7 @@ from tests.support.servers import RedisServer
 
 SESSION_MS = 10_000
 REBALANCE_MS = 25_000
-NUMBERS = st.integers(0, 3)
+NUMBERS = st.integers(0, 2)
 TOPICS = st.sampled_from([("a",), ("a", "b"), ("b",)])
 
 
@@ -52,11 +52,23 @@ class ConsumerMachine(RuleBasedStateMachine):
         self.admin = GroupAdmin(servers, settings=settings, clock=self.clock)
         self.clients: dict[int, Client] = {}
         self.made = 0
+        self.has_killed = False
 
-    @rule(number=NUMBERS, topics=TOPICS, is_static=st.booleans(), by=st.sampled_from(["", "range"]))
-    def start(self, number: int, topics: tuple[str, ...], is_static: bool, by: str) -> None:
-        """A client, in the place of one that is gone without a word."""
+    @rule(
+        number=NUMBERS,
+        topics=TOPICS,
+        is_static=st.booleans(),
+        by=st.sampled_from(["", "range"]),
+        kills=st.integers(0, 3),
+    )
+    def start(
+        self, number: int, topics: tuple[str, ...], is_static: bool, by: str, kills: int
+    ) -> None:
+        """A client, perhaps in the place of one that is gone without a word."""
+        if number in self.clients and kills:
+            return
         self.made += 1
+        self.has_killed |= number in self.clients
         self.clients[number] = Client(
             self.groups,
             self.lake,
@@ -66,6 +78,7 @@ class ConsumerMachine(RuleBasedStateMachine):
             instance_id=f"instance-{number}" if is_static else None,
             rebalance_timeout_ms=REBALANCE_MS,
         )
+        self.say(number, is_lost=False)
 
     @precondition(lambda self: self.clients)
     @rule(number=NUMBERS, is_lost=st.booleans())
@@ -78,6 +91,18 @@ class ConsumerMachine(RuleBasedStateMachine):
             client.forget()
         except UnreleasedInstanceIdError:
             pass
+
+    @precondition(lambda self: self.clients)
+    @rule(number=NUMBERS)
+    def obey_what_is_told_now(self, number: int) -> None:
+        self.say(number, is_lost=False)
+        self.obey(number)
+
+    @precondition(lambda self: self.clients)
+    @rule()
+    def all_say(self) -> None:
+        for number in self.clients:
+            self.say(number, is_lost=False)
 
     @precondition(lambda self: self.clients)
     @rule(number=NUMBERS)
@@ -126,10 +151,11 @@ class ConsumerMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Whoever is left says and does what is due, until all is settled."""
-        self.clock.advance(SESSION_MS)  # those who are gone without a word
+        if self.has_killed:
+            self.clock.advance(SESSION_MS)
         for _ in range(3):
             for number in self.clients:
-                self.say(number, False)
+                self.say(number, is_lost=False)
         settle(*self.clients.values(), rounds=8)
         group = self.admin.describe(GROUP)
         if not self.clients:

@@ -24,12 +24,14 @@ from lakelog.errors import (
     UnreleasedInstanceIdError,
     UnsupportedAssignorError,
 )
+from lakelog.groups import consumer_groups
 from lakelog.groups.consumer_groups import ConsumerGroups
-from lakelog.groups.consumer_values import LEAVES_FOR_A_WHILE, ConsumerHeartbeat
+from lakelog.groups.consumer_values import LEAVES, LEAVES_FOR_A_WHILE, ConsumerHeartbeat
 from lakelog.groups.group_values import GroupState, JoinRequest, Leaving
 from lakelog.groups.protocol import Subscription
 from lakelog.groups.recorded_offset import GroupType
 from lakelog.groups.settings import GroupSettings
+from lakelog.groups.target_assignment import TargetAssignment, target_assignment
 from lakelog.values.record import OffsetAndMetadata
 
 Make = Callable[..., Client]
@@ -213,13 +215,22 @@ def test_a_static_member_comes_back_to_what_it_had(make: Make, groups: GroupBenc
     assert len(second.partitions) == 4
 
 
-def test_a_static_member_that_comes_back_while_partitions_are_shared_out_has_its_own(
-    make: Make, groups: GroupBench
+@pytest.mark.parametrize("instance_id", [None, "one"])
+def test_who_comes_while_partitions_are_shared_out_gets_its_own(
+    make: Make, monkeypatch: pytest.MonkeyPatch, instance_id: str | None
 ) -> None:
-    first, second, third = make("A", instance_id="one"), make("B"), make("C")
+    first, second, third = make("A", instance_id=instance_id), make("B"), make("C")
     settle(first, second)
-    first.leave(LEAVES_FOR_A_WHILE)
-    again = make("A2", instance_id="one")
+    first.leave(LEAVES_FOR_A_WHILE if instance_id else LEAVES)
+    again, comes = make("A2", instance_id=instance_id), [True]
+
+    def shared_out_late(*given: Any) -> TargetAssignment:
+        target = target_assignment(*given)
+        if comes and comes.pop():
+            again.say()
+        return target
+
+    monkeypatch.setattr(consumer_groups, "target_assignment", shared_out_late)
     third.say()
     settle(again, second, third)
     found = sorted(again.partitions + second.partitions + third.partitions)

@@ -49,7 +49,6 @@ DEFECTS = {
     ),
     "waits forever for what was free": ("is_waiting and UNRELEASED or", ""),
     "loses the target of who comes back": ("if target then", "if false then"),
-    "shares out by who was there before": ("ARGV[7] == int(g.version)", "ARGV[7] ~= nil"),
     "does not see new partitions": ("not has_looked and g.topics ~= topics", "false"),
 }
 
