@@ -34,45 +34,26 @@ if g.kind ~= CONSUMER and g.state ~= EMPTY then
   return answer('GROUP_ID_NOT_FOUND')
 end
 
--- A heartbeat that says what it owns names partitions without their topics.
-local function spelled(partition)
-  return string.match(partition, '^%x+:%d+')
-end
-
-local owned -- nil: as before
-if said.owned then
-  owned = {}
-  for _, partition in ipairs(said.owned) do
-    owned[partition] = true
+local function set_of(list)
+  local found = {}
+  for _, one in ipairs(list) do
+    found[one] = true
   end
+  return found
 end
 
+-- How many of the partitions it says it owns; a heartbeat names them without their topics.
+local function count_owned(partitions)
+  local owned, count = set_of(said.owned), 0
+  for _, partition in ipairs(partitions) do
+    count = count + (owned[string.match(partition, '^%x+:%d+')] and 1 or 0)
+  end
+  return count
+end
+
+-- A heartbeat that does not say what it owns says: as before.
 local function owns_any(partitions)
-  if not owned then
-    return #partitions > 0
-  end
-  for _, partition in ipairs(partitions) do
-    if owned[spelled(partition)] then
-      return true
-    end
-  end
-  return false
-end
-
-local function owns_only(partitions)
-  if not owned then
-    return false
-  end
-  local some = {}
-  for _, partition in ipairs(partitions) do
-    some[spelled(partition)] = true
-  end
-  for partition in pairs(owned) do
-    if not some[partition] then
-      return false
-    end
-  end
-  return true
+  return said.owned and count_owned(partitions) > 0 or not said.owned and #partitions > 0
 end
 
 -- Leaving.
@@ -111,7 +92,7 @@ else
     return answer(why)
   end
   -- A member whose last answer was lost speaks of the epoch before.
-  local is_behind = epoch == m.previous and owns_only(m.assigned)
+  local is_behind = epoch == m.previous and said.owned and count_owned(m.assigned) == #said.owned
   if epoch > m.epoch or epoch < m.epoch and not is_behind then
     return answer('FENCED_MEMBER_EPOCH')
   end
@@ -168,14 +149,7 @@ if has_looked then
   g.topics, g.digest = ARGV[8], ARGV[9]
 end
 if g.assigned ~= g.generation or not has_looked and g.topics ~= topics then
-  local reply = { 'ASSIGN', int(g.version) }
-  local all = redis.call('HGETALL', members)
-  for i = 1, #all, 2 do
-    reply[#reply + 1] = all[i]
-    reply[#reply + 1] = all[i + 1]
-    reply[#reply + 1] = redis.call('HGET', assignments, all[i]) or cmsgpack.pack({})
-  end
-  return answer_all(reply)
+  return answer_all(add_consumers({ 'ASSIGN', int(g.version) }))
 end
 
 -- What others read, or have not given up yet.
@@ -198,10 +172,7 @@ local function reconcile()
     return
   end
   local target = cmsgpack.unpack(redis.call('HGET', assignments, id) or cmsgpack.pack({}))
-  local wanted, kept, gone = {}, {}, {}
-  for _, partition in ipairs(target) do
-    wanted[partition] = true
-  end
+  local wanted, kept, gone = set_of(target), {}, {}
   for _, partition in ipairs(m.assigned) do
     local list = wanted[partition] and kept or gone
     list[#list + 1] = partition
@@ -227,27 +198,17 @@ local function reconcile()
   redis.call('ZREM', arrived, id)
 end
 
--- Unlike what it had, whatever the order.
-local function differs(list, from)
-  local had = {}
-  for _, partition in ipairs(from) do
-    had[partition] = true
-  end
-  for _, partition in ipairs(list) do
-    if not had[partition] then
-      return true
-    end
-  end
-  return #list ~= #from
-end
-
-local had = m.assigned
+local had, had_count = set_of(m.assigned), #m.assigned
 if epoch == 0 or m.state ~= MEMBER_STABLE or m.epoch ~= g.assigned then
   reconcile()
   put_consumer(id, m)
 end
+local is_other = #m.assigned ~= had_count
+for _, partition in ipairs(m.assigned) do
+  is_other = is_other or not had[partition]
+end
 local says_all = said.rebalance_timeout_ms and (said.topics or said.regex) and said.owned
-if epoch == 0 or says_all or differs(m.assigned, had) then
+if epoch == 0 or says_all or is_other then
   return answer('OK', int(m.epoch), cmsgpack.pack(m.assigned))
 end
 return answer('OK', int(m.epoch), '')

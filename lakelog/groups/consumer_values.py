@@ -90,7 +90,13 @@ class ConsumerMember(Struct, frozen=True, kw_only=True):
     target: tuple[TopicIdPartition, ...] = ()  # what it is to have
 
 
-class _Own(Struct, array_like=True):
+class _Record(Struct, array_like=True):
+    instance: str
+    client: str
+    host: str
+    session_ms: int
+    rebalance_ms: int
+    protocols: Any
     rack: str
     names: list[str]
     regex: str
@@ -100,16 +106,6 @@ class _Own(Struct, array_like=True):
     state: str
     assigned: list[str]
     revoking: list[str]
-
-
-class _Record(Struct, array_like=True):
-    instance: str
-    client: str
-    host: str
-    session_ms: int
-    rebalance_ms: int
-    protocols: Any
-    own: _Own
 
 
 _RECORDS = msgspec.msgpack.Decoder(_Record)
@@ -136,21 +132,20 @@ def parse_consumers(parts: Sequence[bytes]) -> list[ConsumerMember]:
     found = []
     for member_id, packed, target in zip(*[iter(parts)] * 3, strict=True):
         record = _read(_RECORDS, packed)
-        own = record.own
         found.append(
             ConsumerMember(
                 member_id=member_id.decode(),
                 instance_id=record.instance or None,
-                rack_id=own.rack or None,
+                rack_id=record.rack or None,
                 client_id=record.client,
                 client_host=record.host,
                 session_timeout_ms=record.session_ms,
-                topics=tuple(own.names),
-                regex=own.regex,
-                assignor=own.assignor,
-                member_epoch=own.epoch,
-                is_settled=own.state == "stable",
-                assigned=tuple(TopicIdPartition.of(text) for text in own.assigned),
+                topics=tuple(record.names),
+                regex=record.regex,
+                assignor=record.assignor,
+                member_epoch=record.epoch,
+                is_settled=record.state == "stable",
+                assigned=tuple(TopicIdPartition.of(text) for text in record.assigned),
                 target=parse_partitions(target),
             )
         )

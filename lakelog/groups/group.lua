@@ -290,21 +290,31 @@ local function consumer(id)
     return nil
   end
   local v = cmsgpack.unpack(packed)
-  local own = v[7]
   return {
-    instance = v[1], client = v[2], host = v[3], session_ms = v[4], rebalance_ms = v[5], rack = own[1],
-    names = own[2], regex = own[3], assignor = own[4], epoch = own[5], previous = own[6],
-    state = own[7], assigned = own[8], revoking = own[9],
+    instance = v[1], client = v[2], host = v[3], session_ms = v[4], rebalance_ms = v[5], rack = v[7],
+    names = v[8], regex = v[9], assignor = v[10], epoch = v[11], previous = v[12], state = v[13],
+    assigned = v[14], revoking = v[15],
   }
 end
 
 local function put_consumer(id, m)
   redis.call('HSET', members, id, cmsgpack.pack({ m.instance, m.client, m.host, m.session_ms,
-    m.rebalance_ms, {}, { m.rack, m.names, m.regex, m.assignor, m.epoch, m.previous, m.state,
-    m.assigned, m.revoking } }))
+    m.rebalance_ms, {}, m.rack, m.names, m.regex, m.assignor, m.epoch, m.previous, m.state, m.assigned,
+    m.revoking }))
   if m.instance ~= '' then
     redis.call('HSET', group, 'i:' .. m.instance, id)
   end
+end
+
+-- Adds the id, the record and the target of each member of kind consumer.
+local function add_consumers(reply)
+  local all = redis.call('HGETALL', members)
+  for i = 1, #all, 2 do
+    reply[#reply + 1] = all[i]
+    reply[#reply + 1] = all[i + 1]
+    reply[#reply + 1] = redis.call('HGET', assignments, all[i]) or cmsgpack.pack({})
+  end
+  return reply
 end
 
 -- Members of kind consumer came or went, or ask for something else: all is to be shared out anew.

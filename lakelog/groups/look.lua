@@ -15,13 +15,7 @@ settle()
 if ARGV[3] == 'describe' and g.kind == CONSUMER then
   local reply = { 'CONSUMERS', g.state, int(g.generation), g.type, g.protocol, g.leader, int(g.since),
     int(g.version), int(g.assigned) }
-  local all = redis.call('HGETALL', members)
-  for i = 1, #all, 2 do
-    reply[#reply + 1] = all[i]
-    reply[#reply + 1] = all[i + 1]
-    reply[#reply + 1] = redis.call('HGET', assignments, all[i]) or cmsgpack.pack({})
-  end
-  return answer_all(reply)
+  return answer_all(add_consumers(reply))
 end
 if ARGV[3] == 'describe' then
   local reply = { 'GROUP', g.state, int(g.generation), g.type, g.protocol, g.leader, int(g.since),

@@ -33,6 +33,7 @@ from lakelog.groups.recorded_offset import GroupType
 from lakelog.groups.settings import GroupSettings
 from lakelog.groups.target_assignment import TargetAssignment, target_assignment
 from lakelog.values.record import OffsetAndMetadata
+from tests.support.servers import RedisServer
 
 Make = Callable[..., Client]
 SESSION_MS = 45_000
@@ -347,3 +348,31 @@ def test_an_administrator_takes_a_static_member_out(make: Make, groups: GroupBen
     assert groups.coordinator.leave(GROUP, [one := Leaving("", "one")]) == {one: None}
     settle(second)
     assert len(second.partitions) == 4
+
+
+# -- servers --------------------------------------------------------------------------------------
+
+
+def test_after_a_restart_of_redis_members_join_above_their_epochs(
+    make_redis: Callable[..., RedisServer], make_groups: Callable[..., GroupBench]
+) -> None:
+    server = make_redis()
+    bench = make_groups(server.url)
+    with Lakelog.connect(server.url) as lake:
+        lake.topics.create("orders", 4, {"remote.storage.enable": False, "retention.ms": -1})
+        groups = ConsumerGroups(bench.servers, clock=bench.clock)
+        first, second = Client(groups, lake, "A"), Client(groups, lake, "B")
+        settle(first, second)
+        epoch = first.epoch
+        bench.coordinator.commit(GROUP, ONE, member_id="A", generation_id=epoch)
+        server.restart()
+        with pytest.raises(UnknownMemberIdError):
+            bench.coordinator.commit(GROUP, ONE, member_id="A", generation_id=epoch)
+        for client in (first, second):
+            with pytest.raises(UnknownMemberIdError):
+                client.say()
+            client.forget()
+        settle(first, second)
+        assert first.epoch > epoch + 1_000
+        assert len(first.partitions) == len(second.partitions) == 2
+        assert bench.coordinator.committed(GROUP)

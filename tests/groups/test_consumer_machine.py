@@ -42,7 +42,7 @@ DEFECTS = {
     "gives what another reads": ("if wanted[partition] and others[partition]", "if false"),
     "does not wait for what is given up": ("if owns_any(gone) then", "if false then"),
     "forgets what is to be given up": ("{ o.assigned, o.revoking }", "{ o.assigned }"),
-    "takes no answer for giving up": ("return #partitions > 0", "return false"),
+    "takes no answer for giving up": ("or not said.owned and #partitions > 0", "or false"),
     "never hears that it is given up": (
         "m.state == UNREVOKED and owns_any(m.revoking)",
         "m.state == UNREVOKED",
