@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from . import cluster, configs, fetch, groups, metadata, offsets, producers, topics
+from . import (
+    cluster,
+    configs,
+    consumer_groups,
+    fetch,
+    groups,
+    metadata,
+    offsets,
+    producers,
+    topics,
+)
 from .protocol.wire import API, ApiMessage
 from .session import Session
 
@@ -47,6 +57,8 @@ _BY_NAME: Mapping[str, Handler] = {
     "ListConfigResources": cluster.list_config_resources,
     "DescribeCluster": metadata.describe_cluster,
     "DescribeProducers": producers.describe_producers,
+    "ConsumerGroupHeartbeat": consumer_groups.heartbeat,
+    "ConsumerGroupDescribe": consumer_groups.describe,
     "DescribeTopicPartitions": metadata.describe_topic_partitions,
 }
 _KEYS = {api.name: key for key, api in API.items()}

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 from uuid import UUID
 
+from ..groups.consumer_groups import ConsumerGroups
 from ..groups.coordinator import GroupCoordinator
 from ..values.topic import Topic
 from ..values.topic_partition import TopicPartition
@@ -51,6 +52,7 @@ class ServedLog:
         self.lake = lake
         self.hot = lake.hot.asynchronous()
         self.groups = GroupCoordinator(lake.hot.connections, lake.hot.keyspace)
+        self.consumer_groups = ConsumerGroups(lake.hot.connections, lake.hot.keyspace)
         self._threads = threads
         self._topics: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
@@ -84,6 +86,11 @@ class ServedLog:
                 self._looking.add_done_callback(self._looked)
             await asyncio.shield(self._looking)
         return self._topics
+
+    @property
+    def topics_version(self) -> tuple[int, int]:
+        """Of the topics that were seen last, see `TopicRegistry.version`."""
+        return self._version or (0, 0)
 
     async def topic(self, name: str) -> Topic | None:
         """The topic of that name, if there is one by now."""

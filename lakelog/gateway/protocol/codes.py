@@ -245,6 +245,11 @@ CODES: Mapping[type[LakelogError], ErrorCode] = {
     e.CommitFailedError: _C.UNKNOWN_MEMBER_ID,  # the member joins again, and is told so
     e.RebalanceInProgressError: _C.REBALANCE_IN_PROGRESS,
     e.FencedInstanceIdError: _C.FENCED_INSTANCE_ID,
+    e.FencedMemberEpochError: _C.FENCED_MEMBER_EPOCH,
+    e.StaleMemberEpochError: _C.STALE_MEMBER_EPOCH,
+    e.UnreleasedInstanceIdError: _C.UNRELEASED_INSTANCE_ID,
+    e.UnsupportedAssignorError: _C.UNSUPPORTED_ASSIGNOR,
+    e.InvalidRegularExpressionError: _C.INVALID_REGULAR_EXPRESSION,
     e.InconsistentGroupProtocolError: _C.INCONSISTENT_GROUP_PROTOCOL,
     e.InvalidSessionTimeoutError: _C.INVALID_SESSION_TIMEOUT,
     e.GroupMaxSizeReachedError: _C.GROUP_MAX_SIZE_REACHED,
