@@ -8,8 +8,8 @@
 
 A handshake of version 0 is followed by tokens alone, in frames of their own.
 
-A mechanism is also whose rights hold. With PLAIN they are those of a user of Redis, of that name and
-password. With SCRAM they are the gateway's own: its users are kept by it (`users`), and Redis
+A mechanism is also whose rights hold. With PLAIN they are those of a user of Redis, of that name
+and password. With SCRAM they are the gateway's own: its users are kept by it (`users`), and Redis
 does not know them.
 
 Source: ``SaslServerAuthenticator`` of Kafka 4.1, KIP-43, KIP-152, KIP-368; RFC 4616.
@@ -34,12 +34,22 @@ _WRONG = "the user or the password is wrong"
 
 
 class SaslError(Exception):
-    """The client does not get in. The message is for it; it holds no password."""
+    """The client does not get in. The message is for it; neither that nor `detail` has a password.
 
-    def __init__(self, message: str, code: ErrorCode = ErrorCode.SASL_AUTHENTICATION_FAILED):
+    Args:
+        detail: what only the log of the gateway tells.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        code: ErrorCode = ErrorCode.SASL_AUTHENTICATION_FAILED,
+        detail: str = "",
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.code = code
+        self.detail = detail
 
 
 class Kind(Enum):
@@ -96,9 +106,9 @@ class Conversation:
     def __init__(self, mechanisms: Sequence[str]) -> None:
         self.mechanisms = mechanisms
         self.principal: Principal | None = None
+        self.user = ""  # whom the newest token was of
         self._mechanism = ""  # agreed on; tokens of it may come
         self._scram: ScramServer | None = None  # that has answered one
-        self._user = ""  # whom the token under way is of
 
     def shake_hands(self, mechanism: str) -> ErrorCode:
         """Takes the wish for a mechanism."""
@@ -120,13 +130,13 @@ class Conversation:
             )
         if self._mechanism == PLAIN:
             login = _login(token)
-            self._user = login.user
+            self.user = login.user
             return login
         try:
             if self._scram is None:
                 self._scram = ScramServer(self._mechanism)
-                self._user = self._scram.first(token)
-                return Lookup(self._user, self._mechanism)
+                self.user = self._scram.first(token)
+                return Lookup(self.user, self._mechanism)
             proof = self._scram.final(token)
         except ScramError as error:
             raise SaslError(str(error)) from None
@@ -148,7 +158,7 @@ class Conversation:
         return Reply(b"", is_in=True)
 
     def _prove(self, kind: Kind) -> None:
-        proved = Principal(kind, self._user)
+        proved = Principal(kind, self.user)
         if self.principal not in (None, proved):
             raise SaslError("a connection stays that of one user: open another one")
         self.principal, self._mechanism, self._scram = proved, "", None

@@ -62,9 +62,7 @@ class ScramCredential(Struct, frozen=True):
     server_key: bytes
 
     @classmethod
-    def of(
-        cls, mechanism: str, password: str, iterations: int = MAX_ITERATIONS
-    ) -> ScramCredential:
+    def of(cls, mechanism: str, password: str, iterations: int = MAX_ITERATIONS) -> ScramCredential:
         """That of a password, with a new salt.
 
         Raises:

@@ -260,9 +260,7 @@ class HotSource(Struct, frozen=True):
         """
         return _OPEN.get(self, self.connect)
 
-    def connect(
-        self, clock: Clock | None = None, login: tuple[str, str] | None = None
-    ) -> HotLog:
+    def connect(self, clock: Clock | None = None, login: tuple[str, str] | None = None) -> HotLog:
         """A new hot log for the caller alone; see `HotLog`.
 
         Args:
