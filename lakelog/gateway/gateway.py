@@ -21,7 +21,7 @@ from .nodes import Node, Nodes
 from .served_log import Log, ServedLog
 from .session import Session
 from .settings import GatewaySettings
-from .tls import TlsEntrance, tls_context
+from .tls import TlsServer, tls_context
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,6 @@ class Gateway:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._connections: set[ClientConnection] = set()
-        self._entering: set[TlsEntrance] = set()
         self._memory = Budget(self.settings.max_memory_bytes)
         self._address: Address | None = None
         self._thread = threading.Thread(target=self._run, name="lakelog-gateway", daemon=True)
@@ -194,7 +193,7 @@ class Gateway:
         context: ssl.SSLContext | None,
         listener: socket.socket,
         cluster_id: str,
-    ) -> asyncio.AbstractServer:
+    ) -> asyncio.AbstractServer | TlsServer:
         assert self._address is not None
         told = self.settings.advertise or self._address
         nodes = Nodes([Node(self.settings.node_id, told.host, told.port)], cluster_id)
@@ -205,14 +204,19 @@ class Gateway:
                 authentication = Authentication(logins, self.settings.sasl_mechanisms)
             return Session(log, nodes, self.settings, self._memory, client_host, authentication)
 
-        def connected() -> asyncio.Protocol:
-            if len(self._connections) + len(self._entering) >= self.settings.max_connections:
-                return _OneTooMany(self.settings.max_connections)
-            connection = ClientConnection(opened, self._connections)
-            if context is None:
-                return connection
-            return TlsEntrance(context, connection, self._entering)
+        most = self.settings.max_connections
 
+        def connected() -> asyncio.Protocol:
+            if len(self._connections) >= most:
+                return _OneTooMany(most)
+            return ClientConnection(opened, self._connections)
+
+        def entered(entering: int) -> ClientConnection | None:
+            has_room = len(self._connections) + entering < most
+            return ClientConnection(opened, self._connections) if has_room else None
+
+        if context is not None:
+            return TlsServer(listener, context, entered)
         loop = asyncio.get_running_loop()
         return await loop.create_server(connected, sock=listener, backlog=512)
 
@@ -248,7 +252,7 @@ class _OneTooMany(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         peer = transport.get_extra_info("peername")
         logger.warning(
-            "%s: closed: there are max_connections=%d",
+            "%s: closed: there are max_connections=%d already",
             peer[0] if peer else "",
             self._max_connections,
         )

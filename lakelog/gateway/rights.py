@@ -81,18 +81,18 @@ async def describe_user_scram_credentials(
         found = await session.log.run(_users(session).list)
     except LakelogError as error:
         return response(error_code=code_of(error, Asked.CLUSTER), error_message=error.message)
+    named = [one.name for one in request.users or ()]
+    result = response.DescribeUserScramCredentialsResult
     told: dict[str, list[DescribeUserScramCredentialsResponse.CredentialInfo]] = {}
     for user in found:
         info = response.CredentialInfo(_NUMBERS[user.mechanism], user.iterations)
         told.setdefault(user.name, []).append(info)
-    names = [one.name for one in request.users] if request.users else list(told)
-    result = response.DescribeUserScramCredentialsResult
     return response(
         results=[
             result(name, ErrorCode.NONE, None, told[name])
             if name in told
             else result(name, ErrorCode.RESOURCE_NOT_FOUND, f"there is no user {name!r}")
-            for name in dict.fromkeys(names)
+            for name in dict.fromkeys(named or told)
         ]
     )
 

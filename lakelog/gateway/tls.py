@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import ssl
+from collections.abc import Callable
 from pathlib import Path
-from typing import cast
 
 from ..base.secret_reference import resolve_secret
 from ..errors import InvalidArgumentError
@@ -17,6 +18,9 @@ logger = logging.getLogger(__name__)
 
 #: How long a client has to agree on TLS.
 _HANDSHAKE_S = 30.0
+_BACKLOG = 512
+#: How long no connections are taken after none could be.
+_PAUSE_S = 1.0
 
 #: What OpenSSL calls it where the bytes are none of TLS, in one of its versions or another.
 _NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE")
@@ -94,63 +98,65 @@ def _said(error: ssl.SSLError) -> str:
     return (error.reason or "no PEM").lower().replace("_", " ")
 
 
-class TlsEntrance(asyncio.Protocol):
-    """A client that has connected, until TLS is agreed on; then its connection goes on.
+class TlsServer:
+    """Takes connections on a socket, agrees on TLS with each client, and has it served then.
 
-    It does what asyncio's servers do by themselves, since they say nothing where it fails.
+    A server of asyncio would do the same, but says nothing where it fails: here one line in the log
+    says why a client did not get in. Those that go away by themselves, as who only looks whether
+    the port is open does, are no warning.
 
-    One line in the log says why a client did not get in, but for those that went away by
-    themselves, as who only looks whether the port is open does.
+    Args:
+        make: makes what is to serve a client, given with how many others TLS is being agreed on;
+            None: there is no room for it.
     """
 
     def __init__(
         self,
+        listener: socket.socket,
         context: ssl.SSLContext,
-        connection: ClientConnection,
-        entering: set[TlsEntrance],
+        make: Callable[[int], ClientConnection | None],
     ) -> None:
+        self._listener = listener
         self._context = context
-        self._connection = connection
-        self._entering = entering
-        self._is_lost = False
-        self._early: list[bytes] = []  # what came before the connection has its transport
-        self._task: asyncio.Task[None] | None = None
+        self._make = make
+        self._entering: set[asyncio.Task[None]] = set()
+        listener.setblocking(False)
+        listener.listen(_BACKLOG)
+        self._accepting = asyncio.ensure_future(self._accept())
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._entering.add(self)
-        self._task = asyncio.ensure_future(self._enter(cast("asyncio.Transport", transport)))
+    def close(self) -> None:
+        """Takes no more connections."""
+        self._accepting.cancel()
+        self._listener.close()
 
-    def data_received(self, data: bytes) -> None:
-        self._early.append(data)
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                client, address = await loop.sock_accept(self._listener)
+            except OSError as error:  # such as: too many open files
+                logger.warning("no connection can be taken now: %s", error)
+                await asyncio.sleep(_PAUSE_S)
+                continue
+            task = asyncio.ensure_future(self._enter(client, address[0]))
+            self._entering.add(task)
+            task.add_done_callback(self._entering.discard)
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._is_lost = True
-
-    async def _enter(self, transport: asyncio.Transport) -> None:
-        peer = transport.get_extra_info("peername")
-        host = peer[0] if peer else ""
-        loop, encrypted = asyncio.get_running_loop(), None
+    async def _enter(self, client: socket.socket, host: str) -> None:
+        protocol = self._make(len(self._entering) - 1)
+        if protocol is None:
+            client.close()
+            logger.warning("%s: closed: there are max_connections already", host)
+            return
         try:
-            encrypted = await loop.start_tls(
-                transport,
-                self,
-                self._context,
-                server_side=True,
-                ssl_handshake_timeout=_HANDSHAKE_S,
+            client.setblocking(False)
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: protocol, client, ssl=self._context, ssl_handshake_timeout=_HANDSHAKE_S
             )
         except ssl.SSLError as error:
             logger.warning("%s: closed: %s", host, _why(error))
         except OSError as error:
             logger.info("%s: gone before TLS was agreed on: %s", host, error)
-        finally:
-            self._entering.discard(self)
-            if encrypted is None:
-                transport.abort()
-        if encrypted is not None and not self._is_lost:
-            encrypted.set_protocol(self._connection)
-            self._connection.connection_made(encrypted)
-            for data in self._early:
-                self._connection.data_received(data)
 
 
 def _why(error: ssl.SSLError) -> str:
