@@ -93,7 +93,8 @@ def mutated(random: Random, good: bytes) -> bytes:
     """The frame with some bytes changed, cut out or put in; its length fits, but for some."""
     data = bytearray(good[4:])
     for _ in range(random.choice([1, 1, 2, 3, 8])):
-        at = random.randrange(len(data) or 1)
+        begin = 13 if random.random() < 0.9 else 0  # behind the header, which is soon refused
+        at = random.randrange(begin, max(begin + 1, len(data)))
         match random.randrange(5):
             case 0 if data:
                 data[at % len(data)] ^= 1 << random.randrange(8)
@@ -106,7 +107,7 @@ def mutated(random: Random, good: bytes) -> bytes:
             case 4:
                 data[at:at] = random.randbytes(random.randint(1, 9))
     if random.random() < 0.05:
-        return struct.pack(">i", random.choice([-1, 0, 2**31 - 1, len(data) // 2])) + bytes(data)
+        return struct.pack(">i", random.choice([-1, 0, 2**31 - 1, len(data) + 9])) + bytes(data)
     return framed(bytes(data))
 
 
