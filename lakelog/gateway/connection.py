@@ -55,6 +55,8 @@ _MAX_WAITING = 256
 #: The largest request of a client that has not said who it is, and how long it has for that.
 _MAX_STRANGER_BYTES = 64 * KIB
 _STRANGER_S = 30.0
+#: How long a client may take nothing of an answer, which holds memory that others wait for.
+_STUCK_S = 30.0
 #: How long a client waits that has failed to say who it is, so that it cannot try many passwords.
 _FAILED_S = 0.5
 
@@ -88,6 +90,7 @@ class ClientConnection(asyncio.Protocol):
         self._last_active_s = self._opened_s = time.monotonic()
         self._partial_since_s: float | None = None  # a frame that is not whole yet
         self._blocked_since_s: float | None = None  # the client takes no more answers
+        self._unsent_bytes = 0  # of answers, when it was looked last
         self._open_session = open_session
         self._open_connections = open_connections
         self._chunks: list[bytes] = []  # of the frame that is not whole yet
@@ -111,7 +114,7 @@ class ClientConnection(asyncio.Protocol):
         """Ends the connection if the client has let it wait for too long."""
         settings = self.session.settings
         oldest_s = now_s - settings.max_idle_s
-        if self._blocked_since_s is not None and self._blocked_since_s < oldest_s:
+        if self._is_stuck(now_s, max(oldest_s, now_s - _STUCK_S)):
             self._refuse("it takes nothing of what it was answered")
             self._transport.abort()
         elif self._is_over:
@@ -126,6 +129,15 @@ class ClientConnection(asyncio.Protocol):
         elif self._last_active_s < oldest_s:
             logger.info("%s: closed: idle for %g s", self.session, settings.max_idle_s)
             self.close()
+
+    def _is_stuck(self, now_s: float, oldest_s: float) -> bool:
+        """Whether the client has taken none of what it was answered, since then."""
+        if self._blocked_since_s is None:
+            return False
+        unsent_bytes = self._transport.get_write_buffer_size()
+        if unsent_bytes != self._unsent_bytes:
+            self._unsent_bytes, self._blocked_since_s = unsent_bytes, now_s
+        return self._blocked_since_s < oldest_s
 
     # -- asyncio's side ----------------------------------------------------------------------------
 
@@ -312,11 +324,13 @@ class ClientConnection(asyncio.Protocol):
                 await self._produce(frames)
             else:
                 await self._answer(frames[0])
-        finally:
             self._is_producing = False
             del frames
-            self.session.memory.give_back(held_bytes)
-        await self._can_write.wait()
+            await self._can_write.wait()
+        finally:
+            self._is_producing = False
+            self.session.memory.give_back(held_bytes + self.session.answer_bytes)
+            self.session.answer_bytes = 0
 
     async def _answer(self, frame: Frame) -> None:
         header = frame.header

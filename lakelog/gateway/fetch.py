@@ -76,12 +76,7 @@ async def fetch(session: Session, request: FetchRequest, version: int) -> FetchR
                     topic, tp, one.fetch_offset, one.partition_max_bytes, [], one.fetch_offset
                 )
     max_bytes = max(1, min(request.max_bytes, MAX_RESPONSE_BYTES))
-    held_bytes = min(max_bytes, sum(part.max_bytes for part in parts.values()))
-    await session.memory.take(held_bytes)
-    try:
-        await _fill(session, list(parts.values()), max_bytes, request.min_bytes, deadline_s)
-    finally:
-        session.memory.give_back(held_bytes)
+    await _fill(session, list(parts.values()), max_bytes, request.min_bytes, deadline_s)
     return FetchResponse(
         responses=[
             FetchResponse.FetchableTopicResponse(
@@ -118,8 +113,21 @@ async def _fill(
     """Reads into the parts, and waits for what is appended as long as it is too little."""
     wanted = list(parts)
     while wanted:
-        progress = await _read(session, wanted, max_bytes - sum(p.size_bytes for p in parts))
-        found_bytes = sum(part.size_bytes for part in parts)
+        before_bytes = sum(part.size_bytes for part in parts)
+        asked_bytes = sum(max(0, part.max_bytes - part.size_bytes) for part in wanted)
+        # Never most of all there is: requests hold some of it until they are answered.
+        most_bytes = session.memory.limit_bytes // 4
+        room_bytes = max(0, min(max_bytes - before_bytes, asked_bytes, most_bytes))
+        if not before_bytes:
+            await session.memory.take(room_bytes)
+        elif not session.memory.take_now(room_bytes):
+            return  # others wait too, and might for what is held here
+        try:
+            progress = await _read(session, wanted, max_bytes - before_bytes)
+        finally:
+            found_bytes = sum(part.size_bytes for part in parts)
+            session.answer_bytes += found_bytes - before_bytes
+            session.memory.give_back(room_bytes - (found_bytes - before_bytes))
         left_s = deadline_s - time.monotonic()
         if found_bytes >= min(max(min_bytes, 0), max_bytes) or left_s <= 0:
             return

@@ -44,6 +44,7 @@ class Session:
         self.client_id = ""  # of its newest request
         self.software = ""  # that it told with ApiVersions
         self.authentication = authentication
+        self.answer_bytes = 0  # of memory, for an answer that has not gone out yet
 
     @property
     def is_in(self) -> bool:

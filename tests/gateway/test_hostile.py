@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
+from uuid import UUID
 
 import confluent_kafka as ck
 import pytest
@@ -19,6 +20,7 @@ from lakelog import Lakelog
 from lakelog.base.address import Address
 from lakelog.gateway.dispatch import SERVED_WITH_SASL
 from lakelog.gateway.gateway import Gateway
+from lakelog.gateway.protocol.codes import ErrorCode
 from lakelog.gateway.protocol.messages import (
     ApiVersionsRequest,
     FetchRequest,
@@ -170,6 +172,17 @@ def test_changed_bytes_cost_their_connection_and_nothing_else(
     assert stored(gateway)
 
 
+@pytest.mark.parametrize("version", [10, 11, 12])
+def test_a_topic_of_an_id_that_nobody_has_is_told_in_every_version(
+    gateway: Gateway, version: int
+) -> None:
+    asked = MetadataRequest.MetadataRequestTopic(topic_id=UUID(int=7), name=None)
+    with RawClient(gateway.bootstrap_servers) as client:
+        (told,) = client.ask(MetadataRequest(topics=[asked]), version).topics
+    assert told.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    assert not told.name
+
+
 def stored(gateway: Gateway) -> bytes:
     """The first batch of ``orders``, as it is fetched."""
     wanted = FetchRequest.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
@@ -257,6 +270,42 @@ def test_who_takes_no_answers_is_closed(lake: Lakelog, make_gateway: Any, said: 
     (line,) = said()
     assert "takes nothing of what it was answered" in line.getMessage()
     assert gateway.memory_taken_bytes == 0
+
+
+def test_answers_hold_memory_until_they_are_taken(lake: Lakelog, gateway: Gateway) -> None:
+    lake.topics.create("orders", 1, {"lakelog.entry.format": "kafka"})
+    value, count = bytes(900_000), 8
+    producer = ck.Producer({"bootstrap.servers": gateway.bootstrap_servers, "linger.ms": 0})
+    for _ in range(4):
+        producer.produce("orders", value)
+        assert producer.flush(30) == 0
+    wanted = FetchRequest.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=3 << 20)
+    asked = FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=3 << 20)
+    asked.topics = [FetchRequest.FetchTopic(topic="orders", partitions=[wanted])]
+    with RawClient(gateway.bootstrap_servers) as client:
+        client.send(frame(asked, 11) * count)
+        eventually(lambda: gateway.memory_taken_bytes > len(value))
+        for _ in range(count):
+            assert len(client.answer()) > 3 * len(value)
+        eventually(lambda: gateway.memory_taken_bytes == 0)
+
+
+def test_a_fetch_that_waits_holds_no_memory(lake: Lakelog, make_gateway: Any) -> None:
+    lake.topics.create("orders", 1, {"lakelog.entry.format": "kafka"})
+    gateway = make_gateway(max_memory_bytes=1 << 20)
+    wanted = FetchRequest.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    asked = FetchRequest(max_wait_ms=60_000, min_bytes=1, max_bytes=1 << 20)
+    asked.topics = [FetchRequest.FetchTopic(topic="orders", partitions=[wanted])]
+    clients = [RawClient(gateway.bootstrap_servers) for _ in range(8)]
+    for client in clients:
+        client.send(frame(asked, 11))
+    eventually(lambda: gateway.connection_count == len(clients))
+    producer = ck.Producer({"bootstrap.servers": gateway.bootstrap_servers})
+    producer.produce("orders", b"value")
+    assert producer.flush(30) == 0
+    for client in clients:
+        assert b"value" in client.answer()
+        client.socket.close()
 
 
 def test_there_are_no_more_connections_than_may_be(make_gateway: Any, said: Any) -> None:
