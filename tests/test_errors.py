@@ -44,6 +44,8 @@ INTERNAL = {
     "NotDirectError": "Spark reads the table instead",
     "VersionGoneError": "tasks tell a MissingFileError instead",
     "MalformedRequestError": "the gateway closes the connection on which such bytes came",
+    "SaslError": "the gateway tells the client why it does not get in",
+    "ScramError": "as that",
     "ThriftError": "a damaged footer, told as CorruptRecordError",
     "LookAgain": "a verification begins anew",
     "_NotLegalError": "an option of the data source is told with what it takes",
