@@ -14,6 +14,7 @@ from . import (
     metadata,
     offsets,
     producers,
+    rights,
     topics,
 )
 from .protocol.wire import API, ApiMessage
@@ -60,13 +61,20 @@ _BY_NAME: Mapping[str, Handler] = {
     "ConsumerGroupHeartbeat": consumer_groups.heartbeat,
     "ConsumerGroupDescribe": consumer_groups.describe,
     "DescribeTopicPartitions": metadata.describe_topic_partitions,
+    "DescribeAcls": rights.describe_acls,
+    "CreateAcls": rights.create_acls,
+    "DeleteAcls": rights.delete_acls,
+    "DescribeUserScramCredentials": rights.describe_user_scram_credentials,
+    "AlterUserScramCredentials": rights.alter_user_scram_credentials,
 }
 _KEYS = {api.name: key for key, api in API.items()}
 
 PRODUCE, API_VERSIONS = _KEYS["Produce"], _KEYS["ApiVersions"]
+SASL_HANDSHAKE, SASL_AUTHENTICATE = _KEYS["SaslHandshake"], _KEYS["SaslAuthenticate"]
 
-#: By API key. Produce and ApiVersions have ways of their own, see `ClientConnection`.
+#: By API key. Those that are not here have ways of their own, see `ClientConnection`.
 HANDLERS: Mapping[int, Handler] = {_KEYS[name]: one for name, one in _BY_NAME.items()}
 
 #: The keys of all APIs that are served.
 SERVED = frozenset({*HANDLERS, PRODUCE, API_VERSIONS})
+SERVED_WITH_SASL = frozenset({*SERVED, SASL_HANDSHAKE, SASL_AUTHENTICATE})

@@ -365,7 +365,10 @@ async def list_groups(
     session: Session, request: ListGroupsRequest, version: int
 ) -> ListGroupsResponse:
     """All groups, or those of some states and kinds."""
-    found = await session.log.run(session.log.lake.groups.list, None)
+    try:
+        found = await session.log.run(session.log.lake.groups.list, None)
+    except LakelogError as error:
+        return ListGroupsResponse(error_code=code_of(error, Asked.GROUP))
     states = {state.lower() for state in request.states_filter}
     kinds = {kind.lower() for kind in request.types_filter}
     return ListGroupsResponse(

@@ -38,6 +38,8 @@ class Log(Protocol):
     @property
     def groups(self) -> GroupAdmin: ...
     def log(self, topic: str | Topic) -> TopicLog: ...
+    def as_user(self, user: str, password: str) -> Log: ...
+    def close(self) -> None: ...
 
 
 class ServedLog:
@@ -63,6 +65,12 @@ class ServedLog:
         self._ends: dict[TopicPartition, int] = {}
         self.entry_sizes = EntrySizes()
         self._recovering: dict[TopicPartition, asyncio.Task[None]] = {}
+
+    def of(self, lake: Log) -> ServedLog:
+        """The same log as another user has it; what clients of both were told counts for both."""
+        other = ServedLog(lake, self._threads)
+        other._ends, other.entry_sizes = self._ends, self.entry_sizes
+        return other
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What a function gives that waits, in one of the threads."""
