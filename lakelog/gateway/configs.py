@@ -28,7 +28,7 @@ _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 #: Where a value comes from (``DescribeConfigsResponse.ConfigSource``).
 _OF_TOPIC, _OF_KEYSPACE, _BUILT_IN = 1, 3, 5
 #: ``DescribeConfigsResponse.ConfigType``.
-_BOOLEAN, _STRING, _INT, _LONG, _DOUBLE, _LIST = 1, 2, 3, 5, 6, 7
+_BOOLEAN, _STRING, _LONG, _DOUBLE, _LIST = 1, 2, 5, 6, 7
 
 _LISTS = frozenset({"cleanup.policy", "log.cleanup.policy"})
 #: Settings that name keys, whose values are not told to whoever can connect.

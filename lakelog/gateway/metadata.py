@@ -21,10 +21,11 @@ from .protocol.messages import (
 )
 from .protocol.wire import API
 from .session import Session
+from .topics import OWN_SETTINGS
 
 _PRODUCE = 0
-#: Kinds of coordinators (`FindCoordinator`).
-_GROUP, _TRANSACTION, _SHARE = 0, 1, 2
+#: The kind of coordinator that there is none of (`FindCoordinator`).
+_TRANSACTION = 1
 _NO_TRANSACTIONS = "there are no transactions in lakelog; leave transactional.id out"
 _MAX_PARTITIONS_TOLD = 2_000  # in one DescribeTopicPartitions
 
@@ -42,9 +43,8 @@ def versions(served: Iterable[int], error: ErrorCode = ErrorCode.NONE) -> ApiVer
     ]
     for one in keys:
         if one.api_key == _PRODUCE:
-            one.min_version = (
-                0  # not true, but librdkafka compresses nothing otherwise (KAFKA-18659)
-            )
+            # Not true, but some versions of librdkafka compress nothing otherwise (KAFKA-18659).
+            one.min_version = 0
     return ApiVersionsResponse(error_code=error, api_keys=keys)
 
 
@@ -95,10 +95,9 @@ async def _made(session: Session, name: str) -> tuple[Topic | None, ErrorCode]:
         return None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     registry = session.log.lake.topics
     try:
-        config = {"lakelog.entry.format": "kafka"}
-        return await session.log.run(registry.create, name, session.settings.partitions, config), (
-            ErrorCode.NONE
-        )
+        partitions = session.settings.partitions
+        made = await session.log.run(registry.create, name, partitions, OWN_SETTINGS)
+        return made, ErrorCode.NONE
     except LakelogError as error:
         session.note(f"making topic {name!r}", error)
         return await session.log.topic(name), code_of(error, Asked.ADMIN)
@@ -146,7 +145,7 @@ async def describe_topic_partitions(
     """Topics in the order of their names, page by page."""
     found = await session.log.topics(fresh=True)
     names = sorted({asked.name for asked in request.topics}) or sorted(found)
-    cursor, first = request.cursor, 0
+    cursor = request.cursor
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
     left = min(request.response_partition_limit, _MAX_PARTITIONS_TOLD)

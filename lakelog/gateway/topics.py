@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from uuid import UUID
 
 from ..errors import LakelogError, TopicExistsError, UnknownTopicIdError
@@ -24,7 +24,7 @@ from .protocol.primitives import ZERO_UUID
 from .session import Session
 
 #: Of topics that are made here, so that what clients produce is stored as it is.
-OWN_SETTINGS = {"lakelog.entry.format": "kafka"}
+OWN_SETTINGS: Mapping[str, str] = {"lakelog.entry.format": "kafka"}
 
 
 async def create_topics(
