@@ -1223,14 +1223,10 @@ class Lakelog:
         from .base.address import Address
         from .gateway.gateway import Gateway
         from .gateway.settings import GatewaySettings
+        from .values.config import check_names
 
         told = None if advertise is None else Address.parse(advertise)
-        unknown = settings.keys() - set(GatewaySettings.__struct_fields__)
-        if unknown:
-            raise InvalidArgumentError(
-                f"a gateway has no setting {', '.join(sorted(unknown))}; it has "
-                f"{', '.join(GatewaySettings.__struct_fields__)}"
-            )
+        check_names(GatewaySettings, "gateway", settings)
         given = GatewaySettings(listen=Address.parse(listen), advertise=told, **settings)
         return Gateway(self, given).start()
 
