@@ -567,6 +567,39 @@ class FencedInstanceIdError(GroupError):
     member_id: str | None = None
 
 
+class FencedMemberEpochError(GroupError):
+    """The member is not in the epoch that it says: it gives its partitions up and joins again."""
+
+    member_id: str | None = None
+    member_epoch: int | None = None
+
+
+class StaleMemberEpochError(GroupError):
+    """The member has come to another epoch since: its next heartbeat tells which."""
+
+    member_id: str | None = None
+    member_epoch: int | None = None
+
+
+class UnreleasedInstanceIdError(GroupError):
+    """Another member has the instance id, and has not left."""
+
+    instance_id: str | None = None
+    member_id: str | None = None
+
+
+class UnsupportedAssignorError(GroupError, ValueError):
+    """The server has no assignor of that name."""
+
+    assignor: str
+
+
+class InvalidRegularExpressionError(GroupError, ValueError):
+    """The regular expression for topics is none."""
+
+    regex: str
+
+
 class InconsistentGroupProtocolError(GroupError):
     """The member and the others of the group have no assignor in common."""
 

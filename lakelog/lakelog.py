@@ -117,9 +117,17 @@ class Lakelog:
         place: where the tiers lie, one of them at least.
         engine: where files at paths are read and written.
         clock: what retention and "10 minutes ago" are counted from; default: Redis's time.
+        login: see `as_user`.
     """
 
-    def __init__(self, place: LogPlace, engine: Engine, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        place: LogPlace,
+        engine: Engine,
+        *,
+        clock: Clock | None = None,
+        login: tuple[str, str] | None = None,
+    ) -> None:
         tracer()  # what the environment says of it and cannot be shows here
         self._place = place
         self._engine = engine
@@ -134,7 +142,9 @@ class Lakelog:
         self._has_produced = False
         self._names = NamesInCatalog(place.cold, self._cold_table, self.register)
         #: The hot tier; None: there is no Redis.
-        self.redis: HotLog | None = None if place.hot is None else place.source.connect(clock=clock)
+        self.redis: HotLog | None = None
+        if place.hot is not None:
+            self.redis = place.source.connect(clock, login)
         self._tier: HotTier
         self._clock: Clock
         self._recorder: GroupRecorder | None = None
@@ -302,6 +312,28 @@ class Lakelog:
             InvalidArgumentError: no cold root was given.
         """
         return Lakelog.at(self._place.archived, self._engine, self._given_clock)
+
+    def as_user(self, user: str, password: str) -> Lakelog:
+        """The same log, opened anew as another user of its Redis; to be closed by the caller.
+
+        The cold tier is opened as it is here: whose rights are meant there, no Redis knows.
+
+        Raises:
+            HotTierUnavailableError: Redis does not answer.
+            HotTierAccessError: there is no such user, the password is another, or it has no right
+                to what every connection does.
+            InvalidArgumentError: this log has no Redis.
+        """
+        self.hot  # noqa: B018, there is one
+        login = (user, password)
+        opened = Lakelog(self._place, self._engine, clock=self._given_clock, login=login)
+        opened.topics.first_offsets = self.topics.first_offsets
+        try:
+            opened.hot.now_ms()
+        except BaseException:
+            opened.close()
+            raise
+        return opened
 
     @property
     def tenants(self) -> Tenants:

@@ -44,6 +44,8 @@ INTERNAL = {
     "NotDirectError": "Spark reads the table instead",
     "VersionGoneError": "tasks tell a MissingFileError instead",
     "MalformedRequestError": "the gateway closes the connection on which such bytes came",
+    "SaslError": "the gateway tells the client why it does not get in",
+    "ScramError": "as that",
     "ThriftError": "a damaged footer, told as CorruptRecordError",
     "TooLargeError": "a Kafka batch too large once decompressed, told as RecordTooLargeError",
     "RecordFlawError": "a Kafka batch that holds no records, told by what takes it",

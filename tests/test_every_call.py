@@ -88,6 +88,7 @@ TP = TopicPartition("orders", 0)
 FIRST_MS = 1_700_000_000_000
 AT_ONCE = timedelta(0)
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
+USERS, SECRET = ("gateway", "users"), ("--user-password-ref", "env:PATH")
 
 
 def follow(world: World) -> None:
@@ -240,6 +241,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Lakelog.archive one": lambda w: w.lake.archive("orders", patience=AT_ONCE),
     "Lakelog.archive_continuously": lambda w: drained(w.continuous()),
     "Lakelog.archived": lambda w: w.lake.archived.status(),
+    "Lakelog.as_user": lambda w: w.lake.as_user("default", "any, as it has none").close(),
     "Lakelog.archiver": lambda w: w.lake.archiver("orders").run_once(),
     "Lakelog.gateway": lambda w: w.lake.gateway("127.0.0.1:0").close(),
     "Lakelog.cleanup": lambda w: w.lake.cleanup(),
@@ -498,6 +500,9 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "lakelog tenants describe": lambda w: w.cli("tenants", "describe", "shared"),
     "lakelog tenants quota": lambda w: w.cli("tenants", "quota", "shared", "--set", "topics=9"),
     "lakelog tenants delete": lambda w: w.cli("tenants", "delete", "shared"),
+    "lakelog gateway users set": lambda w: w.cli(*USERS, "set", "ada", *SECRET),
+    "lakelog gateway users list": lambda w: w.cli(*USERS, "list"),
+    "lakelog gateway users delete": lambda w: w.cli(*USERS, "delete", "ada"),
     # From here on, something is over.
     "lakelog topics rotate-key": lambda w: w.cli("topics", "rotate-key", "sealed"),
     "lakelog topics delete": lambda w: w.cli("topics", "delete", "doomed"),

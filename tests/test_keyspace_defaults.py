@@ -139,7 +139,7 @@ def test_every_name_has_a_meaning_and_the_default_that_is_built_in() -> None:
         ("lakelog.flush.rows", "has no default to set for all topics"),
         ("log.retention.hour", "did you mean log.retention.hours"),
         ("log.cleaner.thread", "did you mean log.cleaner.threads"),
-        ("qqq", "legal: compression.type, group.initial.rebalance.delay.ms"),
+        ("qqq", "legal: compression.type, group.consumer.heartbeat.interval.ms"),
     ],
 )
 def test_names_that_are_not_a_brokers_are_refused_with_those_that_are(name: str, says: str) -> None:

@@ -1,13 +1,16 @@
-"""``lakelog gateway``: serves the log to Kafka's clients."""
+"""``lakelog gateway``: serves the log to Kafka's clients; ``users`` are those who may log in."""
 
 from __future__ import annotations
 
 import argparse
+import getpass
 import sys
 
 from ..base.text_table import counted
+from ..errors import InvalidArgumentError
 from .connect import open_log, say_what_is_logged
 from .options import Offer
+from .output import Message, Table, row
 from .stop_signals import told_to_stop
 
 _EPILOG = """\
@@ -16,14 +19,33 @@ A client needs one line, and finds everything else out:
   bootstrap.servers=127.0.0.1:9092
 
 Any number of processes may serve the same log; on one machine they may listen on the same address.
-A gateway needs no disk, and nothing is lost with it.
+A gateway needs no disk, and nothing is lost with it. Who comes from other machines has to say who
+it is: --sasl PLAIN are the users of Redis with their rights (`lakelog help acl`), --sasl
+SCRAM-SHA-256 those of `lakelog gateway users`, with the rights of this command.
 
 examples:
   lakelog --dir ./log gateway
   lakelog --redis redis://host:6379 --cold s3://bucket/log gateway --listen 127.0.0.1:19092
   lakelog --dir ./log gateway --create-topics --partitions 4
+  lakelog --redis redis://host:6379 gateway --listen 0.0.0.0:9092 --advertise lake.example:9092 \\
+      --tls-cert /etc/lake/cert.pem --tls-key /etc/lake/key.pem --sasl PLAIN
 `lakelog help gateway` says what works with which client, and what differs from a broker.
 """
+
+_USERS = """\
+Users of the gateways of a keyspace, who log in by SCRAM. All of them have the rights of the
+gateway. What is kept in Redis of a password is salted and hashed.
+
+examples:
+  lakelog --dir ./log gateway users set ada            asks for a password
+  pass show lake/ada | lakelog --dir ./log gateway users set ada
+  lakelog --dir ./log gateway users set ada --user-password-ref env:ADAS_PASSWORD
+  lakelog --dir ./log gateway users list
+  lakelog --dir ./log gateway users delete ada
+"""
+
+#: `scram.HASHES`; a test compares them.
+SCRAMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 def add_gateway(offer: Offer) -> None:
@@ -49,6 +71,68 @@ def add_gateway(offer: Offer) -> None:
     added.add_argument(
         "--max-connections", type=int, default=2_000, metavar="N", help="default: %(default)s"
     )
+    _add_guards(added)
+    subcommands = added.add_subparsers(metavar="[users]")
+    users = subcommands.add_parser(
+        "users",
+        help="who may log in by SCRAM: set, list, delete",
+        description="Who may log in to gateways by SCRAM.",
+        epilog=_USERS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verb = offer.verbs_below(users)
+    setting = verb(
+        "set", _set, "make a user, or give it another password", recorded="gateway users set"
+    )
+    setting.add_argument(
+        "--user-password-ref",
+        metavar="REF",
+        help="where its password is: env:NAME, file:/PATH, databricks:SCOPE/KEY (default: a line "
+        "of standard input; on a terminal it is asked for)",
+    )
+    verb("list", _list, "list the users")
+    deleting = verb("delete", _delete, "delete a user", recorded="gateway users delete")
+    for each in (setting, deleting):
+        each.add_argument("name", metavar="NAME")
+        each.add_argument(
+            "--mechanism",
+            action="append",
+            dest="mechanisms",
+            type=str.upper,
+            choices=SCRAMS,
+            help="repeatable; default: all",
+        )
+
+
+def _add_guards(added: argparse.ArgumentParser) -> None:
+    added.add_argument(
+        "--sasl",
+        action="append",
+        default=[],
+        metavar="MECHANISM",
+        type=str.upper,
+        choices=("PLAIN", *SCRAMS),
+        help=f"have clients say who they are, by PLAIN, {' or '.join(SCRAMS)}; repeatable",
+    )
+    added.add_argument("--tls-cert", metavar="FILE", help="serve TLS with this certificate (PEM)")
+    added.add_argument(
+        "--tls-key", metavar="FILE", help="its key (default: in the file of the certificate)"
+    )
+    added.add_argument(
+        "--tls-key-password-ref",
+        metavar="REF",
+        help="where the password of the key is: env:NAME, file:/PATH, databricks:SCOPE/KEY",
+    )
+    added.add_argument(
+        "--tls-client-ca",
+        metavar="FILE",
+        help="let in only clients that show a certificate which one of these signed",
+    )
+    added.add_argument(
+        "--allow-plaintext",
+        action="store_true",
+        help="listen to other machines without TLS: whoever sees the network reads it all",
+    )
 
 
 def _run(arguments: argparse.Namespace) -> None:
@@ -62,6 +146,12 @@ def _run(arguments: argparse.Namespace) -> None:
             creates_topics=arguments.create_topics,
             partitions=arguments.partitions,
             max_connections=arguments.max_connections,
+            sasl_mechanisms=tuple(dict.fromkeys(arguments.sasl)),
+            tls_cert=arguments.tls_cert,
+            tls_key=arguments.tls_key,
+            tls_key_password_ref=arguments.tls_key_password_ref,
+            tls_client_ca=arguments.tls_client_ca,
+            allows_plaintext=arguments.allow_plaintext,
         ) as gateway,
     ):
         _say(f"Kafka's clients: bootstrap.servers={gateway.bootstrap_servers}")
@@ -72,3 +162,66 @@ def _run(arguments: argparse.Namespace) -> None:
 
 def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
+
+
+# -- users -----------------------------------------------------------------------------------------
+
+
+def _set(arguments: argparse.Namespace) -> Message:
+    from ..gateway.users import ScramUsers, check_name
+
+    check_name(arguments.name)
+    password = _password(arguments.name, arguments.user_password_ref)
+    mechanisms = _mechanisms(arguments)
+    with open_log(arguments) as log:
+        ScramUsers(log.hot).set(arguments.name, password, mechanisms)
+    told = {"name": arguments.name, "mechanisms": list(mechanisms)}
+    return Message(f"{arguments.name} may log in by {' and '.join(mechanisms)}", told)
+
+
+def _list(arguments: argparse.Namespace) -> Table:
+    from ..gateway.users import ScramUsers
+
+    with open_log(arguments) as log:
+        found = ScramUsers(log.hot).list()
+    rows = [row(user, "name mechanism iterations") for user in found]
+    return Table(rows, empty="no users; `lakelog gateway users set NAME` makes one")
+
+
+def _delete(arguments: argparse.Namespace) -> Message:
+    from ..gateway.users import ScramUsers
+
+    mechanisms = _mechanisms(arguments)
+    with open_log(arguments) as log:
+        was_there = ScramUsers(log.hot).delete(arguments.name, mechanisms)
+    if not was_there:
+        raise InvalidArgumentError(
+            f"there is no user {arguments.name!r} with {' or '.join(mechanisms)}: `lakelog gateway "
+            "users list` shows those there are",
+            name="user",
+            value=arguments.name,
+        )
+    told = {"name": arguments.name, "mechanisms": list(mechanisms)}
+    return Message(f"{arguments.name} logs in no more by {' and '.join(mechanisms)}", told)
+
+
+def _mechanisms(arguments: argparse.Namespace) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(arguments.mechanisms or SCRAMS))
+
+
+def _password(name: str, reference: str | None) -> str:
+    """The password that a user is to have.
+
+    Raises:
+        InvalidArgumentError: the two that were typed differ, or the reference names none.
+    """
+    if reference is not None:
+        from ..base.secret_reference import resolve_secret
+
+        return resolve_secret(reference, "--user-password-ref")
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\r\n")
+    password = getpass.getpass(f"Password of {name}: ")
+    if password != getpass.getpass("Again: "):
+        raise InvalidArgumentError("the two passwords differ, so nothing was changed: try again")
+    return password

@@ -65,13 +65,16 @@ def add_groups(offer: Offer) -> None:
     verb = offer.verbs("Look at groups of consumers, and move how far they have come.", _GROUPS)
     described = verb("describe", _describe, "how far groups have come, and who is in them")
     _add_described(described, members="who is in the group", state="the state and the assignor")
-    added, scenario = _add_verbs(
+    listed, added, scenario = _add_verbs(
         partial(verb, shares=False),
         ("list", "the groups there are"),
         ("delete", "remove groups without members, with their offsets"),
         ("delete-offsets", "forget offsets of topics that nobody reads"),
         ("reset-offsets", "move the offsets of groups without members"),
         all_topics="of which it has committed",
+    )
+    listed.add_argument(
+        "--type", action="store_true", help="with the protocol of their members: classic, consumer"
     )
     scenario.add_argument("--to-current", action="store_true", help="what is committed")
     scenario.add_argument("--shift-by", type=int, metavar="N", help="so many further, or back")
@@ -103,7 +106,9 @@ def add_share_groups(offer: Offer) -> None:
 
 
 def _add_verbs(verb: Callable[..., Any], *named: tuple[str, str], all_topics: str) -> Any:
-    """The verbs that both kinds have, by name and text; gives back what takes more scenarios."""
+    """The verbs that both kinds have, by name and text; gives back `list`, and what takes more
+    scenarios.
+    """
     runs = {
         "list": _list,
         "delete": _delete,
@@ -128,7 +133,7 @@ def _add_verbs(verb: Callable[..., Any], *named: tuple[str, str], all_topics: st
     scenario.add_argument("--to-offset", type=int, metavar="N")
     scenario.add_argument("--to-datetime", metavar="TIME", help="YYYY-MM-DDTHH:mm:SS.sss[Z]")
     scenario.add_argument("--by-duration", metavar="P…", help="so long ago: PnDTnHnMnS")
-    return reset, scenario
+    return listed, reset, scenario
 
 
 def _add_groups(added: argparse.ArgumentParser) -> None:
@@ -256,11 +261,10 @@ def _list(arguments: argparse.Namespace) -> Result:
     with open_log(arguments) as lake:
         found = _of_kind(lake, arguments).list()
     wanted = {state.strip().lower() for state in (arguments.state or "").split(",") if state}
-    rows = [
-        row(one, "group=group_id state")
-        for one in found
-        if not wanted or one.state.value.lower() in wanted
-    ]
+    fields = "group=group_id state"
+    if getattr(arguments, "type", False):
+        fields += " type=group_type"
+    rows = [row(one, fields) for one in found if not wanted or one.state.value.lower() in wanted]
     empty = "no share groups" if arguments.shares else "no groups"
     return _kafka_table(rows, empty, without="state" if arguments.state is None else "")
 

@@ -58,7 +58,11 @@ class Offer:
             epilog=epilog,
             formatter_class=_RAW,
         )
-        verbs = added.add_subparsers(dest="verb", metavar="VERB", required=True)
+        return self.verbs_below(added)
+
+    def verbs_below(self, parser: argparse.ArgumentParser) -> Callable[..., Any]:
+        """Adds verbs to a command of its own, as `verbs` does."""
+        verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
 
         def verb(
             name: str, run: Any, text: str, epilog: str | None = None, **defaults: Any

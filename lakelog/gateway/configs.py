@@ -62,7 +62,8 @@ async def describe_configs(
             else:
                 raise _no_resource(asked.resource_type)
         except LakelogError as error:
-            result.error_code, result.error_message = code_of(error, Asked.ADMIN), error.message
+            result.error_code = code_of(error, _asked(asked.resource_type))
+            result.error_message = error.message
             continue
         wanted = asked.configuration_keys
         told = [one for one in configs if wanted is None or one.name in wanted]
@@ -216,8 +217,12 @@ async def _altered(
             raise _no_resource(kind)
     except LakelogError as error:
         session.note(f"settings of {name!r}", error)
-        return code_of(error, Asked.ADMIN), error.message
+        return code_of(error, _asked(kind)), error.message
     return ErrorCode.NONE, None
+
+
+def _asked(kind: int) -> Asked:
+    return Asked.CLUSTER if kind == BROKER else Asked.ADMIN
 
 
 def _replacing(given: Changes, current: Mapping[str, str]) -> Changes:

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from . import cluster, configs, fetch, groups, metadata, offsets, producers, topics
+from . import (
+    cluster,
+    configs,
+    consumer_groups,
+    fetch,
+    groups,
+    metadata,
+    offsets,
+    producers,
+    rights,
+    topics,
+)
 from .protocol.wire import API, ApiMessage
 from .session import Session
 
@@ -47,14 +58,23 @@ _BY_NAME: Mapping[str, Handler] = {
     "ListConfigResources": cluster.list_config_resources,
     "DescribeCluster": metadata.describe_cluster,
     "DescribeProducers": producers.describe_producers,
+    "ConsumerGroupHeartbeat": consumer_groups.heartbeat,
+    "ConsumerGroupDescribe": consumer_groups.describe,
     "DescribeTopicPartitions": metadata.describe_topic_partitions,
+    "DescribeAcls": rights.describe_acls,
+    "CreateAcls": rights.create_acls,
+    "DeleteAcls": rights.delete_acls,
+    "DescribeUserScramCredentials": rights.describe_user_scram_credentials,
+    "AlterUserScramCredentials": rights.alter_user_scram_credentials,
 }
 _KEYS = {api.name: key for key, api in API.items()}
 
 PRODUCE, API_VERSIONS = _KEYS["Produce"], _KEYS["ApiVersions"]
+SASL_HANDSHAKE, SASL_AUTHENTICATE = _KEYS["SaslHandshake"], _KEYS["SaslAuthenticate"]
 
-#: By API key. Produce and ApiVersions have ways of their own, see `ClientConnection`.
+#: By API key. Those that are not here have ways of their own, see `ClientConnection`.
 HANDLERS: Mapping[int, Handler] = {_KEYS[name]: one for name, one in _BY_NAME.items()}
 
 #: The keys of all APIs that are served.
 SERVED = frozenset({*HANDLERS, PRODUCE, API_VERSIONS})
+SERVED_WITH_SASL = frozenset({*SERVED, SASL_HANDSHAKE, SASL_AUTHENTICATE})

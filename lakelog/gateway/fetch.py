@@ -116,8 +116,21 @@ async def _fill(
     """Reads into the parts, and waits for what is appended as long as it is too little."""
     wanted = list(parts)
     while wanted:
-        progress = await _read(session, wanted, max_bytes - sum(p.size_bytes for p in parts))
-        found_bytes = sum(part.size_bytes for part in parts)
+        before_bytes = sum(part.size_bytes for part in parts)
+        asked_bytes = sum(max(0, part.max_bytes - part.size_bytes) for part in wanted)
+        # Never most of all there is: requests hold some of it until they are answered.
+        most_bytes = session.memory.limit_bytes // 4
+        room_bytes = max(0, min(max_bytes - before_bytes, asked_bytes, most_bytes))
+        if not before_bytes:
+            await session.memory.take(room_bytes)
+        elif not session.memory.take_now(room_bytes):
+            return  # others wait too, and might for what is held here
+        try:
+            progress = await _read(session, wanted, max_bytes - before_bytes)
+        finally:
+            found_bytes = sum(part.size_bytes for part in parts)
+            session.answer_bytes += found_bytes - before_bytes
+            session.memory.give_back(room_bytes - (found_bytes - before_bytes))
         left_s = deadline_s - time.monotonic()
         if found_bytes >= min(max(min_bytes, 0), max_bytes) or left_s <= 0:
             return
@@ -136,24 +149,7 @@ async def _fill(
 
 
 async def _read(session: Session, parts: Sequence[Part], max_bytes: int) -> bool:
-    """One step of all parts; whether any of them came further.
-
-    What it brings counts against the gateway's memory until the answer is written.
-    """
-    before_bytes = sum(part.size_bytes for part in parts)
-    at_most = sum(part.max_bytes - part.size_bytes for part in parts)
-    asked_bytes = max(0, min(at_most, max_bytes))
-    await session.memory.take(asked_bytes)
-    try:
-        return await _read_now(session, parts, max_bytes)
-    finally:
-        came_bytes = sum(part.size_bytes for part in parts) - before_bytes
-        kept_bytes = min(came_bytes, asked_bytes)
-        session.held_bytes += kept_bytes
-        session.memory.give_back(asked_bytes - kept_bytes)
-
-
-async def _read_now(session: Session, parts: Sequence[Part], max_bytes: int) -> bool:
+    """One step of all parts; whether any of them came further."""
     sizes = session.log.entry_sizes
     asks = []
     for part in parts:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+import ssl
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -14,11 +15,13 @@ from types import TracebackType
 from ..base.address import Address
 from ..errors import InvalidArgumentError, LogClosedError
 from .connection import ClientConnection
+from .logins import Authentication, Logins
 from .memory import Budget
 from .nodes import Node, Nodes
 from .served_log import Log, ServedLog
 from .session import Session
 from .settings import GatewaySettings
+from .tls import TlsServer, tls_context
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +49,7 @@ class Gateway:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._connections: set[ClientConnection] = set()
+        self._memory = Budget(self.settings.max_memory_bytes)
         self._address: Address | None = None
         self._thread = threading.Thread(target=self._run, name="lakelog-gateway", daemon=True)
 
@@ -53,8 +57,8 @@ class Gateway:
         """Listens from here on.
 
         Raises:
-            InvalidArgumentError: the address cannot be listened on.
-            LakelogError: Redis does not answer.
+            InvalidArgumentError: the address cannot be listened on, or a file of TLS is none.
+            LakelogError: Redis does not answer, or does not let the gateway look users up.
         """
         self._thread.start()
         self._ready.wait()
@@ -79,6 +83,11 @@ class Gateway:
     def connection_count(self) -> int:
         """Clients' connections that are open."""
         return len(self._connections)
+
+    @property
+    def memory_taken_bytes(self) -> int:
+        """What requests and responses under way take."""
+        return self._memory.taken_bytes
 
     def close(self) -> None:
         """Takes no more requests, answers those under way, and ends."""
@@ -130,19 +139,25 @@ class Gateway:
         with ThreadPoolExecutor(self.settings.threads, "lakelog-gateway") as threads:
             loop.set_default_executor(threads)
             log = ServedLog(self._lake, threads)
+            logins = Logins(log) if self.settings.sasl_mechanisms else None
             try:
-                memory = Budget(self.settings.max_memory_bytes)
+                context = tls_context(self.settings)
                 await log.topics(fresh=True)
                 keyspace_id = await log.run(self._lake.hot.topics().keyspace_id)
+                if logins is not None:
+                    await logins.check()
                 listener = self._listening()
-                server = await self._server(log, memory, listener, str(keyspace_id or "lakelog"))
-                sweeper = asyncio.ensure_future(self._sweep())
+                cluster_id = str(keyspace_id or "lakelog")
+                server = await self._server(log, logins, context, listener, cluster_id)
+                sweeper = asyncio.ensure_future(self._sweep(logins))
                 self._ready.set()
                 await self._stop.wait()
                 sweeper.cancel()
                 server.close()
                 await self._drained()
             finally:
+                if logins is not None:
+                    logins.close()
                 log.close()
                 await _end_tasks()
 
@@ -172,36 +187,46 @@ class Gateway:
         return listener
 
     async def _server(
-        self, log: ServedLog, memory: Budget, listener: socket.socket, cluster_id: str
-    ) -> asyncio.AbstractServer:
+        self,
+        log: ServedLog,
+        logins: Logins | None,
+        context: ssl.SSLContext | None,
+        listener: socket.socket,
+        cluster_id: str,
+    ) -> asyncio.AbstractServer | TlsServer:
         assert self._address is not None
         told = self.settings.advertise or self._address
         nodes = Nodes([Node(self.settings.node_id, told.host, told.port)], cluster_id)
 
         def opened(client_host: str) -> Session:
-            return Session(log, nodes, self.settings, memory, client_host)
+            authentication = None
+            if logins is not None:
+                authentication = Authentication(logins, self.settings.sasl_mechanisms)
+            return Session(log, nodes, self.settings, self._memory, client_host, authentication)
 
-        def connected() -> ClientConnection:
-            most = self.settings.max_connections
-            is_one_too_many = len(self._connections) >= most
-            if is_one_too_many:
-                logger.warning("a connection beyond max_connections=%d was closed at once", most)
-            connection = ClientConnection(
-                opened, self._connections.discard, is_refused=is_one_too_many
-            )
-            self._connections.add(connection)
-            return connection
+        most = self.settings.max_connections
 
+        def connected() -> asyncio.Protocol:
+            if len(self._connections) >= most:
+                return _OneTooMany(most)
+            return ClientConnection(opened, self._connections)
+
+        def entered(entering: int) -> ClientConnection | None:
+            has_room = len(self._connections) + entering < most
+            return ClientConnection(opened, self._connections) if has_room else None
+
+        if context is not None:
+            return TlsServer(listener, context, entered)
         loop = asyncio.get_running_loop()
         return await loop.create_server(connected, sock=listener, backlog=512)
 
-    async def _sweep(self) -> None:
+    async def _sweep(self, logins: Logins | None) -> None:
         while True:
             await asyncio.sleep(min(_SWEEP_S, self.settings.max_idle_s))
-            oldest_s = time.monotonic() - self.settings.max_idle_s
             for connection in list(self._connections):
-                if connection.is_idle and connection.last_active_s < oldest_s:
-                    connection.close()
+                connection.check_time(time.monotonic())
+            if logins is not None:
+                await logins.sweep()
 
     async def _drained(self) -> None:
         """Waits for what is under way, and closes the connections."""
@@ -216,6 +241,22 @@ class Gateway:
                     connection.close()
         for connection in list(self._connections):
             connection.close()
+
+
+class _OneTooMany(asyncio.Protocol):
+    """A client that finds no room."""
+
+    def __init__(self, max_connections: int) -> None:
+        self._max_connections = max_connections
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        peer = transport.get_extra_info("peername")
+        logger.warning(
+            "%s: closed: there are max_connections=%d already",
+            peer[0] if peer else "",
+            self._max_connections,
+        )
+        transport.close()
 
 
 async def _end_tasks() -> None:

@@ -1,4 +1,4 @@
-"""Groups by Kafka's classic protocol: the same that lakelog's own consumers are in."""
+"""Groups by Kafka's classic protocol, which lakelog's own consumers speak, and offsets of any."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ from typing import Protocol, TypeVar
 from msgspec.structs import replace
 
 from ..errors import LakelogError, MemberIdRequiredError
-from ..groups.group_values import Joined, JoinRequest, Leaving, Pending, Synced
+from ..groups.group_values import (
+    GroupDescription,
+    GroupState,
+    Joined,
+    JoinRequest,
+    Leaving,
+    Pending,
+    Synced,
+)
+from ..groups.recorded_offset import GroupType
 from ..values.record import OffsetAndMetadata
 from ..values.topic_partition import TopicPartition
 from .protocol.codes import Asked, ErrorCode, code_of
@@ -242,7 +251,9 @@ async def offset_fetch(
             group = told.OffsetFetchResponseGroup(group_id=asked.group_id)
             groups.append(group)
             try:
-                found = await _committed(session, asked.group_id, asked.topics)
+                found = await _committed(
+                    session, asked.group_id, asked.topics, asked.member_id, asked.member_epoch
+                )
             except LakelogError as error:
                 group.error_code = code_of(error, Asked.GROUP)
                 continue
@@ -280,7 +291,11 @@ class _Asked(Protocol):
 
 
 async def _committed(
-    session: Session, group_id: str, wanted: Sequence[_Asked] | None
+    session: Session,
+    group_id: str,
+    wanted: Sequence[_Asked] | None,
+    member_id: str | None = None,
+    member_epoch: int = -1,
 ) -> dict[str, dict[int, OffsetAndMetadata]]:
     """What a group has committed by topic and partition, of all or of some partitions.
 
@@ -289,7 +304,13 @@ async def _committed(
     asked = None
     if wanted is not None:
         asked = [TopicPartition(one.name, p) for one in wanted for p in one.partition_indexes]
-    found = await session.log.run(session.log.groups.committed, group_id, asked)
+    found = await session.log.run(
+        session.log.groups.committed,
+        group_id,
+        asked,
+        member_id=member_id or "",
+        member_epoch=member_epoch,
+    )
     topics = await session.log.topics()
     told: dict[str, dict[int, OffsetAndMetadata]] = {}
     for tp in found if asked is None else asked:
@@ -344,7 +365,10 @@ async def list_groups(
     session: Session, request: ListGroupsRequest, version: int
 ) -> ListGroupsResponse:
     """All groups, or those of some states and kinds."""
-    found = await session.log.run(session.log.lake.groups.list, None)
+    try:
+        found = await session.log.run(session.log.lake.groups.list, None)
+    except LakelogError as error:
+        return ListGroupsResponse(error_code=code_of(error, Asked.GROUP))
     states = {state.lower() for state in request.states_filter}
     kinds = {kind.lower() for kind in request.types_filter}
     return ListGroupsResponse(
@@ -379,6 +403,8 @@ async def describe_groups(
                 )
             )
             continue
+        if found.group_type is GroupType.CONSUMER:  # as Kafka: of the classic kind alone
+            found = GroupDescription(group_id, GroupState.DEAD)
         groups.append(
             DescribeGroupsResponse.DescribedGroup(
                 group_id=group_id,

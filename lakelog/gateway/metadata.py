@@ -71,9 +71,10 @@ async def metadata(session: Session, request: MetadataRequest, version: int) -> 
                 error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 if topic is None and request.allow_auto_topic_creation:
                     topic, error = await _made(session, asked.name)
+            no_name = None if version >= 12 else ""
             topics.append(
                 MetadataResponse.MetadataResponseTopic(
-                    error_code=error, name=asked.name, topic_id=asked.topic_id
+                    error_code=error, name=asked.name or no_name, topic_id=asked.topic_id
                 )
                 if topic is None
                 else _topic(session, topic)

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 from uuid import UUID
 
+from ..groups.consumer_groups import ConsumerGroups
 from ..groups.coordinator import GroupCoordinator
 from ..values.topic import Topic
 from ..values.topic_partition import TopicPartition
@@ -37,6 +38,8 @@ class Log(Protocol):
     @property
     def groups(self) -> GroupAdmin: ...
     def log(self, topic: str | Topic) -> TopicLog: ...
+    def as_user(self, user: str, password: str) -> Log: ...
+    def close(self) -> None: ...
 
 
 class ServedLog:
@@ -51,6 +54,7 @@ class ServedLog:
         self.lake = lake
         self.hot = lake.hot.asynchronous()
         self.groups = GroupCoordinator(lake.hot.connections, lake.hot.keyspace)
+        self.consumer_groups = ConsumerGroups(lake.hot.connections, lake.hot.keyspace)
         self._threads = threads
         self._topics: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
@@ -61,6 +65,12 @@ class ServedLog:
         self._ends: dict[TopicPartition, int] = {}
         self.entry_sizes = EntrySizes()
         self._recovering: dict[TopicPartition, asyncio.Task[None]] = {}
+
+    def of(self, lake: Log) -> ServedLog:
+        """The same log as another user has it; what clients of both were told counts for both."""
+        other = ServedLog(lake, self._threads)
+        other._ends, other.entry_sizes = self._ends, self.entry_sizes
+        return other
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What a function gives that waits, in one of the threads."""
@@ -84,6 +94,11 @@ class ServedLog:
                 self._looking.add_done_callback(self._looked)
             await asyncio.shield(self._looking)
         return self._topics
+
+    @property
+    def topics_version(self) -> tuple[int, int]:
+        """Of the topics that were seen last, see `TopicRegistry.version`."""
+        return self._version or (0, 0)
 
     async def topic(self, name: str) -> Topic | None:
         """The topic of that name, if there is one by now."""

@@ -23,7 +23,7 @@ from ..hot.registry import TopicRegistry
 from ..values.arguments import Partitions, checked_partitions
 from ..values.topic_partition import TopicPartition
 from .group_records import GroupRecords
-from .group_values import GroupDescription, GroupListing, GroupState, check_group_id, parse_members
+from .group_values import GroupDescription, GroupListing, GroupState, check_group_id, parse_group
 from .recorded_offset import GroupType, SeenGroup, SeenGroups
 from .scripts import GroupScripts
 from .settings import GroupSettings, KeyspaceGroupSettings
@@ -159,10 +159,14 @@ class GroupAdmin:
         """The groups, by id.
 
         Args:
-            group_type: `GroupType.SHARE` for share groups, None for both kinds.
+            group_type: `GroupType.CLASSIC` for groups of consumers, whichever protocol they speak;
+                `GroupType.CONSUMER` for those by KIP-848's alone; `GroupType.SHARE` for share
+                groups; None for all.
         """
         found = [] if group_type is GroupType.SHARE else self._consumers()
-        if group_type is not GroupType.CLASSIC:
+        if group_type is GroupType.CONSUMER:
+            found = [one for one in found if one.group_type is group_type]
+        if group_type in (GroupType.SHARE, None):
             found += [
                 GroupListing(one.group_id, "share", one.state, GroupType.SHARE)
                 for one in self._shares.list()
@@ -172,7 +176,7 @@ class GroupAdmin:
     def _consumers(self) -> builtins.list[GroupListing]:
         described = map(self.describe, self._scripts.listed())
         return [
-            GroupListing(group.group_id, group.protocol_type, group.state)
+            GroupListing(group.group_id, group.protocol_type, group.state, group.group_type)
             for group in described
             if group.state
             is not GroupState.DEAD  # it was listed and never made, or is being removed
@@ -184,21 +188,8 @@ class GroupAdmin:
         answer = self._scripts.call(
             "look", group_id, [self._settings_of().offsets_retention_ms, "describe"]
         )
-        if answer[0] == b"NO_GROUP":
-            return GroupDescription(group_id, GroupState.DEAD)
         with foreign_if_illegible(answer, "description of a group"):
-            state, generation_id, kind, protocol, leader, since_ms, version = answer[1:8]
-            return GroupDescription(
-                group_id,
-                GroupState(state.decode()),
-                int(generation_id),
-                kind.decode(),
-                protocol.decode(),
-                leader.decode(),
-                int(since_ms),
-                int(version),
-                tuple(sorted(parse_members(answer[8:]), key=lambda one: one.member_id)),
-            )
+            return parse_group(group_id, answer)
 
     def delete(self, group_id: str) -> None:
         """Removes a group without members, with its offsets.

@@ -29,7 +29,9 @@ if verb == 'leave' then
     end
     codes[#codes + 1] = why or 'OK'
   end
-  if left and (g.state == STABLE or g.state == COMPLETING) then
+  if left and g.kind == CONSUMER then
+    regroup()
+  elseif left and (g.state == STABLE or g.state == COMPLETING) then
     prepare()
   end
   complete()
@@ -37,6 +39,9 @@ if verb == 'leave' then
 end
 
 local why = refusal(id, instance, tonumber(ARGV[5]))
+if g.kind == CONSUMER then
+  why = 'UNKNOWN_MEMBER_ID'
+end
 if why then
   return answer(why)
 end

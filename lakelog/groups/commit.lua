@@ -18,14 +18,21 @@ else
   settle()
 end
 if is_member then
-  local why = refusal(id, instance, generation)
+  local why
+  if g.kind == CONSUMER then
+    why = epoch_refusal(id, generation)
+  else
+    why = refusal(id, instance, generation)
+  end
   if not why and g.state == COMPLETING then
     why = 'REBALANCE_IN_PROGRESS'
   end
   if why then
     return answer(why)
   end
-  renew(id, member(id).session_ms)
+  if g.kind == CLASSIC then
+    renew(id, member(id).session_ms)
+  end
 elseif g.state ~= EMPTY then
   return answer('UNKNOWN_MEMBER_ID')
 end

@@ -199,6 +199,8 @@ class GroupCoordinator:
     def assignments(self, group_id: str) -> dict[str, bytes]:
         """What each member has, by member id; empty bytes while the group is not stable."""
         answer = self._scripts.call("look", group_id, [0, "describe"])
+        if answer[0] != b"GROUP":
+            return {}
         return {one.member_id: one.assignment for one in parse_members(answer[8:])}
 
     def await_news(self, group_id: str, pending: Pending, most_ms: int) -> None:
@@ -237,7 +239,8 @@ class GroupCoordinator:
             InvalidArgumentError: not an id.
             OffsetMetadataTooLargeError: a text beside an offset is too long.
             RebalanceInProgressError, IllegalGenerationError, UnknownMemberIdError,
-            FencedInstanceIdError: the partitions may be somebody else's by now.
+            FencedInstanceIdError, StaleMemberEpochError: the partitions may be somebody else's by
+                now.
         """
         check_group_id(group_id)
         most_bytes = self._settings_of().offset_metadata_max_bytes
@@ -266,15 +269,32 @@ class GroupCoordinator:
             raise self._refused(group_id, code.decode(), request, generation_id)
 
     def committed(
-        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
+        self,
+        group_id: str,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        member_id: str = "",
+        member_epoch: int = -1,
     ) -> dict[TopicPartition, CommittedOffset]:
-        """What the group has committed, of these partitions or of all; without what has expired."""
+        """What the group has committed, of these partitions or of all; without what has expired.
+
+        Args:
+            member_id: of a member by KIP-848's protocol that asks for itself, in its epoch.
+
+        Raises:
+            InvalidArgumentError: not an id.
+            UnknownMemberIdError, StaleMemberEpochError: the partitions may be somebody else's.
+        """
         check_group_id(group_id)
         fields = None if partitions is None else [str(partition) for partition in partitions]
         if fields == []:
             return {}
         retention_ms = self._settings_of().offsets_retention_ms
-        answer = self._scripts.call("look", group_id, [retention_ms, "offsets", *(fields or ())])
+        arguments = [retention_ms, "offsets", member_id, member_epoch, *(fields or ())]
+        answer = self._scripts.call("look", group_id, arguments)
+        if answer[0] not in (b"OFFSETS", b"NO_GROUP"):
+            request = JoinRequest((), member_id=member_id)
+            raise self._refused(group_id, answer[0].decode(), request, member_epoch)
         with foreign_if_illegible(answer, "offsets of a group"):
             found = answer[1:]
             return {

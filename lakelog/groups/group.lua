@@ -15,24 +15,33 @@
 --   version      grows with each change that members wait for; the newest id in `news`
 --   run          the server's run in which members were seen last
 --   token        of this creation; tells its entry in the list of groups from another's
+--   kind         'consumer' if its members speak Kafka's consumer protocol (KIP-848), and only then:
+--     assigned     the generation whose members the targets are for; one below is to be shared out
+--     topics       the mark of the topics that were looked at for that
+--     digest       of what of them mattered
 --   i:{instance} member id of a static member
 --   p:{protocol} how many members support it
 -- members        hash: member id → cmsgpack of instance, client id, host, session ms, rebalance ms,
---                and the protocols as pairs of name and bytes
+--                and the protocols as pairs of name and bytes; of kind consumer, see `consumer`
 -- pending        sorted set: ids given out to clients that have not joined under them, by their end
 -- deadlines      sorted set: member id, by the ms at which its session ends
--- arrived        sorted set: who has joined this round, in order; in CompletingRebalance who has synced
--- assignments    hash: member id → bytes
+-- arrived        sorted set: who has joined this round, in order; in CompletingRebalance who has synced; of
+--                kind consumer, who has to give partitions up, by the ms until when
+-- assignments    hash: member id → bytes; of kind consumer, the target: cmsgpack of partitions
 -- offsets        hash: topic-partition → `offset ms leader_epoch topic_id metadata`
 -- news           stream of one entry, which members block on
 --
 -- Nothing runs by itself: whatever is due is done by the next call, in `settle`. Only calls look.
+--
+-- A group without members may change its kind; what it has committed stays. Of kind consumer it is Empty
+-- or Stable, its generation is Kafka's group epoch, its protocol the server's assignor, and nobody leads.
 
 local group, members, pending, deadlines, arrived, assignments, offsets, news =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 
 local EMPTY, PREPARING, COMPLETING, STABLE =
   'Empty', 'PreparingRebalance', 'CompletingRebalance', 'Stable'
+local CLASSIC, CONSUMER = 'classic', 'consumer'
 -- More generations than can pass within what a server may lose of its tail.
 local LOST_GENERATIONS = 10000
 local INT32_MAX = 2147483647
@@ -56,7 +65,7 @@ local function create(token)
   redis.call('DEL', group, members, pending, deadlines, arrived, assignments, offsets, news)
   g = {
     state = EMPTY, generation = 0, type = '', protocol = '', leader = '', since = now,
-    until_ms = 0, not_before = 0, version = 0, run = RUN_ID, token = token,
+    until_ms = 0, not_before = 0, version = 0, run = RUN_ID, token = token, kind = CLASSIC,
   }
   told = 0
 end
@@ -64,17 +73,19 @@ end
 -- Reads the group into `g`; false if there is none.
 local function load()
   local v = redis.call('HMGET', group, 'state', 'generation', 'type', 'protocol', 'leader', 'since',
-    'until', 'not_before', 'version', 'run', 'token')
+    'until', 'not_before', 'version', 'run', 'token', 'kind', 'assigned', 'topics', 'digest')
   if not v[1] then
     return false
   end
   g = {
     state = v[1], generation = tonumber(v[2]), type = v[3], protocol = v[4], leader = v[5],
     since = tonumber(v[6]), until_ms = tonumber(v[7]), not_before = tonumber(v[8]),
-    version = tonumber(v[9]), run = v[10], token = v[11],
+    version = tonumber(v[9]), run = v[10], token = v[11], kind = v[12] or CLASSIC,
+    assigned = tonumber(v[13] or ''), topics = v[14], digest = v[15],
   }
   assert(g.generation and g.type and g.protocol and g.leader and g.since and g.until_ms
-    and g.not_before and g.version and g.run and g.token, 'the group is not lakelog\'s')
+    and g.not_before and g.version and g.run and g.token
+    and (g.kind == CLASSIC or g.assigned and g.topics and g.digest), 'the group is not lakelog\'s')
   redis.call('HLEN', offsets) -- a key of another type must be refused now
   redis.call('HLEN', members)
   redis.call('ZCARD', deadlines)
@@ -86,6 +97,11 @@ local function store()
   redis.call('HSET', group, 'state', g.state, 'generation', int(g.generation), 'type', g.type,
     'protocol', g.protocol, 'leader', g.leader, 'since', int(g.since), 'until', int(g.until_ms),
     'not_before', int(g.not_before), 'version', int(g.version), 'run', g.run, 'token', g.token)
+  if g.kind == CONSUMER then
+    redis.call('HSET', group, 'kind', CONSUMER, 'assigned', int(g.assigned), 'topics', g.topics,
+      'digest', g.digest)
+    return -- members of this kind wait for nothing
+  end
   if g.state == EMPTY then
     redis.call('DEL', news)
   elseif g.version ~= told then
@@ -95,6 +111,13 @@ end
 
 local function enter(state)
   g.state, g.since, g.version = state, now, g.version + 1
+end
+
+-- The kind of a group without members.
+local function become(kind)
+  g.kind, g.assigned, g.topics, g.digest = kind, g.generation, '', ''
+  redis.call('HDEL', group, 'kind', 'assigned', 'topics', 'digest')
+  redis.call('DEL', news)
 end
 
 local function next_generation(step)
@@ -253,6 +276,69 @@ local function complete()
   enter(COMPLETING)
 end
 
+-- A member of kind consumer, or nil. Partitions are texts, `topic id:number:topic`.
+--   epoch, previous    in which it is, and was before; AWAY: a static member that is to come back
+--   state              STABLE; UNREVOKED: it has to give `revoking` up first; UNRELEASED: others have
+--   assigned           what it may read
+--   revoking           what it was told to give up and may still read
+local AWAY = -2
+local MEMBER_STABLE, UNREVOKED, UNRELEASED = 'stable', 'unrevoked', 'unreleased'
+
+local function consumer(id)
+  local packed = redis.call('HGET', members, id)
+  if not packed then
+    return nil
+  end
+  local v = cmsgpack.unpack(packed)
+  return {
+    instance = v[1], client = v[2], host = v[3], session_ms = v[4], rebalance_ms = v[5], rack = v[7],
+    names = v[8], regex = v[9], assignor = v[10], epoch = v[11], previous = v[12], state = v[13],
+    assigned = v[14], revoking = v[15],
+  }
+end
+
+local function put_consumer(id, m)
+  redis.call('HSET', members, id, cmsgpack.pack({ m.instance, m.client, m.host, m.session_ms,
+    m.rebalance_ms, {}, m.rack, m.names, m.regex, m.assignor, m.epoch, m.previous, m.state, m.assigned,
+    m.revoking }))
+  if m.instance ~= '' then
+    redis.call('HSET', group, 'i:' .. m.instance, id)
+  end
+end
+
+-- Adds the id, the record and the target of each member of kind consumer.
+local function add_consumers(reply)
+  local all = redis.call('HGETALL', members)
+  for i = 1, #all, 2 do
+    reply[#reply + 1] = all[i]
+    reply[#reply + 1] = all[i + 1]
+    reply[#reply + 1] = redis.call('HGET', assignments, all[i]) or cmsgpack.pack({})
+  end
+  return reply
+end
+
+-- Members of kind consumer came or went, or ask for something else: all is to be shared out anew.
+local function regroup()
+  next_generation(1)
+  if redis.call('HLEN', members) == 0 then
+    g.protocol = ''
+    enter(EMPTY)
+  elseif g.state == EMPTY then
+    enter(STABLE)
+  else
+    g.version = g.version + 1
+  end
+end
+
+-- What stands against what such a member commits or asks for in an epoch: an error code, or nil.
+local function epoch_refusal(id, epoch)
+  local m = consumer(id)
+  if not m then
+    return 'UNKNOWN_MEMBER_ID'
+  end
+  return m.epoch ~= epoch and 'STALE_MEMBER_EPOCH' or nil
+end
+
 -- Members whose server went on without them, or came back without what it had taken last, may hold
 -- generations that it does not know, even where it knows no member at all. Those that it knows keep
 -- their ids, and all join again above those generations. What follows from the members is made anew:
@@ -265,6 +351,11 @@ local function take_over()
     end
   end
   redis.call('DEL', deadlines, arrived, assignments)
+  if g.kind == CONSUMER then
+    -- They give up what they have, and join under the ids they had.
+    redis.call('DEL', members)
+    g.topics = ''
+  end
   each_member(function(id, m)
     put(id, m)
     renew(id, m.session_ms)
@@ -285,8 +376,16 @@ local function settle()
   end
   redis.call('ZREMRANGEBYSCORE', pending, '-inf', int(now))
   local over = redis.call('ZRANGEBYSCORE', deadlines, '-inf', int(now))
+  if g.kind == CONSUMER then
+    for _, id in ipairs(redis.call('ZRANGEBYSCORE', arrived, '-inf', int(now))) do
+      over[#over + 1] = id
+    end
+  end
   for _, id in ipairs(over) do
     drop(id)
+  end
+  if g.kind == CONSUMER then
+    return #over > 0 and regroup()
   end
   if #over > 0 and (g.state == STABLE or g.state == COMPLETING) then
     prepare()

@@ -7,11 +7,13 @@ from enum import Enum
 from uuid import UUID
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import InvalidArgumentError, SchemaError
 from ..values.record import OffsetAndMetadata
 from ..values.topic_partition import TopicPartition
-from .protocol import MAX_STRING_BYTES, PROTOCOL_TYPE, Subscription
+from .consumer_values import ConsumerMember, parse_consumers
+from .protocol import MAX_STRING_BYTES, PROTOCOL_TYPE, Assignment, Subscription
 from .recorded_offset import GroupType
 
 #: A new member has no id yet.
@@ -152,6 +154,8 @@ class GroupState(str, Enum):
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
     COMPLETING_REBALANCE = "CompletingRebalance"
+    ASSIGNING = "Assigning"  # of type consumer: nobody has shared out yet what has changed
+    RECONCILING = "Reconciling"  # of type consumer: members give up and take over
     STABLE = "Stable"
     DEAD = "Dead"
 
@@ -166,6 +170,7 @@ class MemberDescription(Struct, frozen=True):
     session_timeout_ms: int
     metadata: bytes  # empty while the group agrees on an assignor
     assignment: bytes  # empty while the group is not stable
+    consumer: ConsumerMember | None = None  # what there is besides, in a group of type consumer
 
 
 class GroupDescription(Struct, frozen=True):
@@ -180,11 +185,15 @@ class GroupDescription(Struct, frozen=True):
     since_ms: int = 0  # in this state, Redis's clock
     version: int = 0
     members: tuple[MemberDescription, ...] = ()
+    group_type: GroupType = GroupType.CLASSIC
+    assigned_generation_id: int = 0  # of type consumer: for whose members there is a target
 
     @property
     def subscribed_topics(self) -> frozenset[str] | None:
         """The topics its members asked for; None if that cannot be told."""
         if self.protocol_type not in ("", PROTOCOL_TYPE):
+            return None
+        if any(one.consumer and one.consumer.regex for one in self.members):
             return None
         try:
             asked = [Subscription.decode(m.metadata).topics for m in self.members if m.metadata]
@@ -202,6 +211,53 @@ class GroupListing(Struct, frozen=True):
     protocol_type: str
     state: GroupState
     group_type: GroupType = GroupType.CLASSIC
+
+
+def parse_group(group_id: str, answer: Sequence[bytes]) -> GroupDescription:
+    """A group, from what ``look.lua`` says of it."""
+    if answer[0] == b"NO_GROUP":
+        return GroupDescription(group_id, GroupState.DEAD)
+    state, generation_id, kind, protocol, leader, since_ms, version = answer[1:8]
+    group = GroupDescription(
+        group_id,
+        GroupState(state.decode()),
+        int(generation_id),
+        kind.decode(),
+        protocol.decode(),
+        leader.decode(),
+        int(since_ms),
+        int(version),
+    )
+    if answer[0] == b"GROUP":
+        members = sorted(parse_members(answer[8:]), key=lambda one: one.member_id)
+        return replace(group, members=tuple(members))
+    assigned, consumers = int(answer[8]), parse_consumers(answer[9:])
+    found = group.state
+    if consumers and assigned != group.generation_id:
+        found = GroupState.ASSIGNING
+    elif any(not one.is_settled or one.member_epoch != assigned for one in consumers):
+        found = GroupState.RECONCILING
+    return replace(
+        group,
+        state=found,
+        members=tuple(map(_as_member, consumers)),
+        group_type=GroupType.CONSUMER,
+        assigned_generation_id=assigned,
+    )
+
+
+def _as_member(one: ConsumerMember) -> MemberDescription:
+    """With what it subscribes to and has in the bytes of the classic protocol, as of any member."""
+    return MemberDescription(
+        one.member_id,
+        one.instance_id,
+        one.client_id,
+        one.client_host,
+        one.session_timeout_ms,
+        Subscription(one.topics).encode(),
+        Assignment(tuple(part.topic_partition for part in one.assigned)).encode(),
+        one,
+    )
 
 
 def parse_members(parts: Sequence[bytes]) -> Iterator[MemberDescription]:

@@ -50,6 +50,9 @@ if not load() then
 else
   settle()
 end
+if g.kind == CONSUMER and g.state ~= EMPTY then
+  return answer('CONSUMER_PROTOCOL')
+end
 
 if verb == 'await' then
   local why = refusal(id, instance)
@@ -93,6 +96,9 @@ end
 local function replace_record(of)
   if before then
     count_protocols(before, -1)
+  end
+  if g.kind == CONSUMER then
+    become(CLASSIC)
   end
   g.type = ARGV[7]
   put(of, m)

@@ -18,7 +18,8 @@ from ..values.topic_partition import TopicPartition
 class GroupType(str, Enum):
     """Kafka's names."""
 
-    CLASSIC = "classic"  # its members share partitions
+    CLASSIC = "classic"  # its members share partitions, and do so themselves
+    CONSUMER = "consumer"  # they do, and the server shares out (KIP-848)
     SHARE = "share"  # its members share records
 
 
@@ -26,7 +27,7 @@ class RecordedOffset(Struct, frozen=True):
     """How far a group had come in a partition."""
 
     group_id: str
-    group_type: GroupType
+    group_type: GroupType  # CLASSIC of all groups of consumers: offsets stay when the kind changes
     protocol_type: str  # empty: the group never had members; of a share group, too
     topic_partition: TopicPartition
     topic_id: UUID | None  # of the creation of the topic, if the committer said so

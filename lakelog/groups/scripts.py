@@ -15,6 +15,7 @@ from ..errors import (
     IllegalGenerationError,
     InconsistentGroupProtocolError,
     RebalanceInProgressError,
+    StaleMemberEpochError,
     UnknownMemberIdError,
 )
 from ..hot.connection import Servers, call_script
@@ -120,6 +121,13 @@ def refusal(
             member_id=member_id,
             generation_id=generation_id,
         ),
+        "STALE_MEMBER_EPOCH": lambda: StaleMemberEpochError(
+            f"{member_id!r} of group {group_id!r} is in another epoch than {generation_id} by now; "
+            "its next heartbeat tells which. Try again with that",
+            group_id=group_id,
+            member_id=member_id,
+            member_epoch=generation_id,
+        ),
         "REBALANCE_IN_PROGRESS": lambda: RebalanceInProgressError(
             f"group {group_id!r} shares its partitions out anew; {member_id!r} has to join again",
             group_id=group_id,
@@ -128,6 +136,13 @@ def refusal(
         "INCONSISTENT_GROUP_PROTOCOL": lambda: InconsistentGroupProtocolError(
             f"{', '.join(protocols) or 'no assignor'} of {member_id or 'a new member'!r} is not "
             f"what all members of group {group_id!r} have. Give it an assignor that they have too",
+            group_id=group_id,
+            protocols=protocols,
+        ),
+        "CONSUMER_PROTOCOL": lambda: InconsistentGroupProtocolError(
+            f"group {group_id!r} has members by Kafka's consumer protocol "
+            f"(group.protocol=consumer), and {member_id or 'a new member'!r} speaks the classic "
+            "one. Stop them first, or have it join another group",
             group_id=group_id,
             protocols=protocols,
         ),

@@ -35,6 +35,10 @@ class GroupSettings(Struct, frozen=True):
     initial_rebalance_delay_ms: int = 500
     #: ``group.max.size``.
     max_size: int = INT32_MAX
+    #: ``group.consumer.session.timeout.ms``, ``group.consumer.heartbeat.interval.ms``: of members
+    #: by KIP-848's protocol, which do not choose them.
+    consumer_session_timeout_ms: int = 45_000
+    consumer_heartbeat_interval_ms: int = 5_000
     #: ``offset.metadata.max.bytes``.
     offset_metadata_max_bytes: int = 4_096
 
@@ -60,6 +64,8 @@ class GroupSettings(Struct, frozen=True):
             max_session_timeout_ms=given["group.max.session.timeout.ms"],
             initial_rebalance_delay_ms=given["group.initial.rebalance.delay.ms"],
             max_size=given["group.max.size"],
+            consumer_session_timeout_ms=given["group.consumer.session.timeout.ms"],
+            consumer_heartbeat_interval_ms=given["group.consumer.heartbeat.interval.ms"],
             offset_metadata_max_bytes=given["offset.metadata.max.bytes"],
         )
 

@@ -540,24 +540,27 @@ def by_server(
     return list(found.values())
 
 
-def connect(url: str, password: str | None = None) -> Servers:
+def connect(url: str, password: str | None = None, user: str | None = None) -> Servers:
     """The servers behind a URL: ``redis://``, ``rediss://`` (TLS) or ``unix://``.
 
     ``?cluster=true`` says that it is one node of a Redis Cluster, or several with commas between
     them, of which one has to answer; other query parameters are redis-py's (``ssl_ca_certs=…``,
     ``socket_timeout=…``).
 
+    Args:
+        password, user: in place of those in the URL.
+
     Raises:
         InvalidArgumentError: not such a URL.
     """
     urls = of_each_host(url)
-    options, is_cluster = connection_options(urls[0], password)
+    options, is_cluster = connection_options(urls[0], password, user)
     if not is_cluster and len(urls) > 1:
         raise InvalidArgumentError(
             f"{mask(url)!r} names several hosts, which only a Redis Cluster has: add "
             "?cluster=true, or name the primary alone"
         )
-    others = [connection_options(one, password)[0] for one in urls[1:]]
+    others = [connection_options(one, password, user)[0] for one in urls[1:]]
     return Servers([options, *others], mask(url), is_cluster=is_cluster)
 
 

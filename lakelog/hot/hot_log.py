@@ -99,10 +99,11 @@ class HotLog:
         keyspace: str = DEFAULT_KEYSPACE,
         *,
         password: str | None = None,
+        user: str | None = None,
         clock: Clock | None = None,
     ) -> HotLog:
         """A hot log on the server or cluster behind a URL (see `connection.connect`)."""
-        return cls(connect(url, password), keyspace, clock)
+        return cls(connect(url, password, user), keyspace, clock)
 
     @property
     def keyspace(self) -> str:
@@ -259,9 +260,14 @@ class HotSource(Struct, frozen=True):
         """
         return _OPEN.get(self, self.connect)
 
-    def connect(self, clock: Clock | None = None) -> HotLog:
-        """A new hot log for the caller alone; see `HotLog`."""
-        return HotLog.connect(self.url, self.keyspace, password=self.password(), clock=clock)
+    def connect(self, clock: Clock | None = None, login: tuple[str, str] | None = None) -> HotLog:
+        """A new hot log for the caller alone; see `HotLog`.
+
+        Args:
+            login: the name and the password of another user of Redis.
+        """
+        user, password = (None, self.password()) if login is None else login
+        return HotLog.connect(self.url, self.keyspace, password=password, user=user, clock=clock)
 
     def password(self) -> str | None:
         """The password that the reference names, as this process sees it; None without one.

@@ -20,6 +20,7 @@
 | ``{keyspace}:share_groups`` | hash | [group id, topic, partition] of what lies in ``:shares`` |
 | ``{keyspace}:archivers`` | hash | archiver id → how it is doing, see `beats` |
 | ``{keyspace}:cleanups`` | hash | what cleanups have counted, see `cleanups` |
+| ``{keyspace}:gateway_users`` | hash | who may log in to a gateway, see `gateway.users` |
 | ``{keyspace}:resume:{n}`` | string | a server's lock while a planned stop ends |
 | ``{keyspace}:naming:{topic_id}`` | string | a lock while a topic gets its names in a catalog |
 | ``{keyspace}:naming:_lakelog_status`` | string | the same for the table of job runs |
@@ -153,6 +154,10 @@ class Keys(Struct, frozen=True):
     @property
     def cleanups(self) -> str:
         return f"{self.keyspace}:cleanups"
+
+    @property
+    def gateway_users(self) -> str:
+        return f"{self.keyspace}:gateway_users"
 
     @property
     def share_groups(self) -> str:

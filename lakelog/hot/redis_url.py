@@ -38,10 +38,15 @@ _OURS = {
 CERTIFICATE_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 
 
-def connection_options(url: str, password: str | None = None) -> tuple[dict[str, Any], bool]:
+def connection_options(
+    url: str, password: str | None = None, user: str | None = None
+) -> tuple[dict[str, Any], bool]:
     """The arguments for redis-py, and whether the URL says that it is a Redis Cluster.
 
     Of one that names several hosts, those of the first.
+
+    Args:
+        password, user: in place of those in the URL.
 
     Raises:
         InvalidArgumentError: see `connection.connect`.
@@ -81,6 +86,8 @@ def connection_options(url: str, password: str | None = None) -> tuple[dict[str,
             int(parts.path.strip("/"))  # redis-py reads any other database as 0
         if password is not None:
             options["password"] = password
+        if user is not None:
+            options["username"] = user
         rest = dict(options)
         rest.pop("connection_class", redis.Connection)(**rest)  # can be made; does not connect
     except (*ILLEGIBLE, RedisError):

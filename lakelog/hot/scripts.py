@@ -90,6 +90,7 @@ SCRIPTS: dict[str, Script] = {
         f"groups/{name}": Script(f"groups/{name}", shared, flags)
         for shared, names, flags in (
             (_GROUP, ("join", "attend", "commit", "look", "remove"), _ANYWAY),
+            (_GROUP, ("consumer_heartbeat",), _ANYWAY),
             (_GROUP, ("bring_back",), ""),
             (None, ("listing", "record"), _ANYWAY),
             (_SHARE, ("share/acquire", "share/acknowledge", "share/forget", "share/move"), _ANYWAY),

@@ -83,7 +83,10 @@ class TenantRegister(Struct, frozen=True):
 
 def forget_keyspace(servers: Servers, keys: Keys) -> None:
     """Frees what a keyspace without topics and groups still has."""
-    for key in (keys.quotas, keys.archivers, keys.share_groups, keys.groups, keys.groups_recorded):
+    for key in (
+        *(keys.quotas, keys.archivers, keys.gateway_users),
+        *(keys.share_groups, keys.groups, keys.groups_recorded),
+    ):
         servers.for_key(key).call(("UNLINK", key))
     servers.for_key(keys.topics).call(("UNLINK", keys.topics))
 

@@ -142,6 +142,20 @@ GROUP_SETTINGS: Mapping[str, Setting] = {
         ),
         number("group.max.size", INT32_MAX, 1, "how many members a group takes", INT32_MAX),
         number(
+            "group.consumer.session.timeout.ms",
+            45 * SECOND_MS,
+            1,
+            "how long a member by KIP-848's protocol may be silent",
+            INT32_MAX,
+        ),
+        number(
+            "group.consumer.heartbeat.interval.ms",
+            5 * SECOND_MS,
+            1,
+            "how often a member by KIP-848's protocol is told to speak",
+            INT32_MAX,
+        ),
+        number(
             "offset.metadata.max.bytes",
             4 * KIB,
             0,
@@ -234,6 +248,19 @@ class KeyspaceDefaults(Struct, frozen=True):
                 "member could join. Change one of them",
                 name=least,
                 value=str(self.for_groups[least]),
+            )
+
+        session, heartbeat = (
+            "group.consumer.session.timeout.ms",
+            "group.consumer.heartbeat.interval.ms",
+        )
+        if self.for_groups[heartbeat] >= self.for_groups[session]:
+            raise InvalidConfigError(
+                f"{heartbeat}={self.for_groups[heartbeat]} is not below "
+                f"{session}={self.for_groups[session]}: members would be out before they speak. "
+                "Change one of them",
+                name=heartbeat,
+                value=str(self.for_groups[heartbeat]),
             )
 
     def replace(self, changes: Mapping[str, object | None]) -> KeyspaceDefaults:

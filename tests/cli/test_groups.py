@@ -79,6 +79,7 @@ def test_groups_are_listed_with_their_states(run: Run, read: Callable[..., Consu
         {"group": "other", "state": "Stable"},
     ]
     assert [one["group"] for one in as_json(run, "list", "--state", "stable")] == ["other"]
+    assert run("list", "--type").splitlines()[-1].split() == ["other", "classic"]
     other.close()
 
 

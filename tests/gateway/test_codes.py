@@ -131,6 +131,7 @@ def test_a_redis_that_is_away_is_asked_for_again_where_it_may_be() -> None:
         Asked.FETCH: "NOT_LEADER_OR_FOLLOWER",
         Asked.GROUP: "NOT_COORDINATOR",
         Asked.ADMIN: "NOT_CONTROLLER",
+        Asked.CLUSTER: "NOT_CONTROLLER",
     }
     sent = HotTierUnavailableError("away", sent=True)
     assert code_of(sent, Asked.PRODUCE) == ErrorCode.REQUEST_TIMED_OUT

@@ -32,7 +32,7 @@ from lakelog.gateway.protocol.messages import (
 )
 from lakelog.gateway.protocol.wire import API
 from lakelog.testing.eventually import eventually
-from tests.gateway.raw_client import RawClient, connected
+from tests.gateway.raw_client import RawClient
 
 VERSIONS = [
     (key, version)
@@ -62,6 +62,10 @@ def produced(response: Any) -> Any:
     return response.responses[0].partition_responses[0]
 
 
+def connected(gateway: Gateway) -> RawClient:
+    return RawClient(gateway.bootstrap_servers)
+
+
 @pytest.fixture
 def client(gateway: Gateway) -> Any:
     with connected(gateway) as found:
@@ -82,7 +86,7 @@ def test_every_version_of_every_request_is_answered(
 
 def test_versions_that_nobody_knows_are_told_in_the_first(client: RawClient) -> None:
     frame = struct.pack(">hhih", API_VERSIONS, 99, 7, -1) + b"\0\0\0"
-    client.connection.sendall(struct.pack(">i", len(frame)) + frame)
+    client.send(struct.pack(">i", len(frame)) + frame)
     number, response = client.take(ApiVersionsRequest, 0)
     assert (number, response.error_code) == (7, ErrorCode.UNSUPPORTED_VERSION)
     assert {one.api_key for one in response.api_keys} == SERVED
@@ -91,8 +95,8 @@ def test_versions_that_nobody_knows_are_told_in_the_first(client: RawClient) -> 
 def test_answers_come_in_the_order_of_requests(lake: Lakelog, client: RawClient) -> None:
     lake.topics.create("orders", 1, {"lakelog.entry.format": "kafka"})
     sent = batch(lake)
-    numbers = [client.send(produce(sent), 9) for _ in range(50)]
-    numbers.append(client.send(MetadataRequest(), 12))
+    numbers = [client.begin(produce(sent), 9) for _ in range(50)]
+    numbers.append(client.begin(MetadataRequest(), 12))
     offsets = []
     for number in numbers[:-1]:
         answered, response = client.take(ProduceRequest, 9)
@@ -140,7 +144,7 @@ def test_a_fetch_waits_for_as_long_as_it_says_and_no_longer_than_for_news(
     response = client.ask(fetch(topic.topic_id, 0, max_wait_ms=200, min_bytes=1), 13)
     assert time.monotonic() - began_s >= 0.2
     assert not response.responses[0].partitions[0].records
-    client.send(fetch(topic.topic_id, 0, max_wait_ms=60_000, min_bytes=1), 13)
+    client.begin(fetch(topic.topic_id, 0, max_wait_ms=60_000, min_bytes=1), 13)
     with lake.producer() as producer:
         producer.send("orders", b"news")
     _, response = client.take(FetchRequest, 13)
@@ -250,8 +254,11 @@ def test_times_that_are_none_are_refused(lake: Lakelog, client: RawClient) -> No
 def test_bytes_that_are_no_request_close_that_connection_alone(
     gateway: Gateway, client: RawClient, caplog: pytest.LogCaptureFixture, data: bytes, said: str
 ) -> None:
-    with caplog.at_level(logging.WARNING, "lakelog.gateway"), connected(gateway) as bad:
-        bad.connection.sendall(data)
+    with (
+        caplog.at_level(logging.WARNING, "lakelog.gateway"),
+        connected(gateway) as bad,
+    ):
+        bad.send(data)
         assert bad.is_closed()
     (line,) = [one.getMessage() for one in caplog.records]
     assert said in line
@@ -272,7 +279,7 @@ def test_no_more_connections_than_are_allowed(make_gateway: Any) -> None:
 def test_idle_ones_are_closed_even_amid_a_frame(make_gateway: Any) -> None:
     gateway = make_gateway(max_idle_s=0.2)
     with connected(gateway) as idle, connected(gateway) as slow:
-        slow.connection.sendall(struct.pack(">i", 1_000) + b"a")
+        slow.send(struct.pack(">i", 1_000) + b"a")
         assert idle.is_closed()
         assert slow.is_closed()
 
@@ -281,12 +288,16 @@ def test_memory_is_bounded_and_given_back(make_gateway: Any, lake: Lakelog) -> N
     gateway = make_gateway(max_memory_bytes=2_000_000, max_request_bytes=1_500_000)
     lake.topics.create("orders", 1, {"lakelog.entry.format": "kafka"})
     request = produce(batch(lake))
-    with connected(gateway) as one, connected(gateway) as two, connected(gateway) as three:
+    with (
+        connected(gateway) as one,
+        connected(gateway) as two,
+        connected(gateway) as three,
+    ):
         for client in (one, two):  # each holds most of the memory, and does not go on
-            client.connection.sendall(struct.pack(">i", 1_400_000) + bytes(10))
-        sent_at = three.send(request, 9)
-        two.connection.close()
-        one.connection.close()
+            client.send(struct.pack(">i", 1_400_000) + bytes(10))
+        sent_at = three.begin(request, 9)
+        two.socket.close()
+        one.socket.close()
         number, response = three.take(ProduceRequest, 9)
         assert number == sent_at
         assert produced(response).base_offset == 0

@@ -8,7 +8,7 @@ the right thing.
 | produce | ``NOT_LEADER_OR_FOLLOWER`` *, ``KAFKA_STORAGE_ERROR`` *, ``REQUEST_TIMED_OUT`` |
 | fetch | the first two, ``UNKNOWN_SERVER_ERROR``; Java ends with others: `_TOLD_TO_FETCHES` |
 | group | ``NOT_COORDINATOR``, in every call; Java ends with any that a call has no plan for |
-| admin | ``NOT_CONTROLLER``, ``THROTTLING_QUOTA_EXCEEDED`` |
+| admin, cluster | ``NOT_CONTROLLER``, ``THROTTLING_QUOTA_EXCEEDED`` |
 
 ``OFFSET_OUT_OF_RANGE`` makes a consumer go where ``auto.offset.reset`` says, past records that it
 has not read: only an offset that no tier holds may be told so.
@@ -174,7 +174,8 @@ class Asked(Enum):
     PRODUCE = "produce"
     FETCH = "fetch"  # and ListOffsets, OffsetForLeaderEpoch
     GROUP = "group"  # what a coordinator answers
-    ADMIN = "admin"  # topics, settings, rights
+    ADMIN = "admin"  # topics and their settings
+    CLUSTER = "cluster"  # settings of all, users
 
 
 _C = ErrorCode
@@ -245,6 +246,11 @@ CODES: Mapping[type[LakelogError], ErrorCode] = {
     e.CommitFailedError: _C.UNKNOWN_MEMBER_ID,  # the member joins again, and is told so
     e.RebalanceInProgressError: _C.REBALANCE_IN_PROGRESS,
     e.FencedInstanceIdError: _C.FENCED_INSTANCE_ID,
+    e.FencedMemberEpochError: _C.FENCED_MEMBER_EPOCH,
+    e.StaleMemberEpochError: _C.STALE_MEMBER_EPOCH,
+    e.UnreleasedInstanceIdError: _C.UNRELEASED_INSTANCE_ID,
+    e.UnsupportedAssignorError: _C.UNSUPPORTED_ASSIGNOR,
+    e.InvalidRegularExpressionError: _C.INVALID_REGULAR_EXPRESSION,
     e.InconsistentGroupProtocolError: _C.INCONSISTENT_GROUP_PROTOCOL,
     e.InvalidSessionTimeoutError: _C.INVALID_SESSION_TIMEOUT,
     e.GroupMaxSizeReachedError: _C.GROUP_MAX_SIZE_REACHED,
@@ -269,6 +275,15 @@ CODES: Mapping[type[LakelogError], ErrorCode] = {
     e.SparkUnavailableError: _C.UNKNOWN_SERVER_ERROR,
 }
 
+_OF_ADMIN: Mapping[type[LakelogError], ErrorCode] = {
+    e.HotTierUnavailableError: _C.NOT_CONTROLLER,
+    e.HotTierPausedError: _C.NOT_CONTROLLER,
+    e.RecoveryNeededError: _C.NOT_CONTROLLER,
+    e.LogClosedError: _C.NOT_CONTROLLER,
+    e.QuotaExceededError: _C.POLICY_VIOLATION,
+    e.ThrottlingQuotaExceededError: _C.THROTTLING_QUOTA_EXCEEDED,
+}
+
 #: Where the same error has another code.
 _OTHERWISE: Mapping[Asked, Mapping[type[LakelogError], ErrorCode]] = {
     Asked.PRODUCE: {},
@@ -286,14 +301,8 @@ _OTHERWISE: Mapping[Asked, Mapping[type[LakelogError], ErrorCode]] = {
         e.LogClosedError: _C.NOT_COORDINATOR,
         e.HotTierAccessError: _C.GROUP_AUTHORIZATION_FAILED,
     },
-    Asked.ADMIN: {
-        e.HotTierUnavailableError: _C.NOT_CONTROLLER,
-        e.HotTierPausedError: _C.NOT_CONTROLLER,
-        e.RecoveryNeededError: _C.NOT_CONTROLLER,
-        e.LogClosedError: _C.NOT_CONTROLLER,
-        e.QuotaExceededError: _C.POLICY_VIOLATION,
-        e.ThrottlingQuotaExceededError: _C.THROTTLING_QUOTA_EXCEEDED,
-    },
+    Asked.ADMIN: _OF_ADMIN,
+    Asked.CLUSTER: {**_OF_ADMIN, e.HotTierAccessError: _C.CLUSTER_AUTHORIZATION_FAILED},
 }
 
 #: Codes that Java's consumer has a plan for: any other is an IllegalStateException in `poll`.
