@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from . import output, recorded
+from .entry import quiet_start
 from .options import Offer, add_common
 from .progress import spark_start_said
 
@@ -181,7 +182,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns the exit code: 0 done, 1 refused or failed, 2 wrong usage."""
     if "_ARGCOMPLETE" in os.environ:  # a shell asks what could come next
         _complete(parser())
-    command_line = parser(sys.argv[1:] if argv is None else argv)
+    with quiet_start():  # an interrupted import of msgspec leaves one behind that crashes later
+        command_line = parser(sys.argv[1:] if argv is None else argv)
     arguments = command_line.parse_args(argv)
     if arguments.version:
         from ..version import __version__
