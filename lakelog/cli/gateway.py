@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 import getpass
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from ..base.text_table import counted
 from ..errors import InvalidArgumentError
@@ -12,6 +15,9 @@ from .connect import open_log, say_what_is_logged
 from .options import Offer
 from .output import Message, Table, row
 from .stop_signals import told_to_stop
+
+if TYPE_CHECKING:
+    from ..gateway.users import ScramUsers
 
 _EPILOG = """\
 A client needs one line, and finds everything else out:
@@ -167,33 +173,38 @@ def _say(text: str) -> None:
 # -- users -----------------------------------------------------------------------------------------
 
 
-def _set(arguments: argparse.Namespace) -> Message:
-    from ..gateway.users import ScramUsers, check_name
-
-    check_name(arguments.name)
-    password = _password(arguments.name, arguments.user_password_ref)
-    mechanisms = _mechanisms(arguments)
+@contextmanager
+def _users(arguments: argparse.Namespace) -> Iterator[ScramUsers]:
     with open_log(arguments) as log:
-        ScramUsers(log.hot).set(arguments.name, password, mechanisms)
+        from ..gateway.users import ScramUsers
+
+        yield ScramUsers(log.hot)
+
+
+def _set(arguments: argparse.Namespace) -> Message:
+    mechanisms = _mechanisms(arguments)
+    with _users(arguments) as users:
+        from ..gateway.users import check_name
+
+        check_name(arguments.name)
+        users.set(
+            arguments.name, _password(arguments.name, arguments.user_password_ref), mechanisms
+        )
     told = {"name": arguments.name, "mechanisms": list(mechanisms)}
     return Message(f"{arguments.name} may log in by {' and '.join(mechanisms)}", told)
 
 
 def _list(arguments: argparse.Namespace) -> Table:
-    from ..gateway.users import ScramUsers
-
-    with open_log(arguments) as log:
-        found = ScramUsers(log.hot).list()
+    with _users(arguments) as users:
+        found = users.list()
     rows = [row(user, "name mechanism iterations") for user in found]
     return Table(rows, empty="no users; `lakelog gateway users set NAME` makes one")
 
 
 def _delete(arguments: argparse.Namespace) -> Message:
-    from ..gateway.users import ScramUsers
-
     mechanisms = _mechanisms(arguments)
-    with open_log(arguments) as log:
-        was_there = ScramUsers(log.hot).delete(arguments.name, mechanisms)
+    with _users(arguments) as users:
+        was_there = users.delete(arguments.name, mechanisms)
     if not was_there:
         raise InvalidArgumentError(
             f"there is no user {arguments.name!r} with {' or '.join(mechanisms)}: `lakelog gateway "

@@ -182,7 +182,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns the exit code: 0 done, 1 refused or failed, 2 wrong usage."""
     if "_ARGCOMPLETE" in os.environ:  # a shell asks what could come next
         _complete(parser())
-    with quiet_start():  # an interrupted import of msgspec leaves one behind that crashes later
+    with quiet_start():
         command_line = parser(sys.argv[1:] if argv is None else argv)
     arguments = command_line.parse_args(argv)
     if arguments.version:
@@ -195,6 +195,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     if arguments.output not in getattr(arguments, "forms", ("text", "json")):
         command_line.error(f"{arguments.command} has no --output {arguments.output}")
+    with quiet_start():  # what an interrupt leaves of it would crash the process later
+        import_module("msgspec")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # escapes, no error, where it has no Unicode
             stream.reconfigure(errors="backslashreplace")
