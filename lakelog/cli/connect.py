@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import EmbeddedRedisError, InvalidArgumentError
 from . import recorded
-from .entry import starting
+from .quiet_start import starting
 
 if TYPE_CHECKING:
     from ..lakelog import Lakelog

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidArgumentError
 from .connect import no_topics, open_to_read
-from .entry import starting
 from .options import Offer
 from .output import FILE_FORMS, Failed, Table
+from .quiet_start import starting
 from .record_output import add_output_options, written
 from .records import POSITIONS, RecordQuery, add_range_options
 

@@ -19,9 +19,9 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from . import output, recorded
-from .entry import quiet_start
 from .options import Offer, add_common
 from .progress import spark_start_said
+from .quiet_start import quiet_start
 
 #: What each command does, in the order of ``lakelog --help``.
 COMMANDS = {

@@ -82,7 +82,7 @@ def test_output_that_finds_no_room_is_no_success() -> None:
 def test_garbage_is_collected_again_once_the_imports_are_done(fails: bool) -> None:
     program = f"""
 import gc
-from lakelog.cli.entry import quiet_start
+from lakelog.cli.quiet_start import quiet_start
 try:
     with quiet_start():
         print(gc.isenabled())
@@ -142,7 +142,7 @@ def test_the_help_imports_neither_arrow_nor_redis() -> None:
 def test_frames_are_there_for_who_asks() -> None:
     run(
         """
-from lakelog.cli.entry import leave_out_pandas
+from lakelog.cli.quiet_start import leave_out_pandas
 leave_out_pandas()
 import pyarrow as pa
 assert pa.table({"a": [1]}).to_pandas()["a"].tolist() == [1]
