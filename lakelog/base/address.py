@@ -42,5 +42,13 @@ class Address(Struct, frozen=True):
         except ValueError:
             return self.host == "localhost"
 
+    @property
+    def is_every(self) -> bool:
+        """Whether it stands for all addresses of a machine, so that nobody can connect to it."""
+        try:
+            return ipaddress.ip_address(self.host).is_unspecified
+        except ValueError:
+            return False
+
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"

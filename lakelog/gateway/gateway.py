@@ -17,7 +17,7 @@ from ..errors import InvalidArgumentError, LogClosedError
 from .connection import ClientConnection
 from .logins import Authentication, Logins
 from .memory import Budget
-from .nodes import Node, Nodes
+from .nodes import Nodes
 from .served_log import Log, ServedLog
 from .session import Session
 from .settings import GatewaySettings
@@ -54,13 +54,14 @@ class Gateway:
         self._thread = threading.Thread(target=self._run, name="lakelog-gateway", daemon=True)
 
     def start(self) -> Gateway:
-        """Listens from here on.
+        """Listens from here on, if it does not yet.
 
         Raises:
             InvalidArgumentError: the address cannot be listened on, or a file of TLS is none.
             LakelogError: Redis does not answer, or does not let the gateway look users up.
         """
-        self._thread.start()
+        if not self._thread.is_alive():
+            self._thread.start()
         self._ready.wait()
         if self._failure is not None:
             self._thread.join()
@@ -102,7 +103,7 @@ class Gateway:
         self._thread.join(timeout_s)
 
     def __enter__(self) -> Gateway:
-        return self if self._thread.is_alive() else self.start()
+        return self.start()
 
     def __exit__(
         self,
@@ -147,12 +148,19 @@ class Gateway:
                 if logins is not None:
                     await logins.check()
                 listener = self._listening()
-                cluster_id = str(keyspace_id or "lakelog")
-                server = await self._server(log, logins, context, listener, cluster_id)
-                sweeper = asyncio.ensure_future(self._sweep(logins))
+                assert self._address is not None
+                told = self.settings.advertise or self._address
+                nodes = Nodes(log, told, str(keyspace_id or "lakelog"))
+                await nodes.begin()
+                server = await self._server(log, nodes, logins, context, listener)
+                keeping = [
+                    asyncio.ensure_future(one) for one in (self._sweep(logins), nodes.keep())
+                ]
                 self._ready.set()
                 await self._stop.wait()
-                sweeper.cancel()
+                for task in keeping:
+                    task.cancel()
+                await nodes.leave()
                 server.close()
                 await self._drained()
             finally:
@@ -189,15 +197,11 @@ class Gateway:
     async def _server(
         self,
         log: ServedLog,
+        nodes: Nodes,
         logins: Logins | None,
         context: ssl.SSLContext | None,
         listener: socket.socket,
-        cluster_id: str,
     ) -> asyncio.AbstractServer | TlsServer:
-        assert self._address is not None
-        told = self.settings.advertise or self._address
-        nodes = Nodes([Node(self.settings.node_id, told.host, told.port)], cluster_id)
-
         def opened(client_host: str) -> Session:
             authentication = None
             if logins is not None:

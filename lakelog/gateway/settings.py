@@ -20,7 +20,6 @@ class GatewaySettings(Struct, frozen=True):
     listen: Address = Address("127.0.0.1", DEFAULT_PORT)
     #: What clients are told to connect to; None: where it listens.
     advertise: Address | None = None
-    node_id: int = 1  # equal in processes that share an address
     max_connections: int = 2_000
     #: Kafka's ``socket.request.max.bytes``.
     max_request_bytes: int = 100 * MIB
@@ -61,6 +60,12 @@ class GatewaySettings(Struct, frozen=True):
             )
         if not self.listen.is_loopback:
             self._check_guarded()
+        told = self.advertise or self.listen
+        if told.is_every:
+            raise InvalidArgumentError(
+                f"clients would be told to connect to {told}, which is no address of a machine: "
+                "give the one by which they reach this one, as advertise (--advertise HOST:PORT)"
+            )
         for name in _ABOVE_ZERO:
             if getattr(self, name) < 1:
                 raise InvalidArgumentError(f"{name}={getattr(self, name)!r} is not above 0")

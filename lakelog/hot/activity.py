@@ -1,4 +1,4 @@
-"""What archivers and cleanups leave in Redis of how they are doing, for who watches the log."""
+"""What archivers, gateways and cleanups leave in Redis of how they are doing."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from .keys import Keys
 
 logger = logging.getLogger(__name__)
 
-#: No archiver writes a time above this, so such a time is foreign.
+#: Nobody writes a time above this, so such a time is foreign.
 _MOST_MS = 1 << 52
 
 
 class Beats:
-    """The hash ``{keyspace}:archivers``: archiver id → JSON with ``until_ms`` and what it says.
+    """Who is alive: a hash of names → JSON with ``until_ms`` and what that one says.
 
     A field counts until its ``until_ms``; the key goes when the last field is over. Foreign fields
     are ignored.
     """
 
-    def __init__(self, servers: Servers, keys: Keys) -> None:
+    def __init__(self, servers: Servers, key: str) -> None:
         self._servers = servers
-        self._key = keys.archivers
+        self._key = key
 
-    def leave(self, archiver_id: str, said: Mapping[str, Any], lasting_ms: int) -> None:
-        """Replace what the archiver said before; the new word counts for `lasting_ms`.
+    def leave(self, name: str, said: Mapping[str, Any], lasting_ms: int) -> None:
+        """Replace what that one said before; the new word counts for `lasting_ms`.
 
         Raises:
             LakelogError: Redis does not answer, refuses, or is full.
@@ -39,20 +39,20 @@ class Beats:
         now_ms, there = self._now_ms(), self._read()
         until_ms = now_ms + lasting_ms
         text = json.dumps({**said, "until_ms": until_ms}, separators=(",", ":"))
-        over = [name for name, beat in there.items() if beat["until_ms"] < now_ms]
+        over = [other for other, beat in there.items() if beat["until_ms"] < now_ms]
         last_ms = max([until_ms, *(beat["until_ms"] for beat in there.values())])
         self._servers.for_key(self._key).call(
-            ("HSET", self._key, archiver_id, text),
+            ("HSET", self._key, name, text),
             ("PEXPIREAT", self._key, last_ms),
             *([("HDEL", self._key, *over)] if over else []),
         )
 
-    def end(self, archiver_id: str) -> None:
-        """Say that the archiver ended in order."""
-        self._servers.for_key(self._key).call(("HDEL", self._key, archiver_id))
+    def end(self, name: str) -> None:
+        """Say that it ended in order."""
+        self._servers.for_key(self._key).call(("HDEL", self._key, name))
 
     def alive(self) -> dict[str, dict[str, Any]]:
-        """The last word of each archiver that is alive, by its id."""
+        """The last word of each that is alive, by its name."""
         now_ms = self._now_ms()
         return {name: beat for name, beat in self._read().items() if beat["until_ms"] >= now_ms}
 
@@ -68,13 +68,13 @@ class Beats:
 
 
 def _beat(text: bytes) -> dict[str, Any] | None:
-    """What an archiver said; None if it is foreign, which must not hide the others."""
+    """What one said; None if it is foreign, which must not hide the others."""
     try:
         beat: dict[str, Any] = parse_json(text)
         if isinstance(beat["until_ms"], int) and beat["until_ms"] < _MOST_MS:
             return beat
     except ILLEGIBLE as error:
-        logger.debug("%r is left by no archiver: %r", text[:80], error)
+        logger.debug("%r is no sign of life: %r", text[:80], error)
     return None
 
 

@@ -198,7 +198,11 @@ class HotLog:
 
     def beats(self) -> Beats:
         """What live archivers say of themselves."""
-        return Beats(self._servers, self._keys)
+        return Beats(self._servers, self._keys.archivers)
+
+    def gateways(self) -> Beats:
+        """Where live gateways are."""
+        return Beats(self._servers, self._keys.gateways)
 
     def cleanups(self) -> Cleanups:
         """What cleanups have counted."""

@@ -20,6 +20,7 @@
 | ``{keyspace}:share_groups`` | hash | [group id, topic, partition] of what lies in ``:shares`` |
 | ``{keyspace}:archivers`` | hash | archiver id → how it is doing, see `beats` |
 | ``{keyspace}:cleanups`` | hash | what cleanups have counted, see `cleanups` |
+| ``{keyspace}:gateways`` | hash | process of a gateway → where it is, see `beats` |
 | ``{keyspace}:gateway_users`` | hash | who may log in to a gateway, see `gateway.users` |
 | ``{keyspace}:resume:{n}`` | string | a server's lock while a planned stop ends |
 | ``{keyspace}:naming:{topic_id}`` | string | a lock while a topic gets its names in a catalog |
@@ -154,6 +155,10 @@ class Keys(Struct, frozen=True):
     @property
     def cleanups(self) -> str:
         return f"{self.keyspace}:cleanups"
+
+    @property
+    def gateways(self) -> str:
+        return f"{self.keyspace}:gateways"
 
     @property
     def gateway_users(self) -> str:

@@ -591,7 +591,7 @@ def test_other_machines_are_served_with_both(lake: Lakelog, files: Path) -> None
         {"sasl_mechanisms": ("SCRAM-SHA-256",), "allows_plaintext": True},
         {"tls_client_ca": str(files / "ca.pem"), **tls},
     ):
-        with lake.gateway("0.0.0.0:0", **settings) as gateway:
+        with lake.gateway("0.0.0.0:0", advertise="127.0.0.1:9092", **settings) as gateway:
             assert gateway.is_serving
 
 
