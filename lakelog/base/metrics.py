@@ -308,6 +308,39 @@ MAX_CLEAN_SECONDS = gauge(
     "What the last compaction took, of the partition that took the longest",
     f"{_CLEANER}max-clean-time-secs",
 )
+_REQUESTS = "kafka.network:type=RequestMetrics,name="
+
+GATEWAY_CONNECTIONS = gauge(
+    "lakelog_gateway_connections",
+    "connections",
+    (),
+    "Connections of Kafka's clients to a gateway",
+    "kafka.server:type=socket-server-metrics,name=connection-count",
+)
+GATEWAY_REFUSED = counter(
+    "lakelog_gateway_refused_total",
+    "connections",
+    (),
+    "Connections that the gateway closed for what came, or did not come, by them",
+)
+GATEWAY_REQUEST_SECONDS = histogram(
+    "lakelog_gateway_request_seconds",
+    "seconds",
+    ("api",),
+    "From where the gateway takes a request up to its answer; those of a fetch wait for records",
+    _ROUND_TRIP,
+    f"{_REQUESTS}TotalTimeMs",
+)
+GATEWAY_REQUEST_BYTES = counter(
+    "lakelog_gateway_request_bytes_total",
+    "bytes",
+    ("api",),
+    "Bytes of these requests",
+    f"{_REQUESTS}RequestBytes",
+)
+GATEWAY_RESPONSE_BYTES = counter(
+    "lakelog_gateway_response_bytes_total", "bytes", ("api",), "Bytes of the answers"
+)
 
 #: In the order in which they are shown.
 OF_PROCESS: tuple[Metric, ...] = (
@@ -318,6 +351,8 @@ OF_PROCESS: tuple[Metric, ...] = (
     *(ARCHIVE_RETRIES, ARCHIVE_OUTAGES),
     *(CLEANER_RUNS, CLEANER_FAILURES, CLEANER_FAILED, CLEANER_SECONDS),
     *(RECOPY_RATIO, MAX_CLEAN_SECONDS),
+    *(GATEWAY_CONNECTIONS, GATEWAY_REFUSED),
+    *(GATEWAY_REQUEST_SECONDS, GATEWAY_REQUEST_BYTES, GATEWAY_RESPONSE_BYTES),
 )
 
 #: What this process has counted.

@@ -77,6 +77,9 @@ def add_gateway(offer: Offer) -> None:
     added.add_argument(
         "--max-connections", type=int, default=2_000, metavar="N", help="default: %(default)s"
     )
+    added.add_argument(
+        "--metrics", metavar="HOST:PORT", help="serve this process's /metrics to Prometheus there"
+    )
     _add_guards(added)
     subcommands = added.add_subparsers(metavar="[users]")
     users = subcommands.add_parser(
@@ -160,10 +163,20 @@ def _run(arguments: argparse.Namespace) -> None:
             allows_plaintext=arguments.allow_plaintext,
         ) as gateway,
     ):
+        if arguments.metrics is not None:
+            _serve_metrics(arguments.metrics)
         _say(f"Kafka's clients: bootstrap.servers={gateway.bootstrap_servers}")
         while gateway.is_serving and not stop.wait(0.5):
             pass
         _say(f"{counted(gateway.connection_count, 'connection')} open at the end")
+
+
+def _serve_metrics(where: str) -> None:
+    from ..base.address import Address
+    from ..operate.metrics.exposition import Collector, MetricsServer
+
+    server = MetricsServer(Address.parse(where), Collector())
+    _say(f"metrics of this process: http://{server.address}/metrics")
 
 
 def _say(text: str) -> None:

@@ -83,7 +83,7 @@ def _serve(arguments: argparse.Namespace) -> None:
     import threading
 
     from ..base.address import Address
-    from ..operate.metrics.exposition import MetricsServer, Scrapes
+    from ..operate.metrics.exposition import METRICS, Collector, MetricsServer, Scrapes
     from .stop_signals import on_stop_signal
 
     if arguments.output != "text":
@@ -104,9 +104,8 @@ def _serve(arguments: argparse.Namespace) -> None:
             if not error.retriable:
                 raise
             _say_error(f"{type(error).__name__}: {error}")  # the next scrape opens it
-        server = MetricsServer(
-            address, Scrapes(lambda within_s: _look(open_now(), arguments, within_s), _say_error)
-        )
+        scrapes = Scrapes(lambda within_s: _look(open_now(), arguments, within_s), _say_error)
+        server = MetricsServer(address, Collector(scrapes.measured, METRICS))
         arguments.abandoned = True  # a look may hang
         if not address.is_loopback:
             _say(

@@ -8,10 +8,20 @@ import socket
 import struct
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import NamedTuple, cast
 
+from ..base.metrics import (
+    COUNTS,
+    GATEWAY_CONNECTIONS,
+    GATEWAY_REFUSED,
+    GATEWAY_REQUEST_BYTES,
+    GATEWAY_REQUEST_SECONDS,
+    GATEWAY_RESPONSE_BYTES,
+)
 from ..errors import LakelogError
+from ..tracing.switch import tracer
 from ..values.config import KIB
 from . import metadata
 from .dispatch import (
@@ -98,6 +108,8 @@ class ClientConnection(asyncio.Protocol):
         self._needed = _LENGTH.size
         self._held_bytes = 0  # of memory, for the frame that is not whole yet
         self._frames: deque[Frame] = deque()
+        self._sent_bytes = 0  # of answers
+        self._tracer = tracer()
         self._task: asyncio.Task[None] | None = None
         self._memory_task: asyncio.Task[None] | None = None
         self._can_write = asyncio.Event()
@@ -150,6 +162,7 @@ class ClientConnection(asyncio.Protocol):
             raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._can_write.set()
         self._open_connections.add(self)
+        COUNTS.set(GATEWAY_CONNECTIONS, len(self._open_connections))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """What was sent to be produced is, as by a broker: with acks=0 nobody waits for more."""
@@ -167,6 +180,7 @@ class ClientConnection(asyncio.Protocol):
         if self.session.authentication is not None:
             self.session.authentication.close()
         self._open_connections.discard(self)
+        COUNTS.set(GATEWAY_CONNECTIONS, len(self._open_connections))
 
     def pause_writing(self) -> None:
         self._blocked_since_s = time.monotonic()
@@ -281,6 +295,7 @@ class ClientConnection(asyncio.Protocol):
     def _refuse(self, why: str) -> None:
         if not self._is_over:
             logger.warning("%s: closed: %s", self.session, why)
+            COUNTS.add(GATEWAY_REFUSED, 1)
         self._end()
 
     def _end(self) -> None:
@@ -300,8 +315,6 @@ class ClientConnection(asyncio.Protocol):
                 await self._serve_next()
         except LakelogError as error:
             self._refuse(error.message)
-        except asyncio.CancelledError:
-            raise
         except Exception:
             logger.exception("%s: closed: a request could not be answered", self.session)
             self.close()
@@ -318,12 +331,14 @@ class ClientConnection(asyncio.Protocol):
                 break
             frames.append(self._frames.popleft())
         held_bytes = sum(len(frame.data) for frame in frames)
+        self.session.client_id = frames[0].header.client_id or ""
         self._is_producing = key == PRODUCE
         try:
-            if key == PRODUCE:
-                await self._produce(frames)
-            else:
-                await self._answer(frames[0])
+            with self._observed(_name(key), len(frames), held_bytes):
+                if key == PRODUCE:
+                    await self._produce(frames)
+                else:
+                    await self._answer(frames[0])
             del frames
             await self._can_write.wait()
         finally:
@@ -331,9 +346,21 @@ class ClientConnection(asyncio.Protocol):
             self.session.memory.give_back(held_bytes + self.session.answer_bytes)
             self.session.answer_bytes = 0
 
+    @contextmanager
+    def _observed(self, api: str, requests: int, request_bytes: int) -> Iterator[None]:
+        """Counts the requests that are answered within, and makes their span."""
+        began_s, sent_bytes = time.perf_counter(), self._sent_bytes
+        made = self._tracer
+        with nullcontext() if made is None else made.request(api, self.session.client_id):
+            yield
+        took_s = time.perf_counter() - began_s
+        for _ in range(requests):
+            COUNTS.observe(GATEWAY_REQUEST_SECONDS, took_s, api)
+        COUNTS.add(GATEWAY_REQUEST_BYTES, request_bytes, api)
+        COUNTS.add(GATEWAY_RESPONSE_BYTES, self._sent_bytes - sent_bytes, api)
+
     async def _answer(self, frame: Frame) -> None:
         header = frame.header
-        self.session.client_id = header.client_id or ""
         if header.api_key == API_VERSIONS:
             self._answer_versions(frame)
             return
@@ -410,7 +437,6 @@ class ClientConnection(asyncio.Protocol):
     # -- records -----------------------------------------------------------------------------------
 
     async def _produce(self, frames: list[Frame]) -> None:
-        self.session.client_id = frames[0].header.client_id or ""
         requests = [
             (cast("ProduceRequest", self._decoded(frame)), frame.header.version) for frame in frames
         ]
@@ -440,6 +466,7 @@ class ClientConnection(asyncio.Protocol):
             buffers = frame_response(
                 header.api_key, header.version, header.correlation_id, response
             )
+            self._sent_bytes += sum(map(len, buffers))
             self._transport.writelines(buffers)
         self._last_active_s = time.monotonic()
 

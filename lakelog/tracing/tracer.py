@@ -11,6 +11,7 @@
 |         |          |         | group: acknowledge                           |                    |
 | archive | INTERNAL |         | what one commit archives; within it plan,    |                    |
 |         |          |         | copy and commit, INTERNAL too                |                    |
+| an API  | SERVER   |         | a request of a Kafka client to a gateway     |                    |
 
 A span has names and numbers alone: no key, value, header or URL, and of an error its class, since
 messages quote what they are about.
@@ -207,6 +208,13 @@ class Tracer:
     def step(self, name: str, topic: str) -> AbstractContextManager[Span]:
         """The span of a step of work on a topic."""
         return self._work(name, {"lakelog.topic": topic})
+
+    # -- gateways ------------------------------------------------------------------------------
+
+    def request(self, api: str, client_id: str) -> AbstractContextManager[Span]:
+        """The span of a request of a Kafka client, or of several that are answered together."""
+        attributes = {"messaging.system": "lakelog", "messaging.client.id": client_id}
+        return self._current(api, SpanKind.SERVER, attributes, (), None)
 
     # -- how -----------------------------------------------------------------------------------
 

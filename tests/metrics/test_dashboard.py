@@ -91,7 +91,9 @@ def test_an_expression_asks_for_what_there_is(title: str, expression: str, legen
 @pytest.mark.parametrize(("title", "expression", "legend"), expressions())
 def test_a_rate_is_of_what_only_grows(title: str, expression: str, legend: str) -> None:
     kinds = {
-        name: metric.kind for metric in METRICS for name in (metric.name, f"{metric.name}_bucket")
+        f"{metric.name}{part}": metric.kind
+        for metric in METRICS
+        for part in ("", "_bucket", "_count", "_sum")
     }
     for one in parts(parsed(expression)):
         if isinstance(one, promql_parser.Call) and one.func.name in ("rate", "increase"):

@@ -166,8 +166,8 @@ class MetricsServer:
         InvalidArgumentError: the address is taken, or none of this machine's.
     """
 
-    def __init__(self, address: Address, scrapes: Scrapes) -> None:
-        registry = registry_of(Collector(scrapes.measured, METRICS))
+    def __init__(self, address: Address, collector: Collector) -> None:
+        registry = registry_of(collector)
         try:
             self._server, _ = start_http_server(address.port, address.host, registry)
         except OSError as error:

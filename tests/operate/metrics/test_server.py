@@ -15,7 +15,7 @@ from lakelog.base.address import Address
 from lakelog.base.metrics import Kind, Measured
 from lakelog.errors import InvalidArgumentError
 from lakelog.lakelog import Lakelog
-from lakelog.operate.metrics.exposition import METRICS, MetricsServer, Scrapes
+from lakelog.operate.metrics.exposition import METRICS, Collector, MetricsServer, Scrapes
 from lakelog.operate.metrics.of_log import LOG_END, UP
 from lakelog.testing.eventually import eventually
 
@@ -28,7 +28,7 @@ def serve() -> Iterator[Callable[[Scrapes], str]]:
     servers = []
 
     def serve(scrapes: Scrapes) -> str:
-        servers.append(MetricsServer(LOCAL, scrapes))
+        servers.append(MetricsServer(LOCAL, Collector(scrapes.measured, METRICS)))
         return f"http://{servers[-1].address}"
 
     yield serve
@@ -161,7 +161,7 @@ def test_a_port_that_is_taken_is_said_in_two_lines(serve):
     with pytest.raises(
         InvalidArgumentError, match=r"^cannot listen at 127.0.0.1:\d+:\n"
     ) as refused:
-        MetricsServer(taken, Scrapes(lambda within_s: []))
+        MetricsServer(taken, Collector())
     assert len(str(refused.value).splitlines()) == 2
 
 
@@ -190,4 +190,4 @@ def test_what_is_no_address_is_refused(text: str) -> None:
 
 def test_an_address_of_another_machine_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"cannot listen at 192\.0\.2\.1:9464"):
-        MetricsServer(Address("192.0.2.1", 9464), Scrapes(lambda within_s: []))
+        MetricsServer(Address("192.0.2.1", 9464), Collector())
