@@ -450,6 +450,7 @@ class ClientConnection(asyncio.Protocol):
                 # Who does not wait for an answer hears of a refusal by this alone, as with Kafka.
                 self._refuse("a batch of a producer with acks=0 was refused")
                 return
+        await asyncio.sleep(responses[-1].throttle_time_ms / 1000)
 
     def _decoded(self, frame: Frame) -> ApiMessage:
         header = frame.header

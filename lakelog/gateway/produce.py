@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
 
 from ..codec import Entry, EntryId, ProducedBatch, encode, resolve_compression
 from ..codec.encryption.of_topic import sealed
@@ -18,9 +18,11 @@ from ..errors import (
     LakelogError,
     RecordTooLargeError,
     RecoveryNeededError,
+    ThrottlingQuotaExceededError,
     UnknownTopicIdError,
 )
 from ..hot import AppendCall, AppendResult
+from ..hot.throttle import throttle_time_ms
 from ..values.config import KIB, EntryFormat
 from ..values.producer_calls import MAX_SEQUENCES
 from ..values.topic import Topic
@@ -35,12 +37,14 @@ _LARGE_BYTES = 64 * KIB
 _LEAST_TIMEOUT_S = 1.0
 
 
-class _Append(NamedTuple):
+@dataclass(slots=True)
+class _Append:
     """A batch on its way."""
 
     answer: Partition
     topic: Topic
     call: AppendCall
+    throttle_ms: int = 0  # for which its producer is to send nothing more
 
 
 async def produce(
@@ -50,6 +54,9 @@ async def produce(
 
     Args:
         requests: each with its version.
+
+    Returns:
+        The responses. The last one says for how long the client is to be held back.
     """
     responses: list[ProduceResponse] = []
     appends: list[_Append] = []
@@ -79,6 +86,7 @@ async def produce(
     if appends:
         timeout_s = max(request.timeout_ms for request, _ in requests) / 1000
         await _append(session, appends, max(_LEAST_TIMEOUT_S, timeout_s))
+        responses[-1].throttle_time_ms = max(one.throttle_ms for one in appends)
     return responses
 
 
@@ -152,16 +160,23 @@ async def _append(session: Session, appends: Sequence[_Append], timeout_s: float
     while left:
         answers = await session.log.hot.append_all([one.call for one in left])
         again: list[_Append] = []
+        throttled: list[tuple[_Append, float]] = []
         for one, answer in zip(left, answers, strict=True):
             if isinstance(answer, AppendResult):
                 _accept(session, one, answer)
             elif isinstance(answer, RecoveryNeededError):
                 again.append(one)
+            elif isinstance(answer, ThrottlingQuotaExceededError) and time.monotonic() < deadline_s:
+                throttled.append((one, answer.throttle_time_ms / 1000))
             else:
                 _refuse(session, one.answer, answer, str(one.call.topic_partition))
             if isinstance(answer, UnknownTopicIdError):
                 await session.log.topics(fresh=True)
         left = await _recovered(session, again, deadline_s) if again else []
+        if throttled:  # no client sends again what a broker refuses for this
+            pause_s = min(pause_s for _, pause_s in throttled)
+            await asyncio.sleep(max(0.0, min(pause_s, deadline_s - time.monotonic())))
+            left += [one for one, _ in throttled]
 
 
 async def _recovered(
@@ -198,6 +213,8 @@ def _accept(session: Session, one: _Append, result: AppendResult) -> None:
     answer.base_offset = result.base_offset
     answer.log_append_time_ms = result.append_time_ms
     answer.log_start_offset = result.log_start
+    mark, size_bytes = one.topic.config.high_water_percent, one.call.batch.size_bytes
+    one.throttle_ms = throttle_time_ms(result.memory, mark, size_bytes)
     end = result.base_offset + one.call.batch.record_count
     session.log.told(one.call.topic_partition, end)
 

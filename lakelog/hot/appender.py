@@ -59,7 +59,7 @@ class Appender:
         self._clock = clock
         self._allowances = allowances
         self._recovery = recovery
-        self._looks = AppendLooks()
+        self.looks = AppendLooks()
         self._fsync_checked: set[int] = set()
 
     def append(
@@ -158,13 +158,13 @@ class Appender:
             if acks.fsync:
                 self._check_fsync(server)
             scripts = self.scripts(calls, now_ms, acks.replicas)
-            look = self._looks.begin(server, sum(call.batch.size_bytes for call in calls))
+            look = self.looks.begin(server, sum(call.batch.size_bytes for call in calls))
             run_id, replies = server.run_scripts(scripts, [*confirm, *look])
         except LakelogError as error:
             return [error] * len(calls)
         then = replies[len(scripts) :]
         confirmation = then[0] if confirm else None
-        memory = self._looks.end(server, then[len(confirm) :])
+        memory = self.looks.end(server, then[len(confirm) :])
         results: list[AppendResult | LakelogError] = []
         answers = self.answers(server, calls, replies[: len(scripts)], run_id, memory)
         for call, result in zip(calls, answers, strict=True):

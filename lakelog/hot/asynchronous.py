@@ -122,18 +122,21 @@ class AsyncHotLog:
                 check_call(call)
             pipeline = await self._pipelines.of(server)
             scripts = self._appender.scripts(calls, now_ms)
-            replies = await pipeline.exchange([pipeline.script(*one) for one in scripts])
+            look = self._appender.looks.begin(server, sum(call.batch.size_bytes for call in calls))
+            asked = [*(pipeline.script(*one) for one in scripts), *look]
+            replies = await pipeline.exchange(asked)
         except LakelogError as error:
             return [error] * len(calls)
-        answers = self._appender.answers(server, calls, replies, pipeline.run.run_id)
+        memory = self._appender.looks.end(server, replies[len(scripts) :])
+        replies = replies[: len(scripts)]
+        answers = self._appender.answers(server, calls, replies, pipeline.run.run_id, memory)
         again = [
             i
             for i, reply in enumerate(replies)
             if isinstance(reply, (NoScriptError, ReadOnlyError)) or moved(reply)
         ]
         if again:
-            asked = [calls[i] for i in again]
-            found = await _in_thread(self._appender.append_all, asked)
+            found = await _in_thread(self._appender.append_all, [calls[i] for i in again])
             for i, answer in zip(again, found, strict=True):
                 answers[i] = answer
         if any(isinstance(answer, AllowanceUsedUpError) for answer in answers):

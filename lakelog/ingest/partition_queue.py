@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from math import inf
 from typing import TYPE_CHECKING
 
 from ..codec import AdaptiveCompression, Entry, ProducedBatch, resolve_compression
@@ -219,7 +218,7 @@ class PartitionQueue:
         self.sealing = sealing
         self.entry_format: EntryFormat = config["lakelog.entry.format"]
         self.age_limit_ms = age_limit_ms(config)
-        self.high_water_percent = config.high_water_percent if config.tiered else inf
+        self.high_water_percent = config.high_water_percent
         self.flatten: bool = config["lakelog.fields.flatten"]
         self.max_entry_bytes: int = config["max.message.bytes"]
         self.max_decoded_bytes: int = config["lakelog.max.decoded.bytes"]

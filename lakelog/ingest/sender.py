@@ -25,9 +25,10 @@ from ..errors import (
 )
 from ..hot import Acks, AppendCall, AppendResult, HotLog, TopicRegistry
 from ..hot.server_info import MemoryUse
+from ..hot.throttle import throttle_time_ms
 from ..values.topic_partition import TopicPartition
 from .accumulator import Accumulator, delivery_error
-from .answers import ExpiryWarning, Verdict, throttle_time_ms, verdict
+from .answers import ExpiryWarning, Verdict, verdict
 from .delivery import Delivery
 from .encoding import allows_more, encode_for, records_of, without
 from .partition_queue import Call, PartitionQueue

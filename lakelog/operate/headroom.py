@@ -7,7 +7,7 @@ from math import inf
 
 from ..hot import HotLog
 from ..hot.server_info import ServerInfo
-from ..ingest.answers import throttle_time_ms
+from ..hot.throttle import throttle_time_ms
 from ..values.offsets import HotSegments
 from ..values.topic import Topic
 
@@ -69,10 +69,10 @@ def high_water_marks(
     hot: HotLog, topics: Iterable[Topic], servers: Iterable[ServerInfo]
 ) -> dict[str, float]:
     """Of each server, the lowest mark of the tiered topics that have a partition there."""
-    tiered = [(one.config.high_water_percent, one) for one in topics if one.config.tiered]
+    marked = [(one.config.high_water_percent, one) for one in topics]
     unmarked = {server.name for server in servers}
     marks: dict[str, float] = {}
-    for mark, topic in sorted(tiered, key=lambda one: one[0]):
+    for mark, topic in sorted(marked, key=lambda one: one[0]):
         if mark == inf or not unmarked:
             break  # all others are no lower
         for name in hot.server_names(topic.topic_partitions()) & unmarked:

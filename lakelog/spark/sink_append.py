@@ -57,7 +57,8 @@ from ..errors import (
     UnknownTopicOrPartitionError,
 )
 from ..hot import Acks, AppendCall, AppendResult, HotLog
-from ..ingest.answers import ExpiryWarning, age_limit_ms, throttle_time_ms
+from ..hot.throttle import throttle_time_ms
+from ..ingest.answers import ExpiryWarning, age_limit_ms
 from ..ingest.producer_config import ProducerConfig
 from ..values.config import DATA_KEYS
 from ..values.data_keys import DataKeys
@@ -229,11 +230,8 @@ class TaskAppend:
                 progress.told_end = max(progress.told_end, end)
                 progress.is_confirmed = True
                 topic = self._topics[tp.topic]
-                if topic.config.tiered:
-                    mark = topic.config.high_water_percent
-                    held_ms = max(
-                        held_ms, throttle_time_ms(answer.memory, mark, call.batch.size_bytes)
-                    )
+                mark = topic.config.high_water_percent
+                held_ms = max(held_ms, throttle_time_ms(answer.memory, mark, call.batch.size_bytes))
                 _EXPIRY.look(topic, age_limit_ms(topic.config), call.batch.entries)
             elif isinstance(answer, OutOfOrderSequenceError) and self._was_appended(call, answer):
                 progress.is_confirmed = False

@@ -578,9 +578,11 @@ class TopicConfig:
 
     @property
     def high_water_percent(self) -> float:
-        """Of ``maxmemory``, from which the topic gives room in Redis; infinite: never."""
+        """Of ``maxmemory``, from which the topic gives room in Redis; infinite: never, as where it
+        has no cold tier.
+        """
         percent = int(self["lakelog.high.water.percent"])
-        return percent if percent < 100 else math.inf
+        return percent if percent < 100 and self.tiered else math.inf
 
     @property
     def local_retention_bytes(self) -> int:

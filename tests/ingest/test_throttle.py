@@ -16,7 +16,7 @@ from lakelog.base.metrics import COUNTS, THROTTLE_SECONDS
 from lakelog.errors import DeliveryError, HotTierFullError
 from lakelog.hot.connection import Wire
 from lakelog.hot.server_info import MemoryUse, skew_ms
-from lakelog.ingest.answers import MOST_MS, ROOM_LASTS_MS, SMALL_CALL_MS, throttle_time_ms
+from lakelog.hot.throttle import MOST_MS, ROOM_LASTS_MS, SMALL_CALL_MS, throttle_time_ms
 from lakelog.operate.diagnosis import diagnose
 from tests.support.servers import RedisServer
 
