@@ -8,6 +8,10 @@
 | ``time AGE`` | (offset, age) of the earliest offset at least that young, None if there is none |
 | ``max-timestamp`` | (offset, age) of the first record with the largest timestamp, None |
 | ``step`` | what the step itself gave back, or its error |
+| ``committed`` | (offset, metadata) of the topic's group, None |
+| ``settings`` | of each setting its value, and whether it is the topic's own |
+
+The last two are asked of clients alone.
 
 Ages are milliseconds before the workload's begin. Bytes are hexadecimal, so that answers are JSON.
 """
@@ -56,6 +60,7 @@ def questions(workload: Workload, step_number: int) -> tuple[str, ...]:
         "max-timestamp",
         *(f"time {age}" for age in sorted(targets)),
         *(f"from {offset}" for offset in sorted(offsets)),
+        *(("committed", "settings") if workload.for_clients else ()),
     )
 
 
