@@ -396,6 +396,26 @@ def test_topics_are_made_changed_and_deleted(
     assert [topic.name for topic in lake.deleted()] == ["orders"]
 
 
+def test_what_is_not_set_may_be_taken_back(
+    lake: Lakelog, make_topic: Any, admin: AdminClient
+) -> None:
+    make_topic("orders", retention_ms="1000")
+    before = lake.topics.get("orders").config
+    resource = ConfigResource(
+        ConfigResource.Type.TOPIC,
+        "orders",
+        incremental_configs=[
+            ConfigEntry(name, None, incremental_operation=AlterConfigOpType.DELETE)
+            for name in (
+                "segment.ms",
+                "unclean.leader.election.enable",
+            )  # the second of brokers alone
+        ],
+    )
+    admin.incremental_alter_configs([resource])[resource].result(TIMEOUT_S)
+    assert lake.topics.get("orders").config == before
+
+
 @pytest.mark.parametrize(
     ("name", "partitions", "config", "code"),
     [
