@@ -18,6 +18,8 @@ class GatewayLog(KafkaLog):
         lake: does what a broker's own threads do.
     """
 
+    applied_s = 0.0
+
     def __init__(
         self,
         clients: tuple[KafkaClients, KafkaClients],

@@ -61,10 +61,6 @@ HELD_BACK_MS = 10 * 365 * 24 * 3600 * 1000
 NO_TIMESTAMP = -1
 TIMEOUT_S = 30.0
 
-#: From when a broker's metadata say a setting until its cleaner goes by it, many times over.
-APPLIED_S = 0.3
-
-
 #: What is asked of settings: those whose defaults lakelog has from Kafka.
 SETTINGS = (
     "cleanup.policy",
@@ -133,6 +129,9 @@ class KafkaLog:
     Args:
         more: settings of the topic that a broker does not have.
     """
+
+    #: From when a broker's metadata say a setting until its cleaner goes by it, many times over.
+    applied_s = 0.3
 
     def __init__(
         self,
@@ -314,13 +313,16 @@ class KafkaLog:
         def is_told() -> bool:
             told = self._clients.admin.describe_configs([resource])[resource].result(TIMEOUT_S)
             return all(
-                told[name].value == value if value is not None else told[name].source != of_topic
+                told[name].value == value if value else told[name].source != of_topic
                 for name, value in settings.items()
+                if name in told
             )
 
         if not wait_until("the broker to take settings", is_told, POLL.within(TIMEOUT_S)):
             raise TimeoutError(f"{self._topic} did not take {settings}")
-        time.sleep(APPLIED_S)  # what the broker tells it may not go by yet, which nothing tells
+        time.sleep(
+            self.applied_s
+        )  # what the broker tells it may not go by yet, which nothing tells
 
     def _find(self, spec: OffsetSpec) -> Any:
         return self._clients.admin.list_offsets({self._tp: spec})[self._tp].result(TIMEOUT_S)
@@ -340,17 +342,20 @@ class KafkaLog:
     def _from(self, offset: int) -> Iterator[Message]:
         consumer = self._clients.consumer
         consumer.assign([TopicPartition(self._topic, 0, offset)])
-        while True:
-            message = consumer.poll(TIMEOUT_S)
-            if message is None:
-                raise TimeoutError(f"the broker sends nothing from {offset} of {self._topic}")
-            error = message.error()
-            if error is None:
-                yield message
-            elif error.code() == KafkaError._PARTITION_EOF:
-                return
-            else:
-                raise KafkaException(error)
+        try:
+            while True:
+                message = consumer.poll(TIMEOUT_S)
+                if message is None:
+                    raise TimeoutError(f"the broker sends nothing from {offset} of {self._topic}")
+                error = message.error()
+                if error is None:
+                    yield message
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    return
+                else:
+                    raise KafkaException(error)
+        finally:
+            consumer.unassign()  # else it asks for more, hundreds of times a second
 
 
 def _name(error: KafkaError) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
@@ -247,7 +247,11 @@ class _Counting:
         choice = rng.random()
         if choice < 0.3 and self._sent:
             return rng.choice(self._sent[-7:])  # of the last five of an epoch a broker knows
-        rows = _append(rng, kind).rows[:5]
+        # As old as none else: a broker rolls a segment for a batch that it then refuses, or has.
+        rows = tuple(
+            replace(row, age_ms=row.age_ms and 73 * HOUR_MS + rng.randint(0, 40 * MINUTE_MS))
+            for row in _append(rng, kind).rows[:5]
+        )
         if choice < 0.4:
             return Numbered(rows, number, self._epoch, self._next + rng.randint(1, 3))
         if choice < 0.45 and self._epoch:
