@@ -60,7 +60,7 @@ def test_lakelog_answers_as_kafka_did(number: int, redis_url: str, tmp_path: Pat
 
 #: Broker and clients' answers, likewise.
 TO_CLIENTS = list(recorded.read(recorded.CLIENTS_FILE, for_clients=True))
-FEW_OF_CLIENTS = 2
+FEW_OF_CLIENTS = 1
 
 
 @pytest.mark.parametrize(
