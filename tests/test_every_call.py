@@ -308,6 +308,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "TopicLog.fetches": lambda w: drained(itertools.islice(w.log.fetches(0, 0), 5)),
     "TopicLog.fetches hot": lambda w: drained(itertools.islice(w.log.fetches(0, 55), 5)),
     "TopicLog.offset_for_timestamp": lambda w: w.log.offset_for_timestamp(0, FIRST_MS + 1000),
+    "TopicLog.max_timestamp": lambda w: w.log.max_timestamp(0),
     "TopicLog.offset_for_timestamp hot": lambda w: w.log.offset_for_timestamp(0, FIRST_MS + 2020),
     "TopicLog.offsets": lambda w: w.log.offsets(),
     "TopicLog.offsets cold": lambda w: w.archived_log.offsets(),

@@ -243,7 +243,8 @@ def _changes(
         if operation == _SET:
             changes[name] = value
         elif operation == _DELETE:
-            changes[name] = None
+            if name in current:  # what is not set, unknown or not, is nothing that could stay
+                changes[name] = None
         elif name not in _LISTS or operation not in (_APPEND, _SUBTRACT):
             raise InvalidConfigError(
                 f"{name} is no list, so nothing can be added to it or taken out; set it", name=name

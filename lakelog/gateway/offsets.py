@@ -27,7 +27,9 @@ _Answer = ListOffsetsResponse.ListOffsetsPartitionResponse
 async def list_offsets(
     session: Session, request: ListOffsetsRequest, version: int
 ) -> ListOffsetsResponse:
-    """The offsets of times. First and last offsets take one round trip for all partitions."""
+    """The offsets of times. Last offsets take one round trip for all partitions, and so do first
+    ones of topics without a cold tier: in it, retention moves them.
+    """
     quick: list[tuple[TopicPartition, int, _Answer]] = []
     slow: list[tuple[Topic, int, int, _Answer]] = []
     topics = []
@@ -39,7 +41,9 @@ async def list_offsets(
             answers.append(answer)
             if topic is None or not 0 <= one.partition_index < topic.partitions:
                 answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif one.timestamp in (LATEST, EARLIEST, EARLIEST_LOCAL):
+            elif one.timestamp == LATEST or (
+                one.timestamp in (EARLIEST, EARLIEST_LOCAL) and not topic.config.tiered
+            ):
                 quick.append((topic.partition(one.partition_index), one.timestamp, answer))
             else:
                 slow.append((topic, one.partition_index, one.timestamp, answer))
@@ -71,11 +75,14 @@ async def _of_time(
     def found() -> tuple[int, int]:
         """Offset and timestamp; -1 for none."""
         log = session.log.log(topic)
-        if timestamp_ms == LATEST_TIERED:
-            archived_end = log.offsets([partition])[partition].archived_end
-            return (archived_end - 1 if archived_end else -1), -1
+        if timestamp_ms in (EARLIEST, EARLIEST_LOCAL, LATEST_TIERED):
+            offsets = log.offsets([partition])[partition]
+            if timestamp_ms == LATEST_TIERED:
+                return (offsets.archived_end - 1 if offsets.archived_end else -1), -1
+            is_first = timestamp_ms == EARLIEST
+            return (offsets.log_start if is_first else offsets.local_log_start), -1
         if timestamp_ms == MAX_TIMESTAMP:
-            one = session.log.lake.hot.max_timestamp(topic.partition(partition))
+            one = log.max_timestamp(partition)
         else:
             one = log.offset_for_timestamp(partition, timestamp_ms)
         return (-1, -1) if one is None else (one.offset, one.timestamp_ms)

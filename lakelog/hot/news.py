@@ -101,6 +101,7 @@ class _Watch:
             while await self._has_waiting():
                 if pipeline is None or not pipeline.is_open:
                     pipeline, client_id = await self._connected()
+                    continue  # who waited may have left meanwhile
                 await self._read_once(pipeline, client_id)
         except LakelogError as error:
             self._fail(error)

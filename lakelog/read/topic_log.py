@@ -178,6 +178,10 @@ class TopicLog:
             self._tiers, self.topic.partition(partition), target.timestamp_ms
         )
 
+    def max_timestamp(self, partition: int) -> OffsetAndTimestamp | None:
+        """As `seek` to ``max-timestamp``, with the timestamp that was found."""
+        return seeking.max_timestamp(self._tiers, self.topic.partition(partition))
+
     def lag(self, partition: int, position: int) -> Lag:
         """How far a reader whose next offset that is lies behind the log end.
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 #: What others do, too: Kafka, its clients, Spark's source and sink of it.
-BESIDE_OTHERS = ("append", "consume", "startup", "hot", "archive", "cleanup", "spark", "sink")
+BESIDE_OTHERS = (
+    *("append", "consume", "startup", "hot", "archive", "cleanup", "spark", "sink"),
+    "gateway",
+)
 
 #: What is measured beside limits and goals alone.
 BY_ITSELF = (

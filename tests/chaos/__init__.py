@@ -15,6 +15,7 @@ dropped and made again, clocks jump. Then all is healed, everything is read by t
 | `history` | the journals of a round as values |
 | `oracle`, `group_oracle` | what is wrong with a history, by name; with that of a group |
 | `worker`, `producing`, `sinking`, `consuming`, `grouping`, `keeping` | what the processes do |
+| `kafka_clients` | gateways, and who produces and reads through them |
 | `processes` | workers started, stopped, killed, started again |
 | `nemesis` | what an act of the schedule does |
 | `losing` | a Redis lost altogether, and restored |

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lakelog.base.back_off import POLL, BackOff, Tries, wait_until
@@ -15,6 +16,7 @@ from lakelog.errors import LakelogError
 from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.lakelog import Lakelog
 from lakelog.values.reservation import Wanted
+from tests.support.servers import free_port
 
 from . import keeping, schedule
 from .catalogs import Catalog, catalog
@@ -38,7 +40,7 @@ from .nemesis import Nemesis
 from .oracle import Anomaly, judge
 from .places import ObjectStore, ReplicatedCluster, SingleServer
 from .processes import END_S, Processes
-from .scenario import SCENARIOS, STREAMED_TOPIC, TOPICS, Scenario
+from .scenario import GATEWAY_DEFAULTS, SCENARIOS, STREAMED_TOPIC, TOPICS, Scenario
 from .streaming import streamed
 from .worker import Place, Process, ShiftedClock
 
@@ -46,6 +48,9 @@ ROLES = {"producer": 3, "archiver": 2, "consumer": 2, "member": 3, "janitor": 1,
 
 #: By name: beside so many, Spark comes to work on a small machine.
 FEW = {**ROLES, "producer": 1, "consumer": 1, "member": 2}
+
+#: With gateways, of which there are two.
+FEWER = {**ROLES, "archiver": 1, "consumer": 1, "gateway": 2}
 
 #: Rounds shorter than this have no Spark stream: it takes most of them to start.
 STREAM_ROUND_S = 100.0
@@ -103,6 +108,8 @@ def run_round(
     ):
         streams = scenario.may_stream and plan.seconds >= STREAM_ROUND_S
         roles = FEW if by_name else {**ROLES, "stream": 1} if streams else ROLES
+        if scenario.has_gateways:
+            roles = FEWER
         end_s = SPARK_END_S if by_name else END_S
         processes = Processes(folder, roles, plan.seed, end_s)
         clock = ShiftedClock(Path(place.clock_file)) if place.clock_file else None
@@ -116,6 +123,8 @@ def run_round(
                 losing = Losing(harness, server, lambda: _last_lives(place))
             nemesis = Nemesis(processes, server, store, clock, losing, by_name, say)
             with place.connect() as log:
+                if scenario.has_gateways:
+                    log.topics.set_defaults(GATEWAY_DEFAULTS)
                 for name in TOPICS:
                     keeping.create(harness, log, name)
                     if by_name is not None and by_name.front is not None:
@@ -203,9 +212,23 @@ def _place(
             # Spark's own catalog is in one Spark alone.
             spark_conf=dict(by_name.conf) if by_name and by_name.conf else None,
             tables_at=by_name.tables_at if by_name else None,
+            gateways=_gateways(seed) if scenario.has_gateways else {},
+            kafka_topics=_kafka_topics(seed) if scenario.has_gateways else (),
         )
         place.save()
         yield place, server, store
+
+
+def _gateways(seed: int) -> dict[str, str]:
+    """Where each gateway listens: all at one address, or each at its own."""
+    one = f"127.0.0.1:{free_port()}"
+    other = one if seed % 2 else f"127.0.0.1:{free_port()}"
+    return {"gateway0": one, "gateway1": other}
+
+
+def _kafka_topics(seed: int) -> tuple[str, ...]:
+    draws = random.Random(seed)
+    return tuple(name for name in TOPICS if draws.random() < 0.6)
 
 
 def _make_table(log: Lakelog, name: str) -> None:
@@ -220,7 +243,7 @@ def _make_table(log: Lakelog, name: str) -> None:
 
 def _await_everybody(place: Place, processes: Processes, within_s: float) -> None:
     """What is done to a process that has not begun yet harms nobody."""
-    files = [place.journal_file(name) for role in ROLES for name in processes.names(role)]
+    files = [place.journal_file(name) for role in FEWER for name in processes.names(role)]
     if not wait_until(
         "processes to begin",
         lambda: all(file.exists() and file.stat().st_size for file in files),
@@ -242,6 +265,7 @@ def _heal(
 def _end(processes: Processes, history: History) -> None:
     """Those who write first, consumers later: they are to come to the end of what was written."""
     processes.hold()
+    processes.revive("gateway")
     late = processes.end("producer", "sink", "janitor", "archiver")
     history.troubles += [("process ended", one) for one in late]
     processes.revive("consumer")
@@ -269,6 +293,7 @@ def _read_all(
         history.troubles += [
             ("process ended", late) for late in processes.end("consumer", "member", "stream")
         ]
+        history.troubles += [("process ended", late) for late in processes.end("gateway")]
         history.group_end = _group_end(log)
         read_final_logs(log, place.redis_url, place.cold, plain_options, history)
         history.creations = _creations(place, log)
@@ -365,7 +390,10 @@ def _gather(place: Place, history: History) -> None:
         history.consumptions += consumptions_of(name, read_journal(place.journal_file(name)))
     for number in range(ROLES["member"]):
         lines = list(read_journal(place.journal_file(f"member{number}")))
-        history.group_reads += group_reads_of(lines)
+        reads = group_reads_of(lines)
+        if place.gateways:
+            reads = [replace(read, since_s=read.generation_id / 10_000) for read in reads]
+        history.group_reads += reads
         history.group_commits += group_commits_of(lines)
     for number in range(ROLES["janitor"]):
         history.erasures += erasures_of(read_journal(place.journal_file(f"janitor{number}")))

@@ -13,6 +13,7 @@ import pyarrow as pa
 import redis
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
+from kafka.record.memory_records import MemoryRecords
 from redis.cluster import RedisCluster
 
 from lakelog.cold.by_name.names import SCHEMA, table_name
@@ -188,11 +189,17 @@ def _hot_rows(
 
 
 def _entry(pairs: list[tuple[bytes, bytes]]) -> list[tuple[str, str | None]]:
+    named = dict(pairs)
+    if b"k" in named:
+        return [
+            (payload_of(one.value, one.headers), None if one.key is None else one.key.decode())
+            for batch in MemoryRecords(named[b"k"])
+            for one in batch
+        ]
     if pairs[0][0] == b"a":
         batch = pa.ipc.read_record_batch(pa.py_buffer(pairs[0][1]), _PRODUCED)
         batch = batch.append_column("offset", pa.array(range(batch.num_rows), pa.int64()))
         return [row for _, row in _rows(batch)]
-    named = dict(pairs)
     headers = [
         (text.decode().removeprefix("__header."), data)
         for text, data in pairs

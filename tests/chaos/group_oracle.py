@@ -114,7 +114,8 @@ def _lost_commits(
         began.setdefault((read.member, read.generation_id), read)
     for read in began.values():
         for commit in safe:
-            if commit.generation_id >= read.generation_id or commit.acked_s > read.at_s:
+            since_s = read.at_s if read.since_s is None else read.since_s
+            if commit.generation_id >= read.generation_id or commit.acked_s > since_s:
                 continue
             if read.offsets[0] < commit.offset:
                 yield (

@@ -93,6 +93,7 @@ class GroupRead:
     offsets: list[int]
     payloads: list[str]
     at_s: float  # before anything of it was committed
+    since_s: float | None = None  # when the member was given the partition, if that is known
 
 
 @dataclass(frozen=True, slots=True)

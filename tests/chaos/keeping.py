@@ -105,8 +105,11 @@ def recreate(process: Process, log: Lakelog, name: str) -> None:
 
 def create(process: Process, log: Lakelog, name: str, *, anew: bool = False) -> None:
     spec = TOPICS[name]
+    config = dict(spec.config)
+    if name in process.place.kafka_topics:
+        config["lakelog.entry.format"] = "kafka"
     try:
-        topic = log.topics.create(name, spec.partitions, spec.config, anew=anew)
+        topic = log.topics.create(name, spec.partitions, config, anew=anew)
     except TopicExistsError:
         topic = log.topics.get(name)  # half made by one who was killed: getting it mends it
     process.journal.write("created", name, str(topic.topic_id))

@@ -53,7 +53,7 @@ def produce(process: Process) -> None:
     while not process.stop.is_set():
         topic = process.draws.choice(list(TOPICS))
         count = process.draws.choice([1, 1, 2, 5, 12, 30])
-        keys = [_key(process, topic) for _ in range(count)]
+        keys = [key_of(process, topic) for _ in range(count)]
         sequences = list(range(sequence, sequence + count))
         sequence += count
         records = list(zip(sequences, keys, strict=True))
@@ -70,13 +70,13 @@ def produce(process: Process) -> None:
     log.close()
 
 
-def _key(process: Process, topic: str) -> str | None:
+def key_of(process: Process, topic: str) -> str | None:
     if topic == "compacted" or process.draws.random() < 0.5:
         return f"k{process.draws.randrange(KEYS)}"
     return None
 
 
-def _value(process: Process, topic: str, payload: str) -> str | None:
+def value_of(process: Process, topic: str, payload: str) -> str | None:
     if topic == "compacted" and process.draws.random() < TOMBSTONES:
         return None
     return f"{payload}|{'x' * process.draws.randrange(FILLER_BYTES)}"
@@ -90,7 +90,7 @@ def _send_each(
         partition = process.draws.randrange(TOPICS[topic].partitions)
     for position, (sequence, key) in enumerate(records):
         payload = f"{process.name}.{process.session}.{sequence}"
-        value = _value(process, topic, payload)
+        value = value_of(process, topic, payload)
         headers = {PAYLOAD_HEADER: payload} if value is None else {}
         try:
             result = producer.send(topic, value, key=key, headers=headers, partition=partition)

@@ -103,6 +103,7 @@ class Scenario:
     may_stream: bool = False  # in long rounds a Spark stream reads along
     loses_redis: bool = False  # all of it, now and then; its topics are restored
     catalog: str | None = None  # the tables are this one's, by name; see `catalogs`
+    has_gateways: bool = False  # producers and members are clients of Kafka; see `kafka_clients`
 
 
 #: A topic is archived within a second or two, so that most of it comes back.
@@ -144,6 +145,21 @@ _ON_UNITY = (
     *_BY_NAME[1:],
     _UNITY_CATALOG,
 )
+
+#: Clients of Kafka are not told which life of a topic they read.
+_GATEWAYS = replace(
+    _PROCESSES,
+    nemeses=(
+        *(one for one in _PROCESSES.nemeses if one != "recreate-topic"),
+        *("kill-gateway", "stop-gateway") * 2,
+    ),
+)
+
+#: Keyspace defaults where there are gateways: members that are killed are soon given up.
+GATEWAY_DEFAULTS = {
+    "group.consumer.session.timeout.ms": 6_000,
+    "group.consumer.heartbeat.interval.ms": 1_000,
+}
 
 SCENARIOS: Mapping[str, Scenario] = {
     "local": Scenario(
@@ -210,6 +226,26 @@ SCENARIOS: Mapping[str, Scenario] = {
         loses_redis=True,
     ),
     "named": Scenario("single", ("memory",), (), _BY_NAME, {}, catalog="spark_catalog"),
+    "gateway": Scenario(
+        "single",
+        ("fsync",),
+        ("fsync",),
+        (_GATEWAYS, Lane(("kill-redis", "stop-redis"), pause_s=6.0, longest_s=6.0)),
+        {"appendfsync": "always"},
+        has_gateways=True,
+    ),
+    # What a replica had not got yet goes with its master, and a gap says so.
+    "gateway-failover": Scenario(
+        "cluster",
+        ("memory",),
+        (),
+        (
+            _GATEWAYS,
+            Lane(("kill-master", "stop-master", "depose-master"), pause_s=6.0, longest_s=8.0),
+        ),
+        {},
+        has_gateways=True,
+    ),
     "unity": Scenario("single", ("memory",), (), _ON_UNITY, {}, catalog="unity"),
     "unity-s3": Scenario("single", ("memory",), (), _ON_UNITY, {}, catalog="unity_s3"),
 }

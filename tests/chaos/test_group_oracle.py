@@ -130,6 +130,15 @@ def test_a_commit_may_go_back_with_a_lost_tail() -> None:
     assert names(found) == set()
 
 
+def test_a_commit_counts_for_who_was_given_the_partition_after_it() -> None:
+    found = history()
+    _lost_commit(found)
+    found.group_reads[2] = replace(found.group_reads[2], since_s=1.9)  # the commit is of 2.0
+    assert names(found) == set()
+    found.group_reads[2] = replace(found.group_reads[2], since_s=2.1)
+    assert names(found) == {"lost commit"}
+
+
 def test_after_all_of_redis_was_lost_generations_are_counted_anew() -> None:
     found = history()
     found.total_losses = [TotalLoss(Span(4.6, 4.9), {})]

@@ -49,6 +49,8 @@ class Place:
     durable: tuple[str, ...] = ()  # acks that promise more than any act of the round can take
     spark_conf: dict[str, str] | None = None  # of a Spark of one's own; None: nobody has one
     tables_at: str | None = None  # where tables by name lie, if the catalog tells Spark alone
+    gateways: dict[str, str] = field(default_factory=dict)  # by name: where it listens
+    kafka_topics: tuple[str, ...] = ()  # whose batches are kept as clients send them
 
     def save(self) -> None:
         (Path(self.folder) / _PLACE_FILE).write_text(json.dumps(asdict(self)))
@@ -159,7 +161,7 @@ def hurt_at_failpoints(process: Process) -> Iterator[None]:
 
 
 def main(role: str, name: str, folder: str) -> int:
-    from . import consuming, grouping, keeping, producing, sinking, streaming
+    from . import consuming, grouping, kafka_clients, keeping, producing, sinking, streaming
 
     roles: dict[str, Callable[[Process], None]] = {
         "producer": producing.produce,
@@ -171,6 +173,10 @@ def main(role: str, name: str, folder: str) -> int:
         "stream": streaming.stream,
     }
     process = Process(name, Path(folder))
+    if process.place.gateways:
+        roles["gateway"] = kafka_clients.serve
+        roles["producer"] = kafka_clients.produce
+        roles["member"] = kafka_clients.take_part
     try:
         roles[role](process)
     except BaseException as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -323,6 +324,33 @@ def test_offsets_of_times(
     assert admin.list_offsets(spec)[tp].result(TIMEOUT_S).offset == 5
 
 
+def test_the_largest_timestamp_is_found_in_whichever_tier_has_it(
+    lake: Lakelog, gateway: Gateway, make_topic: Any, admin: AdminClient
+) -> None:
+    topic = make_topic(local_retention_ms="0", segment_ms="1")
+    produced(gateway, topic, [{"value": b"v", "timestamp": one} for one in (1_000, 9_000)])
+    lake.archive(topic)
+    produced(gateway, topic, [{"value": b"v", "timestamp": 5_000}])
+    tp = ck.TopicPartition(topic, 0)
+    found = admin.list_offsets({tp: OffsetSpec.max_timestamp()})[tp].result(TIMEOUT_S)
+    assert (found.offset, found.timestamp) == (1, 9_000)
+
+
+def test_consumers_begin_behind_what_retention_deleted(
+    lake: Lakelog, gateway: Gateway, make_topic: Any, consumers: Any
+) -> None:
+    topic = make_topic(segment_ms="1", retention_ms="60000")
+    now_ms = time.time_ns() // 1_000_000
+    for timestamp_ms in (1_000, 2_000, now_ms):
+        produced(gateway, topic, [{"value": b"%d" % timestamp_ms, "timestamp": timestamp_ms}])
+    lake.archive(topic)
+    lake.cleanup(topic, steps=("retain",))
+    consumer = consumers(gateway)
+    assert consumer.get_watermark_offsets(ck.TopicPartition(topic, 0), TIMEOUT_S) == (2, 3)
+    consumer.subscribe([topic])
+    assert taken(consumer, 1)[0].value() == b"%d" % now_ms
+
+
 def test_records_are_deleted_up_to_an_offset(
     lake: Lakelog, gateway: Gateway, make_topic: Any, consumers: Any, admin: AdminClient
 ) -> None:
@@ -366,6 +394,26 @@ def test_topics_are_made_changed_and_deleted(
     admin.delete_topics(["orders"])["orders"].result(TIMEOUT_S)
     assert [topic.name for topic in lake.topics.list()] == []
     assert [topic.name for topic in lake.deleted()] == ["orders"]
+
+
+def test_what_is_not_set_may_be_taken_back(
+    lake: Lakelog, make_topic: Any, admin: AdminClient
+) -> None:
+    make_topic("orders", retention_ms="1000")
+    before = lake.topics.get("orders").config
+    resource = ConfigResource(
+        ConfigResource.Type.TOPIC,
+        "orders",
+        incremental_configs=[
+            ConfigEntry(name, None, incremental_operation=AlterConfigOpType.DELETE)
+            for name in (
+                "segment.ms",
+                "unclean.leader.election.enable",
+            )  # the second of brokers alone
+        ],
+    )
+    admin.incremental_alter_configs([resource])[resource].result(TIMEOUT_S)
+    assert lake.topics.get("orders").config == before
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,21 @@ def test_one_connection_waits_for_all(make_bench):
     assert len(run(bench, work)) == 1
 
 
+def test_one_who_leaves_while_the_connection_is_opened_takes_nobody_along(bench):
+    async def work(hot):
+        failures = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, told: failures.append(told))
+        leaving = asyncio.ensure_future(hot.wait({bench.tp(): 0}, 60))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        leaving.cancel()
+        await asyncio.sleep(0.1)
+        await hot.wait({bench.tp(): 0}, 0.05)  # the read that failed, if it did, is told of now
+        return failures
+
+    assert run(bench, work) == []
+
+
 def test_a_user_who_may_not_unblock_waits_as_well(make_bench, redis_url):
     bench = make_bench()
     bench.client.acl_setuser(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 
@@ -9,9 +10,14 @@ import pytest
 from differential import recorded
 from differential.answers import questions
 from differential.compare import Comparison, compare
+from differential.gateway_log import GatewayLog
+from differential.kafka_log import KafkaClients
 from differential.lakelog_log import LakelogLog
-from differential.oddities import MAX_BELOW, TIME_BELOW, KafkaSegment, oddity
+from differential.oddities import MAX_BELOW, SEQUENCE_FIRST, TIME_BELOW, KafkaSegment, oddity
 from differential.workload import Append, Compact, DeleteRecords, Move, Retain, draw
+
+from lakelog import Lakelog
+from lakelog.base.clock import ManualClock
 
 RECORDED = list(recorded.read())
 
@@ -50,6 +56,42 @@ def test_lakelog_answers_as_kafka_did(number: int, redis_url: str, tmp_path: Pat
     )
     assert [one for one in found if one.is_unexplained] == []
     assert len(found) == asked
+
+
+#: Broker and clients' answers, likewise.
+TO_CLIENTS = list(recorded.read(recorded.CLIENTS_FILE, for_clients=True))
+FEW_OF_CLIENTS = 1
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(
+            number,
+            marks=[pytest.mark.slow] if number >= FEW_OF_CLIENTS else [],
+            id=f"seed{workload.seed}",
+        )
+        for number, (workload, *_) in enumerate(TO_CLIENTS)
+    ],
+)
+def test_a_gateway_answers_clients_as_kafka_did(
+    number: int, redis_url: str, tmp_path: Path
+) -> None:
+    recording = recorded.read(recorded.CLIENTS_FILE, for_clients=True)
+    workload, begin_ms, kafka = list(recording)[number]
+    with ExitStack() as stack:
+        lake = stack.enter_context(
+            Lakelog.connect(redis_url, tmp_path, engine="inline", clock=ManualClock(begin_ms))
+        )
+        clients = []
+        for codec in ("zstd", "none"):
+            gateway = stack.enter_context(lake.gateway("127.0.0.1:0"))
+            clients.append(KafkaClients(gateway.bootstrap_servers, codec))
+            stack.callback(clients[-1].close)
+        lakelog = GatewayLog((clients[0], clients[1]), workload, begin_ms, lake)
+        found = list(compare(workload, kafka, lakelog, wait=lambda seconds: None))
+    assert [one for one in found if one.is_unexplained] == []
+    assert {one.step_number for one in found} == set(range(len(workload.steps)))
 
 
 def test_the_recorded_workloads_do_everything():
@@ -120,6 +162,15 @@ def test_max_timestamp_is_explained_below_the_log_start():
     assert explained("max-timestamp", [0, 50], [4, 100]) == MAX_BELOW
     assert explained("max-timestamp", [3, 500], [4, 100]) is None
     assert explained("max-timestamp", None, [4, 100]) is None
+
+
+def test_a_batch_of_which_two_things_are_wrong_is_refused_for_either() -> None:
+    assert explained("step", ["INVALID_TIMESTAMP", [0]], ["INVALID_PRODUCER_EPOCH", []]) == (
+        SEQUENCE_FIRST
+    )
+    assert explained("step", ["INVALID_PRODUCER_EPOCH", []], ["INVALID_TIMESTAMP", [0]]) is None
+    assert explained("step", ["INVALID_TIMESTAMP", [0]], 4) is None
+    assert explained("step", 4, ["INVALID_PRODUCER_EPOCH", []]) is None
 
 
 @pytest.mark.parametrize("question", ["earliest", "latest", "records", "from 3", "step"])

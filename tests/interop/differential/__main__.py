@@ -1,6 +1,9 @@
 """Random workloads against a real Kafka broker and lakelog; exit code 1 if they tell them apart.
 
 python -m tests.interop.differential --bootstrap-servers 127.0.0.1:9092 --workloads 300
+
+With ``--gateway`` lakelog is asked through two gateways, by the clients that ask the broker, and
+they do more: groups' offsets, settings, and batches whose sequences are right and wrong.
 """
 
 from __future__ import annotations
@@ -18,36 +21,55 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
+from lakelog import Lakelog
 from tests.support.servers import RedisServer
 
 from . import recorded
 from .compare import Comparison, compare
+from .gateway_log import GatewayLog
 from .kafka_log import KafkaClients, KafkaLog
 from .lakelog_log import LakelogLog
 from .workload import draw
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 def main() -> int:
     arguments = _arguments()
     seeds = range(arguments.seed, arguments.seed + arguments.workloads)
-    print(f"{len(seeds)} workloads from seed {arguments.seed}", flush=True)
+    again = f"--seed {arguments.seed} --workloads {len(seeds)}{' --gateway' * arguments.gateway}"
+    print(f"to repeat: {again}", flush=True)
     counts: Counter[str] = Counter()
     lines: list[dict[str, Any]] = []
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         redis = RedisServer(folder / "redis").start()
         stack.callback(redis.kill)
-        clients: queue.SimpleQueue[KafkaClients] = queue.SimpleQueue()
-        for _ in range(arguments.threads):
-            clients.put(one := KafkaClients(arguments.bootstrap_servers))
-            stack.callback(one.close)
+        lake = Lakelog.connect(redis.url, str(folder / "cold"), engine="inline")
+        stack.callback(lake.close)
+        servers = [arguments.bootstrap_servers]
+        if arguments.gateway:
+            gateways = [stack.enter_context(lake.gateway("127.0.0.1:0")) for _ in range(2)]
+            servers += [gateway.bootstrap_servers for gateway in gateways]
+        clients: queue.SimpleQueue[list[KafkaClients]] = queue.SimpleQueue()
+        for number in range(arguments.threads):
+            codec = CODECS[number % len(CODECS)] if arguments.gateway else "none"
+            clients.put(own := [KafkaClients(one, codec) for one in servers])
+            for one in own:
+                stack.callback(one.close)
 
         def run(seed: int) -> list[Comparison]:
             mine = clients.get()
             try:
-                workload, begin_ms = draw(seed), time.time_ns() // 1_000_000
-                kafka = recorded.Recorder(KafkaLog(mine, workload, begin_ms), workload, begin_ms)
-                lakelog = LakelogLog(redis.url, folder / "cold", workload, begin_ms)
+                workload = draw(seed, for_clients=arguments.gateway)
+                begin_ms = time.time_ns() // 1_000_000
+                broker, *gateways = mine
+                kafka = recorded.Recorder(KafkaLog(broker, workload, begin_ms), workload, begin_ms)
+                lakelog = (
+                    GatewayLog((gateways[0], gateways[1]), workload, begin_ms, lake)
+                    if arguments.gateway
+                    else LakelogLog(redis.url, folder / "cold", workload, begin_ms)
+                )
                 done = list(compare(workload, kafka, lakelog))
                 lines.append(kafka.line())
                 kafka.close()
@@ -63,7 +85,7 @@ def main() -> int:
             if number % 20 == 0 or number == len(seeds):
                 print(f"  {number} of {len(seeds)}: {counts['answers']:,} answers", flush=True)
     if arguments.record:
-        recorded.write(lines)
+        recorded.write(lines, recorded.CLIENTS_FILE if arguments.gateway else recorded.FILE)
     for name, count in sorted(counts.items()):
         print(f"{name:40} {count:>8,}")
     return 1 if counts["unexplained"] else 0
@@ -93,6 +115,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=time.time_ns() // 1_000_000_000)
     parser.add_argument("--threads", type=int, default=12, help="workloads at once")
     parser.add_argument("--record", action="store_true", help="keep the broker's answers for tests")
+    parser.add_argument("--gateway", action="store_true", help="lakelog by the same clients")
     return parser.parse_args()
 
 

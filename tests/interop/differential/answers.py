@@ -8,6 +8,10 @@
 | ``time AGE`` | (offset, age) of the earliest offset at least that young, None if there is none |
 | ``max-timestamp`` | (offset, age) of the first record with the largest timestamp, None |
 | ``step`` | what the step itself gave back, or its error |
+| ``committed`` | (offset, metadata) of the topic's group, None |
+| ``settings`` | of each setting its value, and whether it is the topic's own |
+
+The last two are asked of clients alone.
 
 Ages are milliseconds before the workload's begin. Bytes are hexadecimal, so that answers are JSON.
 """
@@ -17,13 +21,15 @@ from __future__ import annotations
 import random
 from typing import Any, Protocol
 
-from .workload import HOUR_MS, MINUTE_MS, Append, Step, Workload
+from .workload import HOUR_MS, MINUTE_MS, Alter, Append, Commit, ForgetGroup, Step, Workload
 
 Answer = Any  # JSON: lists and not tuples
 
 #: How many positions a look tries, beside those that are always tried.
 TIMES = 14
 OFFSETS = 8
+#: Of clients: each costs them ten times as much, and they look more often.
+TIMES_OF_CLIENTS = 6
 
 
 class Log(Protocol):
@@ -46,9 +52,13 @@ def questions(workload: Workload, step_number: int) -> tuple[str, ...]:
     done = workload.steps[: step_number + 1]
     rows = [row for step in done if isinstance(step, Append) for row in step.rows]
     ages = sorted({row.age_ms for row in rows if row.age_ms is not None})
-    targets = {age + nudge for age in rng.sample(ages, min(4, len(ages))) for nudge in (-1, 0, 1)}
-    targets |= {rng.randint(0, 73) * HOUR_MS + 45 * MINUTE_MS for _ in range(TIMES - len(targets))}
+    exact = rng.sample(ages, min(1 if workload.for_clients else 4, len(ages)))
+    targets = {age + nudge for age in exact for nudge in (-1, 0, 1)}
+    times = TIMES_OF_CLIENTS if workload.for_clients else TIMES
+    targets |= {rng.randint(0, 73) * HOUR_MS + 45 * MINUTE_MS for _ in range(times - len(targets))}
     offsets = {rng.randint(0, len(rows) + 1) for _ in range(OFFSETS)}
+    if isinstance(workload.steps[step_number], (Commit, ForgetGroup, Alter)):
+        return "earliest", "latest", "records", "committed", "settings"
     return (
         "earliest",
         "latest",
@@ -56,6 +66,7 @@ def questions(workload: Workload, step_number: int) -> tuple[str, ...]:
         "max-timestamp",
         *(f"time {age}" for age in sorted(targets)),
         *(f"from {offset}" for offset in sorted(offsets)),
+        *(("committed", "settings") if workload.for_clients else ()),
     )
 
 

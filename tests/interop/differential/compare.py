@@ -13,7 +13,7 @@ from .workload import Compact, Move, Retain, Step, Workload
 #: Longer than the broker's intervals for retention (1 s) and compaction (0.2 s) in such a test: by
 #: then it has begun. How long it takes is waited for below.
 BEGUN_S = 1.8
-SETTLED_S = 20.0
+SETTLED_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,8 @@ def compare(
     taken: list[Taken] = []
     for number, step in enumerate(workload.steps):
         mine, its = lakelog.take(step), kafka.take(step)
-        found = [Comparison(workload.seed, number, step, "step", its, mine)]
+        why = None if its == mine else oddity("step", its, mine, [], 0, [])
+        found = [Comparison(workload.seed, number, step, "step", its, mine, why)]
         if not isinstance(step, Move):
             found += _look(workload, number, step, kafka, lakelog, taken, its, wait)
             kafka.settle(step)

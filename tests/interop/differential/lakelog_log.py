@@ -34,13 +34,8 @@ class LakelogLog:
             **workload.settings,
             "retention.ms": "-1",
             "min.cleanable.dirty.ratio": "0.0",
-            "remote.storage.enable": str(workload.tiered).lower(),
+            **of_tiers(workload),
         }
-        # Redis keeps superseded records that are hot: compaction is seen once they are not.
-        if "compact" in workload.kind or workload.seed % 2:
-            settings["local.retention.ms"] = "0"
-        if not workload.tiered:
-            settings.pop("local.retention.ms", None)
         self._topic = self._lake.topics.create(self._name, 1, settings)
         self._tp = TopicPartition(self._name, 0)
         self._producer_ids = iter(range(1, 1 << 30))
@@ -81,11 +76,10 @@ class LakelogLog:
             return self._lake.log(self._name).raise_log_start(0, step.before_offset)
         if isinstance(step, Retain):
             self._alter({"retention.ms": str(step.retention_ms)})
-            self._clean("retain")
-        if isinstance(step, Compact):
-            self._clean("compact")
-        if isinstance(step, Move):
-            self._move(step.how)
+        if isinstance(step, Move) and step.how == "reopen":
+            self._lake.close()
+            self._lake = self._open()
+        keep(self._lake, self._name, self._tiered, step)
         return None
 
     def _append(self, rows: tuple[Row, ...]) -> int:
@@ -111,25 +105,6 @@ class LakelogLog:
 
     def _alter(self, settings: dict[str, str]) -> None:
         self._topic = self._lake.topics.alter(self._name, settings)
-
-    def _clean(self, step: str) -> None:
-        if not self._tiered:
-            self._lake.hot.retain(self._tp)
-            return
-        self._lake.archive(self._name)  # what only Redis has is never deleted
-        self._lake.cleanup(self._name, steps=(step,))
-
-    def _move(self, how: str) -> None:
-        if how == "archive":
-            self._lake.archive(self._name)
-        elif how == "archive some":
-            offsets = self._lake.log(self._name).offsets()[0]
-            self._lake.archive(self._name, (offsets.archived_end + offsets.log_end) // 2)
-        elif how == "optimize":
-            self._lake.cleanup(self._name, steps=("optimize",))
-        else:
-            self._lake.close()
-            self._lake = self._open()
 
     def _age_ms(self, timestamp_ms: int) -> int | None:
         return None if timestamp_ms < 0 else self._begin_ms - timestamp_ms
@@ -161,3 +136,32 @@ class LakelogLog:
             for batch in self._lake.log(self._name).read(0)
             for record in to_records(self._tp, batch)
         ]
+
+
+def of_tiers(workload: Workload) -> dict[str, str]:
+    """Settings that no broker has."""
+    if not workload.tiered:
+        return {"remote.storage.enable": "false"}
+    # Redis keeps superseded records that are hot: compaction is seen once they are not.
+    leaves_soon = "compact" in workload.kind or workload.seed % 2
+    return {
+        "remote.storage.enable": "true",
+        **({"local.retention.ms": "0"} if leaves_soon else {}),
+    }
+
+
+def keep(lake: Lakelog, name: str, tiered: bool, step: Step) -> None:
+    """What a broker's own threads would do at a step, or what only lakelog does."""
+    match step:
+        case Retain() if not tiered:
+            lake.hot.retain(TopicPartition(name, 0))
+        case Retain() | Compact():
+            lake.archive(name)  # what only Redis has is never deleted
+            lake.cleanup(name, steps=("retain" if isinstance(step, Retain) else "compact",))
+        case Move("archive"):
+            lake.archive(name)
+        case Move("archive some"):
+            offsets = lake.log(name).offsets()[0]
+            lake.archive(name, (offsets.archived_end + offsets.log_end) // 2)
+        case Move("optimize"):
+            lake.cleanup(name, steps=("optimize",))

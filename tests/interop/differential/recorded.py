@@ -18,6 +18,8 @@ from .answers import Answer, Log
 from .workload import Step, Workload, draw
 
 FILE = Path(__file__).with_name("kafka_answers.jsonl.gz")
+#: What it answers clients, to workloads for them.
+CLIENTS_FILE = Path(__file__).with_name("kafka_answers_to_clients.jsonl.gz")
 
 
 def fingerprint(workload: Workload) -> str:
@@ -89,7 +91,9 @@ def write(lines: Iterable[dict[str, Any]], file: Path = FILE) -> None:
     file.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
-def read(file: Path = FILE) -> Iterator[tuple[Workload, int, RecordedLog]]:
+def read(
+    file: Path = FILE, *, for_clients: bool = False
+) -> Iterator[tuple[Workload, int, RecordedLog]]:
     """Each recorded workload, when it began, and the log that answers.
 
     Raises:
@@ -97,7 +101,7 @@ def read(file: Path = FILE) -> Iterator[tuple[Workload, int, RecordedLog]]:
     """
     for text in gzip.decompress(file.read_bytes()).decode().splitlines():
         line = json.loads(text)
-        workload = draw(line["seed"])
+        workload = draw(line["seed"], for_clients=for_clients)
         if fingerprint(workload) != line["fingerprint"]:
             raise ValueError(
                 f"seed {line['seed']} stands for another workload than was recorded: record them "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
@@ -64,7 +64,37 @@ class Move:
     how: str  # archive, archive some, optimize, reopen
 
 
-Step = Append | DeleteRecords | Retain | Compact | Move
+@dataclass(frozen=True, slots=True)
+class Numbered(Append):
+    """A batch of an idempotent producer that says itself how it counts, rightly or wrongly."""
+
+    producer: int
+    epoch: int
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What the topic's group has read."""
+
+    offset: int
+    metadata: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetGroup:
+    """Deletes the topic's group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alter:
+    """Sets or unsets (None) a setting of the topic, if it may have that value."""
+
+    name: str
+    value: str | None
+
+
+Step = Append | DeleteRecords | Retain | Compact | Move | Commit | ForgetGroup | Alter
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +106,20 @@ class Workload:
     settings: dict[str, str]
     tiered: bool
     steps: tuple[Step, ...] = field(repr=False)
+    for_clients: bool = field(default=False, repr=False)  # has steps that only clients can take
 
 
-def draw(seed: int, kinds: tuple[str, ...] = ("delete", "delete", "compact", "both")) -> Workload:
-    """The workload of a seed."""
+def draw(
+    seed: int,
+    kinds: tuple[str, ...] = ("delete", "delete", "compact", "both"),
+    *,
+    for_clients: bool = False,
+) -> Workload:
+    """The workload of a seed.
+
+    Args:
+        for_clients: between its steps are others that only a client of Kafka can take.
+    """
     rng = random.Random(seed)
     kind = {"both": "compact,delete"}.get(chosen := rng.choice(kinds), chosen)
     compacted = "compact" in kind
@@ -100,7 +140,9 @@ def draw(seed: int, kinds: tuple[str, ...] = ("delete", "delete", "compact", "bo
         for step in _some(rng, kind, retains, tiered, end_offset):
             steps.append(step)
             end_offset += len(step.rows) if isinstance(step, Append) else 0
-    return Workload(seed, kind, settings, tiered, tuple(steps))
+    if for_clients:
+        steps = list(_with_steps_of_clients(random.Random(f"{seed} clients"), kind, steps))
+    return Workload(seed, kind, settings, tiered, tuple(steps), for_clients)
 
 
 def _some(
@@ -164,3 +206,61 @@ def _headers(rng: random.Random) -> tuple[tuple[str, bytes | None], ...]:
         (rng.choice(names), rng.choice((None, b"", b"x", b"\xff")))
         for _ in range(rng.choice((0, 0, 0, 1, 3)))
     )
+
+
+#: Those that change nothing that is asked but of the settings themselves; illegal ones too.
+_ALTERED = (
+    *(("compression.type", one) for one in ("gzip", "snappy", "lz4", "zstd", "brotli", None)),
+    *(("max.message.bytes", one) for one in ("2000000", "-1", None)),
+    *(("message.timestamp.after.max.ms", one) for one in (str(3 * HOUR_MS), "x", None)),
+    *(("cleanup.policy", one) for one in ("none of these",)),
+    *(("no.such.setting", one) for one in ("1", None)),
+)
+
+
+def _with_steps_of_clients(rng: random.Random, kind: str, steps: list[Step]) -> Iterator[Step]:
+    producers = (_Counting(), _Counting())
+    for step in steps:
+        # What is archived before records are deleted is all there is: see `_some`.
+        for _ in range(0 if isinstance(step, DeleteRecords) else rng.choice((0, 1, 1, 2))):
+            choice = rng.random()
+            if choice < 0.6:
+                number = rng.randrange(len(producers))
+                yield producers[number].draw(rng, kind, number)
+            elif choice < 0.8:
+                yield Commit(rng.randint(0, 100), rng.choice(("", "here", "Jämtland")))
+            elif choice < 0.85:
+                yield ForgetGroup()
+            else:
+                yield Alter(*rng.choice(_ALTERED))
+        yield step
+
+
+class _Counting:
+    """Batches of one producer, most of them counted as they should be."""
+
+    def __init__(self) -> None:
+        self._epoch = self._next = 0
+        self._sent: list[Numbered] = []
+
+    def draw(self, rng: random.Random, kind: str, number: int) -> Numbered:
+        choice = rng.random()
+        if choice < 0.3 and self._sent:
+            return rng.choice(self._sent[-7:])  # of the last five of an epoch a broker knows
+        # As old as none else: a broker rolls a segment for a batch that it then refuses, or has.
+        rows = tuple(
+            replace(row, age_ms=row.age_ms and 73 * HOUR_MS + rng.randint(0, 40 * MINUTE_MS))
+            for row in _append(rng, kind).rows[:5]
+        )
+        if choice < 0.4:
+            return Numbered(rows, number, self._epoch, self._next + rng.randint(1, 3))
+        if choice < 0.45 and self._epoch:
+            return Numbered(rows, number, self._epoch - 1, self._next)
+        if choice < 0.5:
+            return Numbered(rows, number, self._epoch + 1, 3)
+        if choice < 0.6:
+            self._epoch, self._next = self._epoch + 1, 0
+        one = Numbered(rows, number, self._epoch, self._next)
+        self._next += len(rows)
+        self._sent.append(one)
+        return one
