@@ -53,6 +53,7 @@ from .protocol.wire import (
 )
 from .sasl import SaslError
 from .session import Session, shown
+from .share_fetch import end_share_session
 
 logger = logging.getLogger(__name__)
 
@@ -112,6 +113,7 @@ class ClientConnection(asyncio.Protocol):
         self._tracer = tracer()
         self._task: asyncio.Task[None] | None = None
         self._memory_task: asyncio.Task[None] | None = None
+        self._share_task: asyncio.Task[None] | None = None
         self._can_write = asyncio.Event()
         self._is_over = False
         self._is_producing = False
@@ -177,6 +179,8 @@ class ClientConnection(asyncio.Protocol):
         self._frames = deque(kept)
         if kept and self.is_idle:
             self._task = asyncio.ensure_future(self._serve())
+        if self.session.share is not None:
+            self._share_task = asyncio.ensure_future(end_share_session(self.session))
         if self.session.authentication is not None:
             self.session.authentication.close()
         self._open_connections.discard(self)

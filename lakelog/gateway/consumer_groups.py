@@ -69,7 +69,7 @@ async def heartbeat(
         else response.Assignment(
             [
                 response.TopicPartitions(topic_id, numbers)
-                for (topic_id, _), numbers in _by_topic(told.partitions).items()
+                for (topic_id, _), numbers in by_topic(told.partitions).items()
             ]
         ),
     )
@@ -138,12 +138,13 @@ def _assignment(
     return response.Assignment(
         [
             response.TopicPartitions(topic_id, topic, numbers)
-            for (topic_id, topic), numbers in _by_topic(partitions).items()
+            for (topic_id, topic), numbers in by_topic(partitions).items()
         ]
     )
 
 
-def _by_topic(partitions: Iterable[TopicIdPartition]) -> dict[tuple[UUID, str], list[int]]:
+def by_topic(partitions: Iterable[TopicIdPartition]) -> dict[tuple[UUID, str], list[int]]:
+    """The numbers of partitions by id and name of their topic."""
     found: dict[tuple[UUID, str], list[int]] = {}
     for topic_id, (topic, partition) in sorted(partitions):
         found.setdefault((topic_id, topic), []).append(partition)

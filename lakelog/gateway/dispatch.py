@@ -15,6 +15,8 @@ from . import (
     offsets,
     producers,
     rights,
+    share_fetch,
+    share_groups,
     topics,
 )
 from .protocol.wire import API, ApiMessage
@@ -60,6 +62,12 @@ _BY_NAME: Mapping[str, Handler] = {
     "DescribeProducers": producers.describe_producers,
     "ConsumerGroupHeartbeat": consumer_groups.heartbeat,
     "ConsumerGroupDescribe": consumer_groups.describe,
+    "ShareGroupHeartbeat": share_groups.heartbeat,
+    "ShareGroupDescribe": share_groups.describe,
+    "ShareFetch": share_fetch.share_fetch,
+    "ShareAcknowledge": share_fetch.share_acknowledge,
+    "DescribeShareGroupOffsets": share_groups.describe_offsets,
+    "AlterShareGroupOffsets": share_groups.alter_offsets,
     "DescribeTopicPartitions": metadata.describe_topic_partitions,
     "DescribeAcls": rights.describe_acls,
     "CreateAcls": rights.create_acls,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from ..base import compute as pc
 from ..codec import EntryId, decode
 from ..codec.kafka_batch import empty_batches, placed
 from ..codec.kafka_entry import batches_of, is_kafka, stored_batch
@@ -16,7 +17,7 @@ from ..errors import LakelogError, RecoveryNeededError, TrimmedError
 from ..hot.asynchronous import Ask
 from ..hot.declared import Covered, RawEntry, cover
 from ..hot.fetch import EntriesStep
-from ..values.config import DATA_KEYS, KIB, MIB
+from ..values.config import DATA_KEYS, INT64_MAX, KIB, MIB
 from ..values.topic import Topic
 from ..values.topic_partition import OffsetRange, TopicPartition
 from .protocol.codes import Asked, ErrorCode, code_of
@@ -48,6 +49,8 @@ class Part(Struct):
     max_bytes: int
     buffers: list[Buffer]
     next_offset: int
+    end: int = INT64_MAX  # what lies there and above is not wanted
+    gaps: list[OffsetRange] = []  # that were read: no record has these offsets
     size_bytes: int = 0
     error: ErrorCode = ErrorCode.NONE
     log_start: int = -1
@@ -79,7 +82,7 @@ async def fetch(session: Session, request: FetchRequest, version: int) -> FetchR
                     part.error = ErrorCode.OFFSET_OUT_OF_RANGE
     max_bytes = max(1, min(request.max_bytes, MAX_RESPONSE_BYTES))
     wanted = [part for part in parts.values() if not part.error]
-    await _fill(session, wanted, max_bytes, request.min_bytes, deadline_s)
+    await fill(session, wanted, max_bytes, request.min_bytes, deadline_s)
     return FetchResponse(
         responses=[
             FetchResponse.FetchableTopicResponse(
@@ -110,8 +113,12 @@ def _data(part: Part | None, partition: int, unknown: ErrorCode) -> FetchRespons
     )
 
 
-async def _fill(
-    session: Session, parts: Sequence[Part], max_bytes: int, min_bytes: int, deadline_s: float
+async def fill(
+    session: Session,
+    parts: Sequence[Part],
+    max_bytes: int,
+    min_bytes: int = 0,
+    deadline_s: float = 0.0,
 ) -> None:
     """Reads into the parts, and waits for what is appended as long as it is too little."""
     wanted = list(parts)
@@ -140,12 +147,21 @@ async def _fill(
         if not progress:
             positions = {part.topic_partition: part.next_offset for part in wanted}
             try:
-                waited_from_s = time.monotonic()
-                await session.log.hot.wait(positions, left_s)
-                if time.monotonic() - waited_from_s < _FRUITLESS_S / 10:
-                    await asyncio.sleep(min(_FRUITLESS_S / 10, left_s))
+                await wait(session, positions, left_s)
             except LakelogError:
                 return  # the next request hears why
+
+
+async def wait(session: Session, positions: Mapping[TopicPartition, int], left_s: float) -> None:
+    """As `AsyncHotLog.wait`, and never for no time at all.
+
+    Raises:
+        LakelogError: a server does not answer.
+    """
+    waited_from_s = time.monotonic()
+    await session.log.hot.wait(positions, left_s)
+    if time.monotonic() - waited_from_s < _FRUITLESS_S / 10:
+        await asyncio.sleep(min(_FRUITLESS_S / 10, left_s))
 
 
 async def _read(session: Session, parts: Sequence[Part], max_bytes: int) -> bool:
@@ -154,7 +170,7 @@ async def _read(session: Session, parts: Sequence[Part], max_bytes: int) -> bool
     asks = []
     for part in parts:
         room = min(part.max_bytes - part.size_bytes, max_bytes)
-        count = sizes.count(part.topic_partition, max(1, room))
+        count = min(sizes.count(part.topic_partition, max(1, room)), part.end - part.next_offset)
         asks.append(Ask(part.topic_partition, part.topic.topic_id, part.next_offset, count))
     steps = await session.log.hot.entries(asks)
     progress = False
@@ -201,6 +217,8 @@ async def _take(session: Session, part: Part, step: EntriesStep, max_bytes: int)
         part.buffers += found[0]
         part.size_bytes += sum(map(len, found[0]))
         part.next_offset = found[1]
+        gaps = (piece for piece in pieces if isinstance(piece, OffsetRange))
+        part.gaps += [gap for gap in gaps if gap.start < part.next_offset]
 
 
 #: A stored batch, other entries side by side, or offsets that nothing has.
@@ -263,20 +281,28 @@ async def _take_read(session: Session, part: Part, max_bytes: int) -> None:
     log, partition = session.log.log(part.topic), part.topic_partition.partition
     read_bytes = max(1, min(max_bytes, _COLD_BYTES))
     try:
-        found, end = await session.log.run(
-            _read_batches, log, partition, part.next_offset, read_bytes
+        found, end, is_gap = await session.log.run(
+            _read_batches, log, partition, part.next_offset, part.end, read_bytes
         )
     except (TrimmedError, RecoveryNeededError):
         return  # it asks again
     part.buffers += found
     part.size_bytes += sum(map(len, found))
+    if is_gap:
+        part.gaps.append(OffsetRange(part.next_offset, end))
     part.next_offset = end
 
 
 def _read_batches(
-    log: TopicLog, partition: int, offset: int, max_bytes: int
-) -> tuple[list[bytes], int]:
+    log: TopicLog, partition: int, offset: int, end: int, max_bytes: int
+) -> tuple[list[bytes], int, bool]:
+    """Batches, where to go on, and whether there are no records up to there."""
     fetched = log.fetch(partition, offset, max_bytes=max_bytes)
-    if fetched.records.num_rows:
-        return batches_of(fetched.records), fetched.next_offset
-    return empty_batches(offset, fetched.next_offset), fetched.next_offset
+    records, next_offset = fetched.records, fetched.next_offset
+    if end < next_offset and records.num_rows:
+        wanted = records.filter(pc.less(records.column("offset"), end))
+        next_offset = end if wanted.num_rows else records.column("offset")[0].as_py()
+        records = wanted
+    if records.num_rows:
+        return batches_of(records), next_offset, False
+    return empty_batches(offset, next_offset), next_offset, True

@@ -403,7 +403,7 @@ async def describe_groups(
                 )
             )
             continue
-        if found.group_type is GroupType.CONSUMER:  # as Kafka: of the classic kind alone
+        if found.group_type is not GroupType.CLASSIC:  # as Kafka
             found = GroupDescription(group_id, GroupState.DEAD)
         groups.append(
             DescribeGroupsResponse.DescribedGroup(
@@ -427,15 +427,22 @@ async def describe_groups(
     return DescribeGroupsResponse(groups=groups)
 
 
+def _delete(session: Session, group_id: str) -> None:
+    lake = session.log.lake
+    found = lake.groups.describe(group_id)
+    is_share_group = found.state is GroupState.DEAD or found.group_type is GroupType.SHARE
+    (lake.share_groups if is_share_group else lake.groups).delete(group_id)
+
+
 async def delete_groups(
     session: Session, request: DeleteGroupsRequest, version: int
 ) -> DeleteGroupsResponse:
-    """Deletes groups that have no members."""
+    """Deletes groups that have no members, share groups too."""
     results = []
     for group_id in request.groups_names:
         code = ErrorCode.NONE
         try:
-            await session.log.run(session.log.lake.groups.delete, group_id)
+            await session.log.run(_delete, session, group_id)
         except LakelogError as error:
             code = code_of(error, Asked.GROUP)
         results.append(DeleteGroupsResponse.DeletableGroupResult(group_id, code))

@@ -12,12 +12,14 @@ from uuid import UUID
 
 from ..groups.consumer_groups import ConsumerGroups
 from ..groups.coordinator import GroupCoordinator
+from ..groups.settings import KeyspaceGroupSettings, ShareGroupSettings
+from ..groups.share.share_partitions import SharePartitions
 from ..values.topic import Topic
 from ..values.topic_partition import TopicPartition
 from .entry_sizes import EntrySizes
 
 if TYPE_CHECKING:
-    from ..groups.admin import GroupAdmin
+    from ..groups.admin import GroupAdmin, ShareGroupAdmin
     from ..hot import HotLog, TopicRegistry
     from ..read.topic_log import TopicLog
 
@@ -37,6 +39,8 @@ class Log(Protocol):
     def topics(self) -> TopicRegistry: ...
     @property
     def groups(self) -> GroupAdmin: ...
+    @property
+    def share_groups(self) -> ShareGroupAdmin: ...
     def log(self, topic: str | Topic) -> TopicLog: ...
     def as_user(self, user: str, password: str) -> Log: ...
     def close(self) -> None: ...
@@ -55,6 +59,7 @@ class ServedLog:
         self.hot = lake.hot.asynchronous()
         self.groups = GroupCoordinator(lake.hot.connections, lake.hot.keyspace)
         self.consumer_groups = ConsumerGroups(lake.hot.connections, lake.hot.keyspace)
+        self.group_settings = KeyspaceGroupSettings(lake.hot.topics().keyspace_defaults)
         self._threads = threads
         self._topics: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
@@ -76,6 +81,24 @@ class ServedLog:
         """What a function gives that waits, in one of the threads."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, partial(function, *args, **kwargs))
+
+    def shares(self, group_id: str) -> SharePartitions:
+        """A share group, as clients of Kafka are its members; for `run`.
+
+        Raises:
+            InvalidArgumentError: not an id.
+            LakelogError: Redis does not answer.
+        """
+        settings = self.group_settings()
+        return SharePartitions(
+            self.lake.hot.connections,
+            group_id,
+            self.lake.hot.keyspace,
+            ShareGroupSettings(
+                record_lock_duration_ms=settings.share_record_lock_duration_ms,
+                delivery_count_limit=settings.share_delivery_count_limit,
+            ),
+        )
 
     # -- topics ------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .nodes import Nodes
     from .sasl import Principal
     from .served_log import ServedLog
+    from .share_session import ShareSession
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +44,7 @@ class Session:
         self.client_host = host
         self.client_id = ""  # of its newest request
         self.software = ""  # that it told with ApiVersions
+        self.share: ShareSession | None = None  # what it takes from as a member of a share group
         self.authentication = authentication
         self.answer_bytes = 0  # of memory, for an answer that has not gone out yet
 

@@ -36,18 +36,21 @@ class ShareGroupDescription(Struct, frozen=True):
 
     group_id: str
     partitions: tuple[SharePartitionDescription, ...] = ()
+    joined: GroupDescription | None = None  # by clients of Kafka; None: none ever did
 
     @property
     def state(self) -> GroupState:
-        """`GroupState.STABLE` while somebody holds records: there is no other trace of a member."""
-        if not self.partitions:
+        """`GroupState.STABLE` while there is a trace of a member."""
+        if not self.partitions and self.joined is None:
             return GroupState.DEAD
         return GroupState.STABLE if self.member_ids else GroupState.EMPTY
 
     @property
     def member_ids(self) -> frozenset[str]:
-        """Who holds records."""
-        return frozenset(one for found in self.partitions for one in found.member_ids)
+        """Who holds records: there is no other trace of lakelog's own. And clients of Kafka."""
+        joined = () if self.joined is None else self.joined.members
+        holders = (one for found in self.partitions for one in found.member_ids)
+        return frozenset([*holders, *(one.member_id for one in joined)])
 
 
 class ShareGroupAdmin:
@@ -66,11 +69,14 @@ class ShareGroupAdmin:
         self._servers = servers
         self._keyspace = keyspace
         self._clock = clock
+        self._scripts = GroupScripts(servers, Keys(keyspace), clock)
 
     def list(self) -> builtins.list[ShareGroupDescription]:
         """All share groups, by id."""
-        described = (self._described(*one) for one in self._places().items())
-        return [group for group in described if group.partitions]
+        places = self._places()
+        found = {*places, *self._scripts.listed()}
+        described = (self._described(one, places.get(one, ())) for one in sorted(found))
+        return [group for group in described if group.state is not GroupState.DEAD]
 
     def describe(self, group_id: str) -> ShareGroupDescription:
         """The group as it is now; `GroupState.DEAD` if there is none."""
@@ -84,11 +90,11 @@ class ShareGroupAdmin:
         return [self._described(group_id, places.get(group_id, ())) for group_id in asked]
 
     def delete(self, group_id: str) -> None:
-        """Removes a group of which nobody holds records; a consumer makes it anew.
+        """Removes a group without members; a consumer makes it anew.
 
         Raises:
             GroupIdNotFoundError: there is no such group.
-            NonEmptyGroupError: members hold records.
+            NonEmptyGroupError: members hold records, or clients of Kafka are in it.
         """
         group = self.describe(group_id)
         if group.state is GroupState.DEAD:
@@ -100,11 +106,19 @@ class ShareGroupAdmin:
         if group.member_ids:
             members = tuple(sorted(group.member_ids))
             raise NonEmptyGroupError(
-                f"members of share group {group_id!r} hold records ({', '.join(members[:5])}); "
-                "stop them, or wait until their locks are over, then delete it",
+                f"members of share group {group_id!r} hold records or wait for them "
+                f"({', '.join(members[:5])}); stop them, or wait until their locks and sessions "
+                "are over, then delete it",
                 group_id=group_id,
                 members=members,
             )
+        if group.joined is not None:
+            code, *token = self._scripts.call("remove", group_id, ["group"])
+            if code == b"NON_EMPTY_GROUP":
+                self.delete(group_id)  # which tells who has just come
+                return
+            if code == b"OK":
+                self._scripts.unlist(group_id, token[0])
         shares = self._group(group_id)
         for topic_partition in self._places().get(group_id, ()):
             shares.forget(topic_partition)
@@ -114,7 +128,12 @@ class ShareGroupAdmin:
     ) -> ShareGroupDescription:
         shares = self._group(group_id)
         found = [shares.describe(topic_partition) for topic_partition in places]
-        return ShareGroupDescription(group_id, tuple(one for one in found if one is not None))
+        joined = described_group(self._scripts, group_id)
+        return ShareGroupDescription(
+            group_id,
+            tuple(one for one in found if one is not None),
+            joined if joined.group_type is GroupType.SHARE else None,
+        )
 
     def _places(self) -> dict[str, builtins.list[TopicPartition]]:
         """Where each group may have something."""
@@ -180,16 +199,12 @@ class GroupAdmin:
             for group in described
             if group.state
             is not GroupState.DEAD  # it was listed and never made, or is being removed
+            and group.group_type is not GroupType.SHARE
         ]
 
     def describe(self, group_id: str) -> GroupDescription:
         """The group as it is now; `GroupState.DEAD` if there is none."""
-        check_group_id(group_id)
-        answer = self._scripts.call(
-            "look", group_id, [self._settings_of().offsets_retention_ms, "describe"]
-        )
-        with foreign_if_illegible(answer, "description of a group"):
-            return parse_group(group_id, answer)
+        return described_group(self._scripts, check_group_id(group_id))
 
     def delete(self, group_id: str) -> None:
         """Removes a group without members, with its offsets.
@@ -305,6 +320,13 @@ class GroupAdmin:
         raise ConcurrentChangeError(
             f"members of group {group_id!r} kept coming and going; nothing was done. Try again"
         )
+
+
+def described_group(scripts: GroupScripts, group_id: str) -> GroupDescription:
+    """A group as it is now; `GroupState.DEAD` if there is none."""
+    answer = scripts.call("look", group_id, ["", "describe"])
+    with foreign_if_illegible(answer, "description of a group"):
+        return parse_group(group_id, answer)
 
 
 def may_expire(group: SeenGroup, now_ms: int, retention_ms: int) -> bool:

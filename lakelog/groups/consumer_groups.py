@@ -27,6 +27,7 @@ from ..hot.keys import DEFAULT_KEYSPACE, Keys
 from ..hot.registry import TopicRegistry
 from .consumer_values import (
     JOINS,
+    LEAVES,
     LEAVES_FOR_A_WHILE,
     ConsumerHeartbeat,
     ConsumerTold,
@@ -35,6 +36,7 @@ from .consumer_values import (
     parse_partitions,
 )
 from .group_values import check_group_id
+from .protocol import SHARE_PROTOCOL_TYPE
 from .scripts import GroupScripts, refusal
 from .settings import GroupSettings, KeyspaceGroupSettings
 from .target_assignment import ASSIGNORS, matching, target_assignment
@@ -79,7 +81,7 @@ class ConsumerGroups:
             FencedMemberEpochError: it is in another epoch: give all up, and join under its id.
             UnreleasedInstanceIdError: another member has the instance id and has not left.
             FencedInstanceIdError: another member has taken the instance id over.
-            GroupIdNotFoundError: the group has members by the classic protocol.
+            GroupIdNotFoundError: the group has members of another kind.
             GroupMaxSizeReachedError: the group takes no more.
             ConcurrentChangeError: members kept coming and going.
 
@@ -98,7 +100,7 @@ class ConsumerGroups:
             code, *rest = self._scripts.call_or_make("consumer_heartbeat", group_id, arguments)
             if code != b"ASSIGN":
                 break
-            shared_out = self._shared_out(rest)
+            shared_out = self._shared_out(rest, said.protocol_type)
         else:
             raise ConcurrentChangeError(
                 f"members of group {group_id!r} kept coming and going while their partitions were "
@@ -112,14 +114,15 @@ class ConsumerGroups:
             parse_partitions(rest[1]) if rest[1] else None,
         )
 
-    def _shared_out(self, answer: list[bytes]) -> tuple[Any, ...]:
+    def _shared_out(self, answer: list[bytes], protocol_type: str) -> tuple[Any, ...]:
         """What goes to whom, by the topics as they are now."""
         mark = _mark(self._registry.version())  # first: what changes after it is looked at again
         topics = {topic.name: topic for topic in self._registry.list()}
         with foreign_if_illegible(answer, "members of a group"):
             version, *parts = answer
             members = parse_consumers(parts)
-        target = target_assignment(members, topics)
+        is_share_group = protocol_type == SHARE_PROTOCOL_TYPE
+        target = target_assignment(members, topics, is_share_group=is_share_group)
         given = [
             part
             for member_id, partitions in target.partitions.items()
@@ -147,8 +150,9 @@ class ConsumerGroups:
             )
         if code == "GROUP_ID_NOT_FOUND":
             return GroupIdNotFoundError(
-                f"group {group_id!r} has members by the classic protocol, so it is no group of the "
-                "consumer protocol. Stop them first, or set group.protocol=classic",
+                f"group {group_id!r} has members of another kind, so it is no {said.protocol_type} "
+                "group. Stop them first, take another group.id, or join as they do, such as by "
+                "group.protocol=classic",
                 group_id=group_id,
             )
         return refusal(
@@ -175,17 +179,24 @@ def check_heartbeat(group_id: str, said: ConsumerHeartbeat) -> None:
     check_group_id(group_id)
     joins = said.member_epoch == JOINS
     subscribes = bool(said.topics or said.regex)
+    shares = said.protocol_type == SHARE_PROTOCOL_TYPE
     wrong = [
         (not said.member_id, "no member id: give a UUID of your own"),
         (said.instance_id == "", "an empty instance id: give one, or none"),
         (said.rack_id == "", "an empty rack id: give one, or none"),
-        (said.member_epoch < LEAVES_FOR_A_WHILE, "an epoch below -2"),
+        (said.member_epoch < (LEAVES if shares else LEAVES_FOR_A_WHILE), "an epoch below any"),
         (
             said.member_epoch == LEAVES_FOR_A_WHILE and said.instance_id is None,
             "epoch -2 without an instance id: only static members come back",
         ),
-        (joins and said.rebalance_timeout_ms is None, "no rebalance timeout: a new member has one"),
-        (joins and said.owned != (), "partitions: who joins has none, and says so"),
+        (
+            joins and not shares and said.rebalance_timeout_ms is None,
+            "no rebalance timeout: a new member has one",
+        ),
+        (
+            joins and not shares and said.owned != (),
+            "partitions: who joins has none, and says so",
+        ),
         (joins and not subscribes, "no topics: subscribe to names or a regular expression"),
     ]
     for is_so, what in wrong:

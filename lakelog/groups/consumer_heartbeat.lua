@@ -30,9 +30,10 @@ if not load() then
 else
   settle()
 end
-if g.kind ~= CONSUMER and g.state ~= EMPTY then
+if g.state ~= EMPTY and (g.kind ~= CONSUMER or g.type ~= said.protocol_type) then
   return answer('GROUP_ID_NOT_FOUND')
 end
+local shares_records = said.protocol_type == 'share' -- any number of members may have a partition
 
 local function set_of(list)
   local found = {}
@@ -92,7 +93,8 @@ else
     return answer(why)
   end
   -- A member whose last answer was lost speaks of the epoch before.
-  local is_behind = epoch == m.previous and said.owned and count_owned(m.assigned) == #said.owned
+  local is_behind = epoch == m.previous
+    and (shares_records or said.owned and count_owned(m.assigned) == #said.owned)
   if epoch > m.epoch or epoch < m.epoch and not is_behind then
     return answer('FENCED_MEMBER_EPOCH')
   end
@@ -106,7 +108,7 @@ end
 local before = m and asks(m)
 m = m or {
   instance = '', rack = '', names = {}, regex = '', assignor = '', epoch = 0, previous = 0,
-  state = MEMBER_STABLE, assigned = {}, revoking = {},
+  state = MEMBER_STABLE, assigned = {}, revoking = {}, rebalance_ms = 0,
 }
 m.instance = said.instance_id or m.instance
 m.rack = said.rack_id or m.rack
@@ -125,7 +127,7 @@ end
 if g.kind ~= CONSUMER then
   become(CONSUMER)
 end
-g.type = 'consumer'
+g.type = said.protocol_type
 put_consumer(id, m)
 renew(id, session_ms)
 if asks(m) ~= before then
@@ -154,7 +156,7 @@ end
 
 -- What others read, or have not given up yet.
 local function taken()
-  local found, all = {}, redis.call('HKEYS', members)
+  local found, all = {}, shares_records and {} or redis.call('HKEYS', members)
   for _, other in ipairs(all) do
     local o = other ~= id and consumer(other) or { assigned = {}, revoking = {} }
     for _, list in ipairs({ o.assigned, o.revoking }) do
@@ -178,7 +180,7 @@ local function reconcile()
     list[#list + 1] = partition
     wanted[partition] = nil
   end
-  if owns_any(gone) then
+  if owns_any(gone) and not shares_records then
     m.state, m.assigned, m.revoking = UNREVOKED, kept, gone
     redis.call('ZADD', arrived, int(now + m.rebalance_ms), id)
     return
@@ -207,7 +209,8 @@ local is_other = #m.assigned ~= had_count
 for _, partition in ipairs(m.assigned) do
   is_other = is_other or not had[partition]
 end
-local says_all = said.rebalance_timeout_ms and (said.topics or said.regex) and said.owned
+local says_all = (said.topics or said.regex)
+  and (shares_records or said.rebalance_timeout_ms and said.owned)
 if epoch == 0 or says_all or is_other then
   return answer('OK', int(m.epoch), cmsgpack.pack(m.assigned))
 end

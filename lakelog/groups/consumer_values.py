@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from ..values.topic import Topic
 from ..values.topic_partition import TopicPartition
+from .protocol import PROTOCOL_TYPE
 
 T = TypeVar("T")
 
@@ -30,6 +31,7 @@ class ConsumerHeartbeat(Struct, frozen=True, kw_only=True):
     regex: str | None = None  # and those whose whole name matches; RE2's syntax; empty: none
     assignor: str | None = None  # that it would have; of `ASSIGNORS`
     owned: tuple[str, ...] | None = None  # what it has, as `spelled_owned`
+    protocol_type: str = PROTOCOL_TYPE  # or `SHARE_PROTOCOL_TYPE`
     client_id: str = ""
     client_host: str = ""
 

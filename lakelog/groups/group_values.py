@@ -13,7 +13,13 @@ from ..errors import InvalidArgumentError, SchemaError
 from ..values.record import OffsetAndMetadata
 from ..values.topic_partition import TopicPartition
 from .consumer_values import ConsumerMember, parse_consumers
-from .protocol import MAX_STRING_BYTES, PROTOCOL_TYPE, Assignment, Subscription
+from .protocol import (
+    MAX_STRING_BYTES,
+    PROTOCOL_TYPE,
+    SHARE_PROTOCOL_TYPE,
+    Assignment,
+    Subscription,
+)
 from .recorded_offset import GroupType
 
 #: A new member has no id yet.
@@ -232,16 +238,18 @@ def parse_group(group_id: str, answer: Sequence[bytes]) -> GroupDescription:
         members = sorted(parse_members(answer[8:]), key=lambda one: one.member_id)
         return replace(group, members=tuple(members))
     assigned, consumers = int(answer[8]), parse_consumers(answer[9:])
+    is_share_group = group.protocol_type == SHARE_PROTOCOL_TYPE
+    waiting = () if is_share_group else consumers  # for each other, maybe
     found = group.state
-    if consumers and assigned != group.generation_id:
+    if waiting and assigned != group.generation_id:
         found = GroupState.ASSIGNING
-    elif any(not one.is_settled or one.member_epoch != assigned for one in consumers):
+    elif any(not one.is_settled or one.member_epoch != assigned for one in waiting):
         found = GroupState.RECONCILING
     return replace(
         group,
         state=found,
         members=tuple(map(_as_member, consumers)),
-        group_type=GroupType.CONSUMER,
+        group_type=GroupType.SHARE if is_share_group else GroupType.CONSUMER,
         assigned_generation_id=assigned,
     )
 

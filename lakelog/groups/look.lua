@@ -1,4 +1,4 @@
--- What there is of a group. ARGV: now_ms or '', offsets.retention in ms, verb, then
+-- What there is of a group. ARGV: now_ms or '', offsets.retention in ms (of offsets), verb, then
 --   describe  returns {'GROUP', state, generation, type, protocol, leader, since, version, then of each
 --             member its id, instance, client id, host, session ms, its bytes for the protocol that was
 --             agreed on, and its assignment}; of kind consumer {'CONSUMERS', the same up to the version,

@@ -29,6 +29,8 @@ from ..errors import InvalidArgumentError, SchemaError
 from ..values.topic_partition import TopicPartition
 
 PROTOCOL_TYPE = "consumer"
+#: Of share groups.
+SHARE_PROTOCOL_TYPE = "share"
 NEWEST_VERSION = 3
 NO_GENERATION = -1
 

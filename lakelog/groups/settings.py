@@ -39,6 +39,11 @@ class GroupSettings(Struct, frozen=True):
     #: by KIP-848's protocol, which do not choose them.
     consumer_session_timeout_ms: int = 45_000
     consumer_heartbeat_interval_ms: int = 5_000
+    #: ``group.share.record.lock.duration.ms``, ``group.share.delivery.count.limit``, and where a
+    #: share group begins: of members that are clients of Kafka.
+    share_record_lock_duration_ms: int = 30_000
+    share_delivery_count_limit: int = 5
+    share_auto_offset_reset: str = "latest"
     #: ``offset.metadata.max.bytes``.
     offset_metadata_max_bytes: int = 4_096
 
@@ -46,7 +51,7 @@ class GroupSettings(Struct, frozen=True):
         settle_numbers(self)
         for name in self.__struct_fields__:
             value = getattr(self, name)
-            if type(value) is not int or value < 0:
+            if name != "share_auto_offset_reset" and (type(value) is not int or value < 0):
                 raise InvalidConfigError(
                     f"{name}={value!r}: give a whole number, 0 or above",
                     name=name,
@@ -66,6 +71,9 @@ class GroupSettings(Struct, frozen=True):
             max_size=given["group.max.size"],
             consumer_session_timeout_ms=given["group.consumer.session.timeout.ms"],
             consumer_heartbeat_interval_ms=given["group.consumer.heartbeat.interval.ms"],
+            share_record_lock_duration_ms=given["group.share.record.lock.duration.ms"],
+            share_delivery_count_limit=given["group.share.delivery.count.limit"],
+            share_auto_offset_reset=given["lakelog.share.auto.offset.reset"],
             offset_metadata_max_bytes=given["offset.metadata.max.bytes"],
         )
 

@@ -17,7 +17,7 @@ from .assignors.balance import Claim, balanced, owners
 from .consumer_values import ConsumerMember, TopicIdPartition
 from .protocol import NO_GENERATION, Subscription
 
-UNIFORM, RANGE = "uniform", "range"
+UNIFORM, RANGE, SIMPLE = "uniform", "range", "simple"
 
 #: The first is taken where no member asks for one.
 ASSIGNORS = (UNIFORM, RANGE)
@@ -32,9 +32,10 @@ class TargetAssignment(Struct, frozen=True):
 
 
 def target_assignment(
-    members: Sequence[ConsumerMember], topics: Mapping[str, Topic]
+    members: Sequence[ConsumerMember], topics: Mapping[str, Topic], *, is_share_group: bool = False
 ) -> TargetAssignment:
     """Shares out the partitions of all topics that members subscribe to, each to one of these.
+    Members of a share group get all partitions of their topics, each of them.
 
     ``uniform`` gives even shares and leaves with a member as much of its last target as it can;
     ``range`` gives neighbouring partitions, topic by topic. The one that most members ask for is
@@ -53,9 +54,18 @@ def target_assignment(
     }
     named = {topic for one in subscribers.values() for topic in one.subscription.topics}
     counts = {topic: topics[topic].partitions for topic in sorted(named)}
-    assignor = _chosen(members)
+    assignor = SIMPLE if is_share_group else _chosen(members)
     given: Mapping[str, Sequence[TopicPartition]]
-    if assignor == RANGE:
+    if is_share_group:
+        given = {
+            member_id: [
+                TopicPartition(topic, number)
+                for topic in one.subscription.topics
+                for number in range(counts[topic])
+            ]
+            for member_id, one in subscribers.items()
+        }
+    elif assignor == RANGE:
         ranges = RangeAssignor().assign(counts, subscribers)
         given = {member_id: one.partitions for member_id, one in ranges.items()}
     else:

@@ -23,7 +23,8 @@ far groups were behind.
 | group_id, group_type | string    | of a group (classic, share), in this partition; null: the row |
 |                      |           | is none of a group's                                          |
 | group_state          | string    | Empty, Stable, …: Kafka's names                               |
-| group_members        | int       | how many; of a share group, those that hold records           |
+| group_members        | int       | how many; of a share group, those that hold records, and      |
+|                      |           | clients of Kafka                                              |
 | committed_offset     | bigint    | of a share group, below which all is done with                |
 | group_lag_records    | bigint    | that are there and were not read                              |
 | group_lag_ms         | bigint    | age of the first of them; null: there is none, or not known   |

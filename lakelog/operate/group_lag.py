@@ -65,7 +65,7 @@ class GroupLag(Struct, frozen=True):
     group_type: GroupType
     topic_partition: TopicPartition
     state: GroupState
-    members: int  # of the group; of a share group, those that hold records
+    members: int  # of the group; of a share group, see its `member_ids`
     offset: int  # committed; of a share group, below which all is done with
     log_end: int
     lag_records: int  # that are there and were not read; at most, where `lag_ms` is not known

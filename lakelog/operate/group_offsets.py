@@ -280,15 +280,16 @@ def check_unheld(group: ShareGroupDescription, partition: TopicPartition | None 
     """Raises unless a group may begin elsewhere.
 
     Raises:
-        NonEmptyGroupError: members hold records, of which they would say something.
+        NonEmptyGroupError: members hold records, of which they would say something, or clients
+            of Kafka are in it.
     """
     members = tuple(sorted(group.member_ids))
     if members:
         where = "" if partition is None else f" of {partition}"
         raise NonEmptyGroupError(
-            f"members of share group {group.group_id!r} hold records{where} "
-            f"({', '.join(members[:5])}{', …' if len(members) > 5 else ''}), so it stays where it "
-            "is. Stop them, or wait until their locks are over",
+            f"members of share group {group.group_id!r} hold records{where} or wait "
+            f"for them ({', '.join(members[:5])}{', …' if len(members) > 5 else ''}), so it stays "
+            "where it is. Stop them, or wait until their locks and sessions are over",
             group_id=group.group_id,
             members=members,
         )

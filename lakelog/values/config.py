@@ -104,7 +104,9 @@ def boolean(text: str) -> bool:
     return {"true": True, "false": False}[text.lower()]
 
 
-def _one_of(*names: str) -> Callable[[str], str]:
+def one_of(*names: str) -> Callable[[str], str]:
+    """Reads one of these words."""
+
     def parse(text: str) -> str:
         if text not in names:
             raise ValueError
@@ -174,7 +176,7 @@ _DEFINITIONS = (
     Setting(
         "compression.type",
         "producer",
-        _one_of("producer", "uncompressed", "lz4", "zstd", "gzip", "snappy"),
+        one_of("producer", "uncompressed", "lz4", "zstd", "gzip", "snappy"),
         "producer, uncompressed, lz4, zstd, gzip (stored as zstd) or snappy (stored as lz4)",
         "how hot entries are compressed; producer keeps what the producer chose",
     ),
@@ -296,7 +298,7 @@ _DEFINITIONS = (
     Setting(
         PARQUET_COMPRESSION,
         "zstd",
-        _one_of("zstd", "lz4_raw", "snappy", "uncompressed"),
+        one_of("zstd", "lz4_raw", "snappy", "uncompressed"),
         "zstd, lz4_raw, snappy or uncompressed",
         "how archived files are compressed, from the next file on",
     ),

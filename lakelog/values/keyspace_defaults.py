@@ -52,6 +52,7 @@ from .config import (
     TopicConfig,
     check_settings,
     number,
+    one_of,
     parse,
     text_of,
     whole_number,
@@ -154,6 +155,27 @@ GROUP_SETTINGS: Mapping[str, Setting] = {
             1,
             "how often a member by KIP-848's protocol is told to speak",
             INT32_MAX,
+        ),
+        number(
+            "group.share.record.lock.duration.ms",
+            30 * SECOND_MS,
+            1,
+            "how long a member of a share group that is a client of Kafka holds what it got",
+            INT32_MAX,
+        ),
+        number(
+            "group.share.delivery.count.limit",
+            5,
+            1,
+            "how often members of share groups that are clients of Kafka get a record at most",
+            INT32_MAX,
+        ),
+        Setting(
+            "lakelog.share.auto.offset.reset",  # Kafka: share.auto.offset.reset of a group
+            "latest",
+            one_of("earliest", "latest"),
+            "earliest or latest",
+            "where a share group begins whose first member is a client of Kafka",
         ),
         number(
             "offset.metadata.max.bytes",
@@ -278,7 +300,7 @@ class KeyspaceDefaults(Struct, frozen=True):
         return _for_topics(self.settings)
 
     @property
-    def for_groups(self) -> Mapping[str, int]:
+    def for_groups(self) -> Mapping[str, Any]:
         """What groups go by, whether it is set or built in, by broker name."""
         given = dict(self.settings)
         return {

@@ -225,8 +225,8 @@ def test_who_comes_while_partitions_are_shared_out_gets_its_own(
     first.leave(LEAVES_FOR_A_WHILE if instance_id else LEAVES)
     again, comes = make("A2", instance_id=instance_id), [True]
 
-    def shared_out_late(*given: Any) -> TargetAssignment:
-        target = target_assignment(*given)
+    def shared_out_late(*given: Any, **told: Any) -> TargetAssignment:
+        target = target_assignment(*given, **told)
         if comes and comes.pop():
             again.say()
         return target

@@ -71,6 +71,8 @@ SERVED: dict[str, tuple[int, int]] = {
     "ShareGroupDescribe": (1, 1),
     "ShareFetch": (1, 1),
     "ShareAcknowledge": (1, 1),
+    "DescribeShareGroupOffsets": (0, 0),
+    "AlterShareGroupOffsets": (0, 0),
 }
 
 

@@ -130,6 +130,7 @@ pack_iq = Struct(">iq").pack
 pack_iqh = Struct(">iqh").pack
 pack_iqhx = Struct(">iqhx").pack
 pack_iqi = Struct(">iqi").pack
+pack_iqih = Struct(">iqih").pack
 pack_iqqh = Struct(">iqqh").pack
 pack_iqqi = Struct(">iqqi").pack
 pack_iqqt = Struct(">iqq?").pack
@@ -193,6 +194,7 @@ unpack_iit = Struct(">ii?").unpack_from
 unpack_iq = Struct(">iq").unpack_from
 unpack_iqh = Struct(">iqh").unpack_from
 unpack_iqi = Struct(">iqi").unpack_from
+unpack_iqih = Struct(">iqih").unpack_from
 unpack_iqqh = Struct(">iqqh").unpack_from
 unpack_iqqi = Struct(">iqqi").unpack_from
 unpack_iqqt = Struct(">iqq?").unpack_from
@@ -11236,6 +11238,346 @@ ShareAcknowledgeResponse.readers = since(1, {1: _read_share_acknowledge_response
 ShareAcknowledgeResponse.writers = since(1, {1: _write_share_acknowledge_response_1})
 
 
+# -- 90: DescribeShareGroupOffsets -------------------------------------------------------------
+
+
+class DescribeShareGroupOffsetsRequest(ApiMessage):
+    """API key 90, the request, version 0."""
+
+    class DescribeShareGroupOffsetsRequestTopic(Message):
+        topic_name: str = ""
+        partitions: Sequence[int] = ()
+
+    class DescribeShareGroupOffsetsRequestGroup(Message):
+        group_id: str = ""
+        topics: Sequence[
+            DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestTopic
+        ] | None = ()
+
+    groups: Sequence[DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup] = ()
+
+
+def _read_describe_share_group_offsets_request_describe_share_group_offsets_request_topic_0(b, p):
+    topic_name, p = read_compact_string(b, p)
+    partitions, p = read_compact_numbers(b, p, "i")
+    return DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestTopic(
+        topic_name, partitions
+    ), skip_tags(b, p)
+
+
+def _read_describe_share_group_offsets_request_describe_share_group_offsets_request_group_0(b, p):
+    group_id, p = read_compact_string(b, p)
+    topics, p = read_compact_nullable_array(
+        b, p, 3,
+        _read_describe_share_group_offsets_request_describe_share_group_offsets_request_topic_0
+    )
+    return DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup(
+        group_id, topics
+    ), skip_tags(b, p)
+
+
+def _read_describe_share_group_offsets_request_0(b, p):
+    groups, p = read_compact_array(
+        b, p, 3,
+        _read_describe_share_group_offsets_request_describe_share_group_offsets_request_group_0
+    )
+    return DescribeShareGroupOffsetsRequest(groups), skip_tags(b, p)
+
+
+def _write_describe_share_group_offsets_request_describe_share_group_offsets_request_topic_0(w, o):
+    w(pack_compact_string(o.topic_name) + pack_compact_numbers(o.partitions, "i") + NO_TAGS)
+
+
+def _write_describe_share_group_offsets_request_describe_share_group_offsets_request_group_0(w, o):
+    w(pack_compact_string(o.group_id))
+    write_compact_nullable_array(
+        w, o.topics,
+        _write_describe_share_group_offsets_request_describe_share_group_offsets_request_topic_0
+    )
+    w(NO_TAGS)
+
+
+def _write_describe_share_group_offsets_request_0(w, o):
+    write_compact_array(
+        w, o.groups,
+        _write_describe_share_group_offsets_request_describe_share_group_offsets_request_group_0
+    )
+    w(NO_TAGS)
+
+
+DescribeShareGroupOffsetsRequest.readers = since(0, {
+    0: _read_describe_share_group_offsets_request_0
+})
+DescribeShareGroupOffsetsRequest.writers = since(0, {
+    0: _write_describe_share_group_offsets_request_0
+})
+
+
+class DescribeShareGroupOffsetsResponse(ApiMessage):
+    """API key 90, the response, version 0."""
+
+    class DescribeShareGroupOffsetsResponsePartition(Message):
+        partition_index: int = 0
+        start_offset: int = 0
+        leader_epoch: int = 0
+        error_code: int = 0
+        error_message: str | None = None
+
+    class DescribeShareGroupOffsetsResponseTopic(Message):
+        topic_name: str = ""
+        topic_id: UUID = ZERO_UUID
+        partitions: Sequence[
+            DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition
+        ] = ()
+
+    class DescribeShareGroupOffsetsResponseGroup(Message):
+        group_id: str = ""
+        topics: Sequence[DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseTopic] = ()
+        error_code: int = 0
+        error_message: str | None = None
+
+    throttle_time_ms: int = 0
+    groups: Sequence[DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup] = ()
+
+
+def _read_describe_share_group_offsets_response_describe_share_group_offsets_response_partition_0(b, p):
+    partition_index, start_offset, leader_epoch, error_code = unpack_iqih(b, p)
+    error_message, p = read_compact_nullable_string(b, p + 18)
+    return DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition(
+        partition_index, start_offset, leader_epoch, error_code, error_message
+    ), skip_tags(b, p)
+
+
+def _read_describe_share_group_offsets_response_describe_share_group_offsets_response_topic_0(b, p):
+    topic_name, p = read_compact_string(b, p)
+    (topic_id,) = unpack_u(b, p)
+    topic_id = uuid_of(topic_id)
+    partitions, p = read_compact_array(
+        b, p + 16, 20,
+        _read_describe_share_group_offsets_response_describe_share_group_offsets_response_partition_0
+    )
+    return DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseTopic(
+        topic_name, topic_id, partitions
+    ), skip_tags(b, p)
+
+
+def _read_describe_share_group_offsets_response_describe_share_group_offsets_response_group_0(b, p):
+    group_id, p = read_compact_string(b, p)
+    topics, p = read_compact_array(
+        b, p, 19,
+        _read_describe_share_group_offsets_response_describe_share_group_offsets_response_topic_0
+    )
+    (error_code,) = unpack_h(b, p)
+    error_message, p = read_compact_nullable_string(b, p + 2)
+    return DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup(
+        group_id, topics, error_code, error_message
+    ), skip_tags(b, p)
+
+
+def _read_describe_share_group_offsets_response_0(b, p):
+    (throttle_time_ms,) = unpack_i(b, p)
+    groups, p = read_compact_array(
+        b, p + 4, 6,
+        _read_describe_share_group_offsets_response_describe_share_group_offsets_response_group_0
+    )
+    return DescribeShareGroupOffsetsResponse(throttle_time_ms, groups), skip_tags(b, p)
+
+
+def _write_describe_share_group_offsets_response_describe_share_group_offsets_response_partition_0(w, o):
+    w(
+        pack_iqih(o.partition_index, o.start_offset, o.leader_epoch, o.error_code) +
+        pack_compact_nullable_string(o.error_message) + NO_TAGS
+    )
+
+
+def _write_describe_share_group_offsets_response_describe_share_group_offsets_response_topic_0(w, o):
+    w(pack_compact_string(o.topic_name) + pack_u(o.topic_id.bytes))
+    write_compact_array(
+        w, o.partitions,
+        _write_describe_share_group_offsets_response_describe_share_group_offsets_response_partition_0
+    )
+    w(NO_TAGS)
+
+
+def _write_describe_share_group_offsets_response_describe_share_group_offsets_response_group_0(w, o):
+    w(pack_compact_string(o.group_id))
+    write_compact_array(
+        w, o.topics,
+        _write_describe_share_group_offsets_response_describe_share_group_offsets_response_topic_0
+    )
+    w(pack_h(o.error_code) + pack_compact_nullable_string(o.error_message) + NO_TAGS)
+
+
+def _write_describe_share_group_offsets_response_0(w, o):
+    w(pack_i(o.throttle_time_ms))
+    write_compact_array(
+        w, o.groups,
+        _write_describe_share_group_offsets_response_describe_share_group_offsets_response_group_0
+    )
+    w(NO_TAGS)
+
+
+DescribeShareGroupOffsetsResponse.readers = since(0, {
+    0: _read_describe_share_group_offsets_response_0
+})
+DescribeShareGroupOffsetsResponse.writers = since(0, {
+    0: _write_describe_share_group_offsets_response_0
+})
+
+
+# -- 91: AlterShareGroupOffsets ----------------------------------------------------------------
+
+
+class AlterShareGroupOffsetsRequest(ApiMessage):
+    """API key 91, the request, version 0."""
+
+    class AlterShareGroupOffsetsRequestPartition(Message):
+        partition_index: int = 0
+        start_offset: int = 0
+
+    class AlterShareGroupOffsetsRequestTopic(Message):
+        topic_name: str = ""
+        partitions: Sequence[AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestPartition] = ()
+
+    group_id: str = ""
+    topics: Sequence[AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic] = ()
+
+
+def _read_alter_share_group_offsets_request_alter_share_group_offsets_request_partition_0(b, p):
+    partition_index, start_offset = unpack_iq(b, p)
+    return AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestPartition(
+        partition_index, start_offset
+    ), skip_tags(b, p + 12)
+
+
+def _read_alter_share_group_offsets_request_alter_share_group_offsets_request_topic_0(b, p):
+    topic_name, p = read_compact_string(b, p)
+    partitions, p = read_compact_array(
+        b, p, 13,
+        _read_alter_share_group_offsets_request_alter_share_group_offsets_request_partition_0
+    )
+    return AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic(
+        topic_name, partitions
+    ), skip_tags(b, p)
+
+
+def _read_alter_share_group_offsets_request_0(b, p):
+    group_id, p = read_compact_string(b, p)
+    topics, p = read_compact_array(
+        b, p, 3, _read_alter_share_group_offsets_request_alter_share_group_offsets_request_topic_0
+    )
+    return AlterShareGroupOffsetsRequest(group_id, topics), skip_tags(b, p)
+
+
+def _write_alter_share_group_offsets_request_alter_share_group_offsets_request_partition_0(w, o):
+    w(pack_iqx(o.partition_index, o.start_offset))
+
+
+def _write_alter_share_group_offsets_request_alter_share_group_offsets_request_topic_0(w, o):
+    w(pack_compact_string(o.topic_name))
+    write_compact_array(
+        w, o.partitions,
+        _write_alter_share_group_offsets_request_alter_share_group_offsets_request_partition_0
+    )
+    w(NO_TAGS)
+
+
+def _write_alter_share_group_offsets_request_0(w, o):
+    w(pack_compact_string(o.group_id))
+    write_compact_array(
+        w, o.topics,
+        _write_alter_share_group_offsets_request_alter_share_group_offsets_request_topic_0
+    )
+    w(NO_TAGS)
+
+
+AlterShareGroupOffsetsRequest.readers = since(0, {0: _read_alter_share_group_offsets_request_0})
+AlterShareGroupOffsetsRequest.writers = since(0, {0: _write_alter_share_group_offsets_request_0})
+
+
+class AlterShareGroupOffsetsResponse(ApiMessage):
+    """API key 91, the response, version 0."""
+
+    class AlterShareGroupOffsetsResponsePartition(Message):
+        partition_index: int = 0
+        error_code: int = 0
+        error_message: str | None = None
+
+    class AlterShareGroupOffsetsResponseTopic(Message):
+        topic_name: str = ""
+        topic_id: UUID = ZERO_UUID
+        partitions: Sequence[
+            AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponsePartition
+        ] = ()
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+    responses: Sequence[AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic] = ()
+
+
+def _read_alter_share_group_offsets_response_alter_share_group_offsets_response_partition_0(b, p):
+    partition_index, error_code = unpack_ih(b, p)
+    error_message, p = read_compact_nullable_string(b, p + 6)
+    return AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponsePartition(
+        partition_index, error_code, error_message
+    ), skip_tags(b, p)
+
+
+def _read_alter_share_group_offsets_response_alter_share_group_offsets_response_topic_0(b, p):
+    topic_name, p = read_compact_string(b, p)
+    (topic_id,) = unpack_u(b, p)
+    topic_id = uuid_of(topic_id)
+    partitions, p = read_compact_array(
+        b, p + 16, 8,
+        _read_alter_share_group_offsets_response_alter_share_group_offsets_response_partition_0
+    )
+    return AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic(
+        topic_name, topic_id, partitions
+    ), skip_tags(b, p)
+
+
+def _read_alter_share_group_offsets_response_0(b, p):
+    throttle_time_ms, error_code = unpack_ih(b, p)
+    error_message, p = read_compact_nullable_string(b, p + 6)
+    responses, p = read_compact_array(
+        b, p, 19,
+        _read_alter_share_group_offsets_response_alter_share_group_offsets_response_topic_0
+    )
+    return AlterShareGroupOffsetsResponse(
+        throttle_time_ms, error_code, error_message, responses
+    ), skip_tags(b, p)
+
+
+def _write_alter_share_group_offsets_response_alter_share_group_offsets_response_partition_0(w, o):
+    w(
+        pack_ih(o.partition_index, o.error_code) + pack_compact_nullable_string(o.error_message) +
+        NO_TAGS
+    )
+
+
+def _write_alter_share_group_offsets_response_alter_share_group_offsets_response_topic_0(w, o):
+    w(pack_compact_string(o.topic_name) + pack_u(o.topic_id.bytes))
+    write_compact_array(
+        w, o.partitions,
+        _write_alter_share_group_offsets_response_alter_share_group_offsets_response_partition_0
+    )
+    w(NO_TAGS)
+
+
+def _write_alter_share_group_offsets_response_0(w, o):
+    w(pack_ih(o.throttle_time_ms, o.error_code) + pack_compact_nullable_string(o.error_message))
+    write_compact_array(
+        w, o.responses,
+        _write_alter_share_group_offsets_response_alter_share_group_offsets_response_topic_0
+    )
+    w(NO_TAGS)
+
+
+AlterShareGroupOffsetsResponse.readers = since(0, {0: _read_alter_share_group_offsets_response_0})
+AlterShareGroupOffsetsResponse.writers = since(0, {0: _write_alter_share_group_offsets_response_0})
+
+
 APIS = (
     Api(0, "Produce", ProduceRequest, ProduceResponse, 3, 12, 9),
     Api(1, "Fetch", FetchRequest, FetchResponse, 4, 17, 12),
@@ -11328,4 +11670,12 @@ APIS = (
     Api(77, "ShareGroupDescribe", ShareGroupDescribeRequest, ShareGroupDescribeResponse, 1, 1, 0),
     Api(78, "ShareFetch", ShareFetchRequest, ShareFetchResponse, 1, 1, 0),
     Api(79, "ShareAcknowledge", ShareAcknowledgeRequest, ShareAcknowledgeResponse, 1, 1, 0),
+    Api(
+        90, "DescribeShareGroupOffsets", DescribeShareGroupOffsetsRequest,
+        DescribeShareGroupOffsetsResponse, 0, 0, 0
+    ),
+    Api(
+        91, "AlterShareGroupOffsets", AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse,
+        0, 0, 0
+    ),
 )

@@ -2,7 +2,8 @@
 --
 -- ARGV: now_ms or '', group, topic_id, member, how often a record may be delivered, '1' if the group has
 -- a dead-letter topic or '', lock in ms, with how many ranges nothing is taken that makes more of them;
--- then ranges that lie one behind the other, of each its start, end, epoch and what became of it:
+-- then ranges that lie one behind the other, of each its start, end, epoch or -1 for any, and what became
+-- of it:
 --   accept    done with
 --   release   to be delivered again, if it may be
 --   reject    never to be delivered again
@@ -81,7 +82,7 @@ local function is_held(last, epoch, what)
   local covered, j = at, i
   while covered < last do
     local r = old[j]
-    if not r or r.owner ~= member or r.epoch ~= epoch then
+    if not r or r.owner ~= member or epoch ~= -1 and r.epoch ~= epoch then
       return false
     end
     local is_dead = r.state == ARCHIVING

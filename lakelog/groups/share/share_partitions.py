@@ -16,9 +16,11 @@ from ...values.topic_partition import TopicPartition
 from ..group_values import check_group_id
 from ..settings import DEFAULT_SETTINGS, MOST_RANGES_FACTOR, ShareGroupSettings
 from .share_values import (
+    ANY_EPOCH,
     Acknowledgement,
     AcquiredRange,
     Acquisition,
+    Outcome,
     RangeState,
     SharePartitionDescription,
     ShareRange,
@@ -153,6 +155,20 @@ class SharePartitions:
                 max_ranges=most,
             )
         return [result == b"OK" for result in results]
+
+    def release(self, topic_partition: TopicPartition, topic_id: UUID, member_id: str) -> None:
+        """Has others get whatever the member holds, as if it never had been delivered.
+
+        Raises:
+            UnknownTopicIdError: the topic was deleted, or made again.
+        """
+        found = self.describe(topic_partition, topic_id)
+        held = [
+            Acknowledgement(one.start, one.end, ANY_EPOCH, Outcome.UNREAD)
+            for one in (found.ranges if found else ())
+            if one.member_id == member_id
+        ]
+        self.acknowledge(topic_partition, topic_id, member_id, held)
 
     def describe(
         self, topic_partition: TopicPartition, topic_id: UUID | None = None

@@ -66,12 +66,16 @@ class Acquisition(Struct, frozen=True):
     is_full: bool  # there are too many ranges: what was never handed out has to wait
 
 
+#: Of locks, for who does not know theirs: whichever it is, if it is the member's.
+ANY_EPOCH = -1
+
+
 class Acknowledgement(Struct, frozen=True):
     """What became of offsets [start, end) that were acquired under a lock."""
 
     start: int
     end: int
-    epoch: int
+    epoch: int  # or `ANY_EPOCH`
     outcome: Outcome
 
 
