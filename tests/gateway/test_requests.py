@@ -26,6 +26,7 @@ from lakelog.gateway.protocol.messages import (
     DescribeTopicPartitionsRequest,
     FetchRequest,
     FindCoordinatorRequest,
+    InitProducerIdRequest,
     ListConfigResourcesRequest,
     ListOffsetsRequest,
     MetadataRequest,
@@ -239,6 +240,15 @@ def test_times_that_are_none_are_refused(lake: Lakelog, client: RawClient) -> No
         request = ListOffsetsRequest(topics=[told.ListOffsetsTopic("orders", [asked])])
         (answer,) = client.ask(request, 9).topics[0].partitions
         assert answer.error_code == code, timestamp
+
+
+def test_every_producer_has_an_id_of_its_own(client: RawClient) -> None:
+    """As by a broker, whatever a client says that it had: @platformatic/kafka says 0 at first."""
+    request = InitProducerIdRequest(transaction_timeout_ms=1, producer_id=0, producer_epoch=0)
+    request.transactional_id = None
+    answers = [client.ask(request, 4) for _ in range(2)]
+    assert [one.producer_epoch for one in answers] == [0, 0]
+    assert len({0, *(one.producer_id for one in answers)}) == 3
 
 
 def test_a_negative_offset_takes_back_what_a_group_has_committed(
