@@ -13,9 +13,8 @@ class KafkaBroker:
 
     Args:
         folder: has ``up PORT``, which starts a broker on a loopback port (it may use the next one
-            too) and ends once that answers; ``down PORT``, which ends it; ``tool CLASS …``, which
-            runs a class of Kafka's tools; and ``spark-jars``, which prints the jars, separated by
-            commas, that give the installed Spark its ``format("kafka")``.
+            too) and ends once that answers; ``down PORT``, which ends it; and ``tool CLASS …``,
+            which runs a class of Kafka's tools.
     """
 
     def __init__(self, folder: Path) -> None:
