@@ -92,6 +92,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="a Databricks CLI, with which the slow tests deploy the bundle to a stand-in",
     )
     parser.addoption(
+        "--kafka",
+        metavar="PATH",
+        type=Path,
+        help="a folder with `up`, `down` and `tool` of a Kafka broker: slow tests of "
+        "the gateway's clients run its tools, and have it judge what they see",
+    )
+    parser.addoption(
         "--unity",
         metavar="PATH",
         type=Path,

@@ -55,7 +55,9 @@ SCRAMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 def add_gateway(offer: Offer) -> None:
-    added = offer.command(_run, "Serve the log to Kafka's clients, until it is stopped.", _EPILOG)
+    added = offer.command(
+        _run, "Serve the log to Kafka's clients, until it is stopped.", _EPILOG, makes_log=True
+    )
     added.add_argument(
         "--listen", metavar="HOST:PORT", default="127.0.0.1:9092", help="default: %(default)s"
     )

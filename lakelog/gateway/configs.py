@@ -164,7 +164,9 @@ async def incremental_alter_configs(
 async def alter_configs(
     session: Session, request: AlterConfigsRequest, version: int
 ) -> AlterConfigsResponse:
-    """Replaces settings: what is not named goes back to its default."""
+    """Replaces settings: what is not named goes back to its default, but lakelog's own, of which
+    the client may know nothing: how records are stored, and who can read them.
+    """
     results = []
     for asked in request.resources:
         given: Changes = {one.name: one.value for one in asked.configs}
@@ -226,8 +228,9 @@ def _asked(kind: int) -> Asked:
 
 
 def _replacing(given: Changes, current: Mapping[str, str]) -> Changes:
-    """The settings that leave those that are given, and nothing else."""
-    return {**dict.fromkeys(current), **given}
+    """The settings that leave those that are given, and no other of Kafka's."""
+    of_kafka = [name for name in current if not name.startswith("lakelog.")]
+    return {**dict.fromkeys(of_kafka), **given}
 
 
 def _changes(

@@ -202,8 +202,11 @@ async def leave_group(
 async def offset_commit(
     session: Session, request: OffsetCommitRequest, version: int
 ) -> OffsetCommitResponse:
-    """Stores how far the group has come: of all partitions that there are, or of none."""
-    offsets: dict[TopicPartition, OffsetAndMetadata] = {}
+    """Stores how far the group has come: of all partitions that there are, or of none.
+
+    An offset below 0 says that nothing is committed: brokers keep it, and all clients read it so.
+    """
+    offsets: dict[TopicPartition, OffsetAndMetadata | None] = {}
     answers: list[OffsetCommitResponse.OffsetCommitResponsePartition] = []
     topic_ids = {}
     topics = []
@@ -217,9 +220,12 @@ async def offset_commit(
                 answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 continue
             topic_ids[topic.name] = topic.topic_id
-            offsets[topic.partition(one.partition_index)] = OffsetAndMetadata(
-                one.committed_offset, one.committed_metadata or "", one.committed_leader_epoch
-            )
+            committed = None
+            if one.committed_offset >= 0:
+                committed = OffsetAndMetadata(
+                    one.committed_offset, one.committed_metadata or "", one.committed_leader_epoch
+                )
+            offsets[topic.partition(one.partition_index)] = committed
             answers.append(answer)
         topics.append(OffsetCommitResponse.OffsetCommitResponseTopic(asked.name, told))
     if offsets:

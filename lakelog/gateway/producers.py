@@ -14,20 +14,18 @@ from .protocol.messages import (
 )
 from .session import Session
 
-_LAST_EPOCH = 32_767
-
 
 async def init_producer_id(
     session: Session, request: InitProducerIdRequest, version: int
 ) -> InitProducerIdResponse:
-    """A new id, at random so that no two processes have to agree on it; or the next epoch."""
+    """A new id, at random so that no two processes have to agree on it.
+
+    As by a broker, the id that a client gives counts for nothing without a transactional one: some
+    give any.
+    """
     if request.transactional_id is not None:
         return InitProducerIdResponse(
             error_code=ErrorCode.INVALID_REQUEST, producer_id=-1, producer_epoch=-1
-        )
-    if version >= 3 and request.producer_id >= 0 and request.producer_epoch < _LAST_EPOCH - 1:
-        return InitProducerIdResponse(
-            producer_id=request.producer_id, producer_epoch=request.producer_epoch + 1
         )
     return InitProducerIdResponse(producer_id=secrets.randbits(62), producer_epoch=0)
 

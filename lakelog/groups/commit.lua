@@ -1,5 +1,6 @@
 -- Stores how far a group has come. ARGV: now_ms or '', member_id, instance, generation, a token if the
--- group is to be made or '', then of each partition its field, offset and the rest of its value.
+-- group is to be made or '', then of each partition its field, offset ('': taken back) and the
+-- rest of its value.
 -- Returns {'OK'}, {'NEW'} (see join.lua) or {an error's code}.
 --
 -- A generation below 0 is of somebody who is no member: taken while the group has none.
@@ -37,6 +38,10 @@ elseif g.state ~= EMPTY then
   return answer('UNKNOWN_MEMBER_ID')
 end
 for i = 6, #ARGV, 3 do
-  redis.call('HSET', offsets, ARGV[i], ARGV[i + 1] .. ' ' .. int(now) .. ' ' .. ARGV[i + 2])
+  if ARGV[i + 1] == '' then
+    redis.call('HDEL', offsets, ARGV[i])
+  else
+    redis.call('HSET', offsets, ARGV[i], ARGV[i + 1] .. ' ' .. int(now) .. ' ' .. ARGV[i + 2])
+  end
 end
 return answer('OK')

@@ -220,7 +220,7 @@ class GroupCoordinator:
     def commit(
         self,
         group_id: str,
-        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | None],
         *,
         member_id: str = "",
         generation_id: int = -1,
@@ -233,6 +233,7 @@ class GroupCoordinator:
         is the commit of somebody who assigns partitions by hand; a group with members refuses it.
 
         Args:
+            offsets: None for what is taken back.
             topic_ids: topic → its creation, so that a topic made again is not taken for it.
 
         Raises:
@@ -246,6 +247,9 @@ class GroupCoordinator:
         most_bytes = self._settings_of().offset_metadata_max_bytes
         values: list[Any] = []
         for topic_partition, one in offsets.items():
+            if one is None:
+                values += [str(topic_partition), "", ""]
+                continue
             check_offset(one.offset)
             size_bytes = len(one.metadata.encode())
             if size_bytes > most_bytes:

@@ -18,6 +18,7 @@ from lakelog.gateway.gateway import Gateway
 from lakelog.gateway.protocol.codes import ErrorCode
 from lakelog.gateway.protocol.messages import (
     AlterClientQuotasRequest,
+    AlterConfigsRequest,
     AlterPartitionReassignmentsRequest,
     ApiVersionsRequest,
     CreateTopicsRequest,
@@ -25,9 +26,12 @@ from lakelog.gateway.protocol.messages import (
     DescribeTopicPartitionsRequest,
     FetchRequest,
     FindCoordinatorRequest,
+    InitProducerIdRequest,
     ListConfigResourcesRequest,
     ListOffsetsRequest,
     MetadataRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
     ProduceRequest,
 )
 from lakelog.gateway.protocol.wire import API
@@ -236,6 +240,49 @@ def test_times_that_are_none_are_refused(lake: Lakelog, client: RawClient) -> No
         request = ListOffsetsRequest(topics=[told.ListOffsetsTopic("orders", [asked])])
         (answer,) = client.ask(request, 9).topics[0].partitions
         assert answer.error_code == code, timestamp
+
+
+def test_every_producer_has_an_id_of_its_own(client: RawClient) -> None:
+    """As by a broker, whatever a client says that it had: @platformatic/kafka says 0 at first."""
+    request = InitProducerIdRequest(transaction_timeout_ms=1, producer_id=0, producer_epoch=0)
+    request.transactional_id = None
+    answers = [client.ask(request, 4) for _ in range(2)]
+    assert [one.producer_epoch for one in answers] == [0, 0]
+    assert len({0, *(one.producer_id for one in answers)}) == 3
+
+
+def test_a_negative_offset_takes_back_what_a_group_has_committed(
+    lake: Lakelog, client: RawClient
+) -> None:
+    """KafkaJS resets groups by -1 and -2, of which a broker's clients make that there is none."""
+    lake.topics.create("orders", 2)
+    told, asked = OffsetCommitRequest, OffsetFetchRequest
+    for offsets in ((5, 7), (-2, 8), (-1, -1), (-1, 9)):
+        parts = [told.OffsetCommitRequestPartition(*one) for one in enumerate(offsets)]
+        topics = [told.OffsetCommitRequestTopic("orders", parts)]
+        response = client.ask(told(group_id="g", topics=topics), 5)
+        assert [one.error_code for one in response.topics[0].partitions] == [0, 0]
+        of_both = [asked.OffsetFetchRequestTopic("orders", [0, 1])]
+        (topic,) = client.ask(asked(group_id="g", topics=of_both), 5).topics
+        assert [one.committed_offset for one in topic.partitions] == [max(-1, o) for o in offsets]
+
+
+def test_lakelogs_own_settings_stay_where_all_are_replaced(
+    lake: Lakelog, client: RawClient
+) -> None:
+    """Clients that replace settings name all they know of, which are Kafka's."""
+    own = {"lakelog.entry.format": "kafka", "lakelog.max.decoded.bytes": "5000000"}
+    lake.topics.create("orders", 1, {**own, "retention.ms": "1", "cleanup.policy": "compact"})
+    told = AlterConfigsRequest
+    for given, found in (
+        ({"retention.ms": "2"}, {**own, "retention.ms": "2"}),
+        ({"lakelog.entry.format": "auto"}, {**own, "lakelog.entry.format": "auto"}),
+    ):
+        configs = [told.AlterableConfig(*one) for one in given.items()]
+        request = told(resources=[told.AlterConfigsResource(2, "orders", configs)])
+        (answer,) = client.ask(request, 2).responses
+        assert answer.error_code == ErrorCode.NONE
+        assert dict(lake.topics.get("orders").config.overrides) == found
 
 
 @pytest.mark.parametrize(

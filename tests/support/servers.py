@@ -330,6 +330,15 @@ def free_port() -> int:
     return reserved_port(0)
 
 
+def two_free_ports() -> int:
+    """A free port whose next one is free too."""
+    while True:
+        port = free_port()
+        with contextlib.suppress(OSError, OverflowError):
+            reserved_port(port + 1)
+            return port
+
+
 def reserved_port(port: int) -> int:
     """That port, with 0 any, reserved as `free_port` says; OSError where another has it.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import subprocess
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.object_store import FaultyFront, S3Server
-from tests.support.servers import START_TIMEOUT_S, free_port, reserved_port
+from tests.support.servers import START_TIMEOUT_S, two_free_ports
 
 _API = "/api/2.1/unity-catalog"
 
@@ -40,7 +39,7 @@ class UnityCatalogServer:
     def __init__(self, folder: Path, s3: S3Server | None = None) -> None:
         self._folder = folder
         self._s3 = s3
-        self.port = _two_free_ports()
+        self.port = two_free_ports()
         self.front = FaultyFront(self.port)
 
     def start(self) -> UnityCatalogServer:
@@ -107,12 +106,3 @@ class UnityCatalogServer:
             "UC_S3_TOKEN": "",  # of its own keys: none, so it asks the STS for others
             "AWS_ENDPOINT_URL_STS": self._s3.url,
         }
-
-
-def _two_free_ports() -> int:
-    """A free port whose next one is free too."""
-    while True:
-        port = free_port()
-        with contextlib.suppress(OSError, OverflowError):
-            reserved_port(port + 1)
-            return port
