@@ -15,6 +15,7 @@ import pytest
 from lakelog import Lakelog
 from lakelog.cli import main as cli
 from lakelog.hot.embedded.redis_server import EmbeddedRedis
+from tests.support.command_line import running
 
 
 @pytest.fixture
@@ -178,3 +179,14 @@ def test_status_and_doctor_say_how_much_room_there_is(
     (row,) = [row for row in json.loads(capsys.readouterr().out) if row["what"] == "disk"]
     assert row["state"] == "risky"
     assert row["found"].endswith("MiB free of 24.0 MiB")
+
+
+def test_a_gateway_makes_the_log_that_it_serves(tmp_path: Path) -> None:
+    place = ["--dir", str(tmp_path / "log"), "--engine", "inline"]
+    with running(*place, "gateway", "--listen", "127.0.0.1:0") as process:
+        assert process.stderr is not None
+        assert "bootstrap.servers=127.0.0.1:" in process.stderr.readline()
+        process.terminate()
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+    assert (tmp_path / "log" / "redis").is_dir()
