@@ -64,7 +64,7 @@ ALLOWED: dict[str, set[str]] = {
         "cold_log",
         "lakelog",
     },
-    "gateway": {"codec", "hot", "groups", "read"},
+    "gateway": {"codec", "hot", "groups", "read", "tracing"},
 }
 
 #: room of cold → rooms of cold that it may import besides cold's own modules. Those lie above all

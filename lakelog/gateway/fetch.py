@@ -73,7 +73,7 @@ async def fetch(session: Session, request: FetchRequest, version: int) -> FetchR
             else session.log.topic(asked.topic)
         )
         for one in asked.partitions:
-            if topic is not None and 0 <= one.partition < topic.partitions:
+            if topic is not None and topic.has(one.partition):
                 tp = topic.partition(one.partition)
                 part = parts[number, one.partition] = Part(
                     topic, tp, one.fetch_offset, one.partition_max_bytes, [], one.fetch_offset

@@ -216,7 +216,7 @@ async def offset_commit(
         for one in asked.partitions:
             answer = OffsetCommitResponse.OffsetCommitResponsePartition(one.partition_index)
             told.append(answer)
-            if topic is None or not 0 <= one.partition_index < topic.partitions:
+            if topic is None or not topic.has(one.partition_index):
                 answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 continue
             topic_ids[topic.name] = topic.topic_id

@@ -39,7 +39,7 @@ async def list_offsets(
         for one in asked.partitions:
             answer = _Answer(partition_index=one.partition_index)
             answers.append(answer)
-            if topic is None or not 0 <= one.partition_index < topic.partitions:
+            if topic is None or not topic.has(one.partition_index):
                 answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             elif one.timestamp == LATEST or (
                 one.timestamp in (EARLIEST, EARLIEST_LOCAL) and not topic.config.tiered
@@ -112,7 +112,7 @@ async def offset_for_leader_epoch(
                 partition=one.partition, leader_epoch=0
             )
             ends.append(end)
-            if topic is None or not 0 <= one.partition < topic.partitions:
+            if topic is None or not topic.has(one.partition):
                 end.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 continue
             tp = topic.partition(one.partition)

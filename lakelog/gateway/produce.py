@@ -92,9 +92,9 @@ async def produce(
 
 async def _topic(session: Session, name: str, partition: int) -> Topic | None:
     topic = (await session.log.topics()).get(name)
-    if topic is None or not 0 <= partition < topic.partitions:
+    if topic is None or not topic.has(partition):
         topic = (await session.log.topics(fresh=True)).get(name)
-    return topic if topic is not None and 0 <= partition < topic.partitions else None
+    return topic if topic is not None and topic.has(partition) else None
 
 
 def _refuse_transaction(request: ProduceRequest, answer: Partition) -> None:

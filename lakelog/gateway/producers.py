@@ -42,7 +42,7 @@ async def describe_producers(
         for partition in asked.partition_indexes:
             told = response.PartitionResponse(partition_index=partition, active_producers=[])
             partitions.append(told)
-            if topic is None or not 0 <= partition < topic.partitions:
+            if topic is None or not topic.has(partition):
                 told.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 continue
             try:

@@ -308,8 +308,7 @@ async def _topic(session: Session, topic_id: UUID, number: int) -> Topic | Error
     topic = await session.log.topic_of_id(topic_id)
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
-    is_there = 0 <= number < topic.partitions
-    return topic if is_there else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return topic if topic.has(number) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 async def _acknowledge(

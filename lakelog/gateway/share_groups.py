@@ -216,7 +216,7 @@ async def alter_offsets(
         for one in asked.partitions:
             answer = response.AlterShareGroupOffsetsResponsePartition(one.partition_index)
             told.append(answer)
-            if topic is None or not 0 <= one.partition_index < topic.partitions:
+            if topic is None or not topic.has(one.partition_index):
                 answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             else:
                 starts[topic.partition(one.partition_index)] = max(0, one.start_offset)

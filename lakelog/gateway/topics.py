@@ -153,7 +153,7 @@ async def delete_records(
                 partition_index=one.partition_index, low_watermark=-1
             )
             partitions.append(result)
-            if topic is None or not 0 <= one.partition_index < topic.partitions:
+            if topic is None or not topic.has(one.partition_index):
                 result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 continue
             try:

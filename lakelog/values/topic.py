@@ -61,6 +61,10 @@ class Topic(Struct, frozen=True):
             return None
         return self.deleted_ms + int(self.config["file.delete.delay.ms"])
 
+    def has(self, partition: int) -> bool:
+        """Whether there is a partition of that number."""
+        return 0 <= partition < self.partitions
+
     def partition(self, partition: int) -> TopicPartition:
         """The topic-partition of that number.
 
@@ -75,7 +79,7 @@ class Topic(Struct, frozen=True):
                 topic=self.name,
                 partition=partition,
             )
-        if not 0 <= number < self.partitions:
+        if not self.has(number):
             raise UnknownTopicOrPartitionError(
                 f"topic {self.name!r} has no partition {number}: it has partitions "
                 f"0..{self.partitions - 1}",

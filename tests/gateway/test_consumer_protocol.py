@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from lakelog import Lakelog
 from lakelog.gateway.gateway import Gateway
+from lakelog.gateway.protocol.codes import ErrorCode
 from lakelog.gateway.protocol.messages import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
@@ -124,14 +125,42 @@ def test_members_at_two_gateways_share_commit_and_come_back(
 
 
 def test_who_is_gone_without_a_word_is_out_when_its_session_ends(
+    lake: Lakelog, gateway: Gateway, ask: Any, consumers: Any
+) -> None:
+    first = consumers(gateway)
+    polled_until(has(first, 4), first)
+    joining = ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="second",
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=["orders"],
+        topic_partitions=[],
+    )
+    assert ask(joining, 1).error_code == ErrorCode.NONE
+    polled_until(has(first, 2), first)
+    assert len(lake.groups.describe("g").members) == 2
+    polled_until(has(first, 4), first)
+    assert len(lake.groups.describe("g").members) == 1
+
+
+def test_a_member_goes_on_by_another_gateway(
     lake: Lakelog, gateway: Gateway, make_gateway: Any, consumers: Any
 ) -> None:
     doomed = make_gateway()
     first, second = consumers(gateway), consumers(doomed)
     polled_until(lambda: has(first, 2)() and has(second, 2)(), first, second)
-    doomed.close()  # and with it the only way that the second knows
-    polled_until(has(first, 4), first)
-    assert len(lake.groups.describe("g").members) == 1
+    doomed.close()  # the only one that the second was told of by its user
+    with lake.producer() as producer:
+        sent = [b"after %d" % number for number in range(40)]
+        for number, value in enumerate(sent):
+            producer.send("orders", value, partition=number % 4)
+    values: list[bytes | None] = []
+    for _ in range(TIMEOUT_S):
+        values += polled_until(lambda: True, *[first, second] * 10)
+        if set(sent) <= set(values):
+            break
+    assert set(sent) <= set(values)
+    assert len(lake.groups.describe("g").members) == 2
 
 
 def test_a_regex_and_new_partitions_are_followed(

@@ -52,7 +52,7 @@ class ConsumerMachine(RuleBasedStateMachine):
         self.admin = GroupAdmin(servers, settings=settings, clock=self.clock)
         self.clients: dict[int, Client] = {}
         self.made = 0
-        self.has_killed = False
+        self.some_are_away = False
 
     @rule(
         number=NUMBERS,
@@ -68,7 +68,7 @@ class ConsumerMachine(RuleBasedStateMachine):
         if number in self.clients and kills:
             return
         self.made += 1
-        self.has_killed |= number in self.clients
+        self.some_are_away |= number in self.clients
         self.clients[number] = Client(
             self.groups,
             self.lake,
@@ -121,8 +121,10 @@ class ConsumerMachine(RuleBasedStateMachine):
         client = self.clients.pop(number, None)
         if client is None or client.epoch == 0:
             return
+        comes_back = for_a_while and client.instance_id is not None
+        self.some_are_away |= comes_back
         with suppress(UnknownMemberIdError):
-            client.leave(LEAVES_FOR_A_WHILE if for_a_while and client.instance_id else LEAVES)
+            client.leave(LEAVES_FOR_A_WHILE if comes_back else LEAVES)
 
     @rule(ms=st.sampled_from([1, SESSION_MS // 2, SESSION_MS, REBALANCE_MS]))
     def wait(self, ms: int) -> None:
@@ -151,7 +153,7 @@ class ConsumerMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Whoever is left says and does what is due, until all is settled."""
-        if self.has_killed:
+        if self.some_are_away:
             self.clock.advance(SESSION_MS)
         for _ in range(3):
             for number in self.clients:

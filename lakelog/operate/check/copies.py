@@ -72,7 +72,7 @@ def offset_flaw(
             return None
         gone = "of no topic that is there" if topic is None else "of an earlier topic of that name"
         return f"is {gone}: it expires, or reset-offsets --delete", False
-    if not 0 <= partition < topic.partitions:
+    if not topic.has(partition):
         return f"is of a partition that was never there: {topic.partitions} are", True
     if not 0 <= offset <= MAX_OFFSET:
         return "is no offset", True
