@@ -35,7 +35,7 @@ _COLD_BYTES = 4 * MIB
 #: More stored bytes than this are made into batches by a thread.
 _LARGE_BYTES = 256 * KIB
 #: After a wait that brought nothing, as where something foreign lies behind the log end.
-_FRUITLESS_S = 0.05
+_FRUITLESS_S = 0.005
 
 _PartitionData = FetchResponse.PartitionData
 
@@ -122,6 +122,7 @@ async def fill(
 ) -> None:
     """Reads into the parts, and waits for what is appended as long as it is too little."""
     wanted = list(parts)
+    has_waited = False
     while wanted:
         before_bytes = sum(part.size_bytes for part in parts)
         asked_bytes = sum(max(0, part.max_bytes - part.size_bytes) for part in wanted)
@@ -147,21 +148,30 @@ async def fill(
         if not progress:
             positions = {part.topic_partition: part.next_offset for part in wanted}
             try:
-                await wait(session, positions, left_s)
+                await wait(session, positions, left_s, is_again=has_waited)
             except LakelogError:
                 return  # the next request hears why
+        has_waited = not progress
 
 
-async def wait(session: Session, positions: Mapping[TopicPartition, int], left_s: float) -> None:
-    """As `AsyncHotLog.wait`, and never for no time at all.
+async def wait(
+    session: Session,
+    positions: Mapping[TopicPartition, int],
+    left_s: float,
+    *,
+    is_again: bool,
+) -> None:
+    """As `AsyncHotLog.wait`.
+
+    Args:
+        is_again: the wait before it brought nothing, so this one takes some time in any case.
 
     Raises:
         LakelogError: a server does not answer.
     """
-    waited_from_s = time.monotonic()
+    if is_again:
+        await asyncio.sleep(min(_FRUITLESS_S, left_s))
     await session.log.hot.wait(positions, left_s)
-    if time.monotonic() - waited_from_s < _FRUITLESS_S / 10:
-        await asyncio.sleep(min(_FRUITLESS_S / 10, left_s))
 
 
 async def _read(session: Session, parts: Sequence[Part], max_bytes: int) -> bool:

@@ -161,7 +161,7 @@ async def _take(
     deadline_s: float,
 ) -> None:
     """Adds what there is to take to the answer, and waits for it."""
-    is_waiting = True
+    is_waiting, has_waited = True, False
     while is_waiting:
         places = {}
         for place in share.partitions:
@@ -195,9 +195,10 @@ async def _take(
         is_waiting &= left_s > 0
         if is_waiting and not any(one.part.gaps for one in taken.values()):
             try:
-                await wait(session, positions, min(left_s, due_s))
+                await wait(session, positions, min(left_s, due_s), is_again=has_waited)
             except LakelogError:
                 return  # the next request hears why
+            has_waited = True
     for place in [place for place, one in data.items() if one == _Data(place[1])]:
         del data[place]  # nothing is to be told of it
 
