@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
+from typing import TypeVar
 from uuid import UUID
 
 from ..errors import LakelogError
@@ -16,8 +17,11 @@ from .protocol.messages import (
     ConsumerGroupDescribeResponse,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
+    ShareGroupHeartbeatResponse,
 )
 from .session import Session
+
+_Response = TypeVar("_Response", ConsumerGroupHeartbeatResponse, ShareGroupHeartbeatResponse)
 
 #: `ConsumerGroupDescribeResponse.Member.member_type`: it speaks the consumer protocol.
 _CONSUMER = 1
@@ -48,20 +52,26 @@ async def heartbeat(
         client_id=session.client_id,
         client_host=session.client_host,
     )
-    response = ConsumerGroupHeartbeatResponse
+    return await answered(session, ConsumerGroupHeartbeatResponse, request.group_id, said)
+
+
+async def answered(
+    session: Session, response: type[_Response], group_id: str, said: ConsumerHeartbeat
+) -> _Response:
+    """What a member of either kind of group hears after what it said."""
     try:
         await session.log.topics()
         told = await session.log.run(
             session.log.consumer_groups.heartbeat,
-            request.group_id,
+            group_id,
             said,
             session.log.topics_version,
         )
     except LakelogError as error:
-        session.note(f"heartbeat for group {request.group_id!r}", error)
+        session.note(f"heartbeat for {said.protocol_type} group {group_id!r}", error)
         return response(error_code=code_of(error, Asked.GROUP), error_message=error.message)
     return response(
-        member_id=member_id,
+        member_id=said.member_id,
         member_epoch=told.member_epoch,
         heartbeat_interval_ms=told.heartbeat_interval_ms,
         assignment=None

@@ -105,16 +105,13 @@ async def share_fetch(
     deadline_s = time.monotonic() + request.max_wait_ms / 1000
     epoch = request.share_session_epoch
     says_something = any(p.acknowledgement_batches for t in request.topics for p in t.partitions)
-    try:
-        if epoch == BEGINS and says_something:
-            raise InvalidArgumentError("a new share session has nothing to acknowledge yet")
-        code = await _enter(session, request.group_id, request.member_id, epoch)
-    except LakelogError as error:
-        return ShareFetchResponse(
-            error_code=code_of(error, Asked.GROUP), error_message=error.message
-        )
+    if epoch == BEGINS and says_something:
+        why: str | None = "a new share session has nothing to acknowledge yet"
+        code = ErrorCode.INVALID_REQUEST
+    else:
+        code, why = await _enter(session, request)
     if code:
-        return ShareFetchResponse(error_code=code)
+        return ShareFetchResponse(error_code=code, error_message=why)
     share = session.share
     assert share is not None
     data = {
@@ -280,16 +277,11 @@ async def share_acknowledge(
 ) -> ShareAcknowledgeResponse:
     """Takes what became of records."""
     epoch = request.share_session_epoch
-    try:
-        code = ErrorCode.INVALID_SHARE_SESSION_EPOCH
-        if epoch != BEGINS:
-            code = await _enter(session, request.group_id, request.member_id, epoch)
-    except LakelogError as error:
-        return ShareAcknowledgeResponse(
-            error_code=code_of(error, Asked.GROUP), error_message=error.message
-        )
+    code, why = ErrorCode.INVALID_SHARE_SESSION_EPOCH, None
+    if epoch != BEGINS:
+        code, why = await _enter(session, request)
     if code:
-        return ShareAcknowledgeResponse(error_code=code)
+        return ShareAcknowledgeResponse(error_code=code, error_message=why)
     assert session.share is not None
     results = await _acknowledge(session, session.share, request.topics)
     if epoch == ENDS:
@@ -380,20 +372,26 @@ def _said(
 
 
 async def _enter(
-    session: Session, group_id: str | None, member_id: str | None, epoch: int
-) -> ErrorCode:
+    session: Session, request: ShareFetchRequest | ShareAcknowledgeRequest
+) -> _Refusal:
     """Makes `session.share` the one that a request is of, or says why it is of none."""
+    group_id, member_id = request.group_id, request.member_id
+    epoch = request.share_session_epoch
     if epoch == BEGINS:
         if not member_id:
-            raise InvalidArgumentError("a share session is of a member, which has an id")
-        shares = await session.log.run(session.log.shares, group_id or "")
+            return ErrorCode.INVALID_REQUEST, "a share session is of a member, which has an id"
+        try:
+            shares = await session.log.run(session.log.shares, group_id or "")
+        except LakelogError as error:
+            return code_of(error, Asked.GROUP), error.message
         if session.share is not None and not session.share.is_of(group_id, member_id):
             await end_share_session(session)
         session.share = ShareSession(shares, member_id)
     share = session.share
     if share is None or not share.is_of(group_id, member_id):
-        return ErrorCode.SHARE_SESSION_NOT_FOUND
-    return ErrorCode.NONE if share.go_on(epoch) else ErrorCode.INVALID_SHARE_SESSION_EPOCH
+        return ErrorCode.SHARE_SESSION_NOT_FOUND, None
+    is_next = share.go_on(epoch)
+    return ErrorCode.NONE if is_next else ErrorCode.INVALID_SHARE_SESSION_EPOCH, None
 
 
 async def end_share_session(session: Session) -> None:

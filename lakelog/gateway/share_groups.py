@@ -14,7 +14,7 @@ from ..groups.protocol import SHARE_PROTOCOL_TYPE
 from ..groups.target_assignment import SIMPLE
 from ..values.topic import Topic
 from ..values.topic_partition import TopicPartition
-from .consumer_groups import by_topic
+from .consumer_groups import answered, by_topic
 from .protocol.codes import Asked, ErrorCode, code_of
 from .protocol.messages import (
     AlterShareGroupOffsetsRequest,
@@ -48,31 +48,7 @@ async def heartbeat(
         client_host=session.client_host,
         protocol_type=SHARE_PROTOCOL_TYPE,
     )
-    response = ShareGroupHeartbeatResponse
-    try:
-        await session.log.topics()
-        told = await session.log.run(
-            session.log.consumer_groups.heartbeat,
-            request.group_id,
-            said,
-            session.log.topics_version,
-        )
-    except LakelogError as error:
-        session.note(f"heartbeat for share group {request.group_id!r}", error)
-        return response(error_code=code_of(error, Asked.GROUP), error_message=error.message)
-    return response(
-        member_id=request.member_id,
-        member_epoch=told.member_epoch,
-        heartbeat_interval_ms=told.heartbeat_interval_ms,
-        assignment=None
-        if told.partitions is None
-        else response.Assignment(
-            [
-                response.TopicPartitions(topic_id, numbers)
-                for (topic_id, _), numbers in by_topic(told.partitions).items()
-            ]
-        ),
-    )
+    return await answered(session, ShareGroupHeartbeatResponse, request.group_id, said)
 
 
 # -- looks -----------------------------------------------------------------------------------------
