@@ -95,8 +95,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--kafka",
         metavar="PATH",
         type=Path,
-        help="a folder with `up`, `down` and `tool` of a Kafka broker: slow tests of "
-        "the gateway's clients run its tools, and have it judge what they see",
+        help="a folder with `up`, `down`, `tool` and `spark-jars` of a Kafka broker: slow tests "
+        "of the gateway's clients run its tools, and have it judge what they see",
     )
     parser.addoption(
         "--unity",

@@ -179,6 +179,7 @@ class ClientConnection(asyncio.Protocol):
         self._frames = deque(kept)
         if kept and self.is_idle:
             self._task = asyncio.ensure_future(self._serve())
+        self.session.forget_quiet()
         if self.session.share is not None:
             self._share_task = asyncio.ensure_future(end_share_session(self.session))
         if self.session.authentication is not None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
@@ -23,6 +23,7 @@ from ..values.topic_partition import OffsetRange, TopicPartition
 from .protocol.codes import Asked, ErrorCode, code_of
 from .protocol.messages import FetchRequest, FetchResponse
 from .protocol.wire import Buffer, Pieces
+from .quiet import Quiet
 from .session import Session
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ _LARGE_BYTES = 256 * KIB
 _FRUITLESS_S = 0.005
 
 _PartitionData = FetchResponse.PartitionData
+_Waiting: TypeAlias = Callable[
+    [Mapping[TopicPartition, int], float], Awaitable["set[TopicPartition]"]
+]
 
 
 class Part(Struct):
@@ -55,6 +59,7 @@ class Part(Struct):
     error: ErrorCode = ErrorCode.NONE
     log_start: int = -1
     log_end: int = -1
+    is_at_end: bool = False  # nothing is left to be read of it
 
 
 async def fetch(session: Session, request: FetchRequest, version: int) -> FetchResponse:
@@ -82,7 +87,13 @@ async def fetch(session: Session, request: FetchRequest, version: int) -> FetchR
                     part.error = ErrorCode.OFFSET_OUT_OF_RANGE
     max_bytes = max(1, min(request.max_bytes, MAX_RESPONSE_BYTES))
     wanted = [part for part in parts.values() if not part.error]
-    await fill(session, wanted, max_bytes, request.min_bytes, deadline_s)
+    quiet = _quiet(session, wanted)
+    await fill(session, wanted, max_bytes, request.min_bytes, deadline_s, quiet)
+    for part in wanted:
+        if part.is_at_end:
+            quiet.read_to_end(
+                part.topic_partition, part.topic.topic_id, part.next_offset, part.log_start
+            )
     return FetchResponse(
         responses=[
             FetchResponse.FetchableTopicResponse(
@@ -96,6 +107,16 @@ async def fetch(session: Session, request: FetchRequest, version: int) -> FetchR
             for number, asked in enumerate(request.topics)
         ]
     )
+
+
+def _quiet(session: Session, wanted: Sequence[Part]) -> Quiet:
+    """What the connection knows of partitions, of those that are wanted now."""
+    hot = session.log.hot
+    if session.quiet is None or session.quiet.hot is not hot:  # somebody else logged in on it
+        session.forget_quiet()
+        session.quiet = Quiet(hot)
+    session.quiet.keep(part.topic_partition for part in wanted)
+    return session.quiet
 
 
 def _data(part: Part | None, partition: int, unknown: ErrorCode) -> FetchResponse.PartitionData:
@@ -119,49 +140,93 @@ async def fill(
     max_bytes: int,
     min_bytes: int = 0,
     deadline_s: float = 0.0,
+    quiet: Quiet | None = None,
 ) -> None:
-    """Reads into the parts, and waits for what is appended as long as it is too little."""
-    wanted = list(parts)
+    """Reads into the parts, and waits for what is appended as long as it is too little.
+
+    Args:
+        quiet: what needs not be read; to wait, it takes one.
+    """
+    reading = [part for part in parts if not _is_quiet(part, quiet)]
     has_waited = False
-    while wanted:
+    while True:
         before_bytes = sum(part.size_bytes for part in parts)
-        asked_bytes = sum(max(0, part.max_bytes - part.size_bytes) for part in wanted)
-        # Never most of all there is: requests hold some of it until they are answered.
-        most_bytes = session.memory.limit_bytes // 4
-        room_bytes = max(0, min(max_bytes - before_bytes, asked_bytes, most_bytes))
-        if not before_bytes:
-            await session.memory.take(room_bytes)
-        elif not session.memory.take_now(room_bytes):
-            return  # others wait too, and might for what is held here
-        try:
-            progress = await _read(session, wanted, max_bytes - before_bytes)
-        finally:
-            found_bytes = sum(part.size_bytes for part in parts)
-            session.answer_bytes += found_bytes - before_bytes
-            session.memory.give_back(room_bytes - (found_bytes - before_bytes))
+        progress = await _read_within(session, reading, max_bytes - before_bytes, before_bytes)
+        if progress is None:
+            return  # others wait for memory too, and might for what is held here
+        found_bytes = sum(part.size_bytes for part in parts)
         left_s = deadline_s - time.monotonic()
-        if found_bytes >= min(max(min_bytes, 0), max_bytes) or left_s <= 0:
+        if found_bytes >= min(max(min_bytes, 0), max_bytes) or left_s <= 0 or quiet is None:
             return
         if any(part.error for part in parts):
             return
-        wanted = [part for part in parts if part.size_bytes < part.max_bytes]
-        if not progress:
-            positions = {part.topic_partition: part.next_offset for part in wanted}
+        if progress:
+            reading = [part for part in reading if part.size_bytes < part.max_bytes]
+        else:
+            waiting = {
+                part.topic_partition: part for part in parts if part.size_bytes < part.max_bytes
+            }
+            positions = {tp: part.next_offset for tp, part in waiting.items()}
             try:
-                await wait(session, positions, left_s, is_again=has_waited)
+                news = await wait(quiet.wait, positions, left_s, is_again=has_waited)
             except LakelogError:
                 return  # the next request hears why
+            if not news:
+                return
+            reading = [waiting[tp] for tp in news]
         has_waited = not progress
 
 
+def _is_quiet(part: Part, quiet: Quiet | None) -> bool:
+    """Whether the part need not be read; then it has what is to be told of it."""
+    if quiet is None:
+        return False
+    tp, topic_id = part.topic_partition, part.topic.topic_id
+    log_start = quiet.log_start(tp, topic_id, part.next_offset)
+    if log_start is None:
+        return False
+    part.log_start, part.log_end = log_start, part.next_offset
+    return True
+
+
+async def _read_within(
+    session: Session, parts: Sequence[Part], max_bytes: int, held_bytes: int
+) -> bool | None:
+    """As `_read`, with memory for it.
+
+    Args:
+        held_bytes: that the answer has already.
+
+    Returns:
+        None: there is no memory just now.
+    """
+    if not parts:
+        return False
+    before_bytes = sum(part.size_bytes for part in parts)
+    asked_bytes = sum(max(0, part.max_bytes - part.size_bytes) for part in parts)
+    # Never most of all there is: requests hold some of it until they are answered.
+    most_bytes = session.memory.limit_bytes // 4
+    room_bytes = max(0, min(max_bytes, asked_bytes, most_bytes))
+    if not held_bytes:
+        await session.memory.take(room_bytes)
+    elif not session.memory.take_now(room_bytes):
+        return None
+    try:
+        return await _read(session, parts, max_bytes)
+    finally:
+        read_bytes = sum(part.size_bytes for part in parts) - before_bytes
+        session.answer_bytes += read_bytes
+        session.memory.give_back(room_bytes - read_bytes)
+
+
 async def wait(
-    session: Session,
+    begin: _Waiting,
     positions: Mapping[TopicPartition, int],
     left_s: float,
     *,
     is_again: bool,
-) -> None:
-    """As `AsyncHotLog.wait`.
+) -> set[TopicPartition]:
+    """As `AsyncHotLog.wait`, which is `begin`, or that of a follower.
 
     Args:
         is_again: the wait before it brought nothing, so this one takes some time in any case.
@@ -171,7 +236,7 @@ async def wait(
     """
     if is_again:
         await asyncio.sleep(min(_FRUITLESS_S, left_s))
-    await session.log.hot.wait(positions, left_s)
+    return await begin(positions, left_s)
 
 
 async def _read(session: Session, parts: Sequence[Part], max_bytes: int) -> bool:
@@ -205,6 +270,7 @@ async def _read(session: Session, parts: Sequence[Part], max_bytes: int) -> bool
 async def _take(session: Session, part: Part, step: EntriesStep, max_bytes: int) -> None:
     """Takes over what a step of the hot tier brought, or asks the cold one."""
     log_end = step.declared.log_end
+    part.is_at_end = False
     part.log_start = step.log_start
     part.log_end = max(log_end, session.log.told_end(part.topic_partition))
     if part.next_offset > log_end and not step.recovered:
@@ -227,6 +293,7 @@ async def _take(session: Session, part: Part, step: EntriesStep, max_bytes: int)
         part.buffers += found[0]
         part.size_bytes += sum(map(len, found[0]))
         part.next_offset = found[1]
+        part.is_at_end = step.recovered and part.next_offset == log_end
         gaps = (piece for piece in pieces if isinstance(piece, OffsetRange))
         part.gaps += [gap for gap in gaps if gap.start < part.next_offset]
 

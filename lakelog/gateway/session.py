@@ -12,6 +12,7 @@ from .settings import GatewaySettings
 if TYPE_CHECKING:
     from .logins import Authentication
     from .nodes import Nodes
+    from .quiet import Quiet
     from .sasl import Principal
     from .served_log import ServedLog
     from .share_session import ShareSession
@@ -45,6 +46,7 @@ class Session:
         self.client_id = ""  # of its newest request
         self.software = ""  # that it told with ApiVersions
         self.share: ShareSession | None = None  # what it takes from as a member of a share group
+        self.quiet: Quiet | None = None  # what it need not read, once it has fetched
         self.authentication = authentication
         self.answer_bytes = 0  # of memory, for an answer that has not gone out yet
 
@@ -57,6 +59,12 @@ class Session:
     def principal(self) -> Principal | None:
         """Who it is; None: it was not asked, or has not proved it."""
         return None if self.authentication is None else self.authentication.principal
+
+    def forget_quiet(self) -> None:
+        """Has partitions read again that nothing was new of."""
+        if self.quiet is not None:
+            self.quiet.close()
+            self.quiet = None
 
     def note(self, what: str, error: LakelogError) -> None:
         """A line in the log of what was refused."""

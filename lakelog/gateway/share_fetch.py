@@ -192,7 +192,7 @@ async def _take(
         is_waiting &= left_s > 0
         if is_waiting and not any(one.part.gaps for one in taken.values()):
             try:
-                await wait(session, positions, min(left_s, due_s), is_again=has_waited)
+                await wait(session.log.hot.wait, positions, min(left_s, due_s), is_again=has_waited)
             except LakelogError:
                 return  # the next request hears why
             has_waited = True

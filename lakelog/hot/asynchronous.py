@@ -7,8 +7,8 @@ lost its scripts, stepped down or no longer has the partition, and quotas that a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
 from uuid import UUID
 
 from msgspec import Struct
@@ -24,9 +24,11 @@ from .declared import check_topic_id, hole
 from .fetch import EntriesStep, Fetcher
 from .foreign import foreign_if_illegible
 from .keys import Keys
-from .news import News
+from .news import Follower, News
 from .pipelines import Pipelines
 from .refusals import moved, translate
+
+T = TypeVar("T")
 
 Answer = AppendResult | LakelogError
 
@@ -86,8 +88,8 @@ class AsyncHotLog:
             now, left = self._not_overtaking(calls, left)
             groups, unknown = self._by_server(now, lambda i: calls[i].topic_partition)
             answers.update(unknown)
-            done = await asyncio.gather(
-                *(self._append_on(server, [calls[i] for i in own]) for server, own in groups)
+            done = await _together(
+                [self._append_on(server, [calls[i] for i in own]) for server, own in groups]
             )
             for (_, own), found in zip(groups, done, strict=True):
                 answers.update(zip(own, found, strict=True))
@@ -188,15 +190,19 @@ class AsyncHotLog:
         commands = [[("HMGET", self._keys.partition(tp).state, *names)] for tp in topic_partitions]
         return await self._exchanged(topic_partitions, commands, ends)
 
-    async def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> None:
-        """Returns once one of the partitions has something at or above its position, or may have,
-        and when the time is over.
+    async def wait(
+        self, positions: Mapping[TopicPartition, int], timeout_s: float
+    ) -> set[TopicPartition]:
+        """As `PartitionFollower.wait`, of somebody who does not come back."""
+        follower = self.follower()
+        try:
+            return await follower.wait(positions, timeout_s)
+        finally:
+            follower.close()
 
-        Raises:
-            LakelogError: a server does not answer.
-        """
-        streams = {self._keys.stream(tp): position for tp, position in positions.items()}
-        await self._news.wait(streams, timeout_s)
+    def follower(self) -> PartitionFollower:
+        """Somebody who waits for partitions again and again."""
+        return PartitionFollower(self._news, self._keys)
 
     async def wait_for_group(self, group_id: str, version: int, timeout_s: float) -> None:
         """As `wait`, for a version of a group above that one."""
@@ -235,7 +241,7 @@ class AsyncHotLog:
                     found[i] = error
                 at += count
 
-        await asyncio.gather(*(ask(server, own) for server, own in groups))
+        await _together([ask(server, own) for server, own in groups])
         return [found[i] for i in range(len(topic_partitions))]
 
     def _by_server(
@@ -254,6 +260,42 @@ class AsyncHotLog:
         return list(groups.values()), unknown
 
 
+class PartitionFollower:
+    """As `Follower`, of partitions."""
+
+    def __init__(self, news: News, keys: Keys) -> None:
+        self._follower = Follower(news)
+        self._keys = keys
+        self._streams: dict[TopicPartition, str] = {}
+
+    def follows(self, topic_partition: TopicPartition, position: int) -> bool:
+        """Whether nothing has been appended there since it was waited for."""
+        stream = self._streams.get(topic_partition)
+        return stream is not None and self._follower.follows(stream, position)
+
+    async def wait(
+        self, positions: Mapping[TopicPartition, int], timeout_s: float
+    ) -> set[TopicPartition]:
+        """Returns once one of the partitions has something at or above its position, or may have,
+        and when the time is over.
+
+        Returns:
+            Those that have; none: the time is over.
+
+        Raises:
+            LakelogError: a server does not answer.
+        """
+        known = self._streams
+        self._streams = {tp: known.get(tp) or self._keys.stream(tp) for tp in positions}
+        streams = {self._streams[tp]: position for tp, position in positions.items()}
+        told = await self._follower.wait(streams, timeout_s)
+        return {tp for tp, stream in self._streams.items() if stream in told} if told else set()
+
+    def close(self) -> None:
+        """Follows nothing any more."""
+        self._follower.close()
+
+
 def _is_behind(ask: Ask, step: EntriesStep | LakelogError) -> bool:
     """Whether the log goes on there, and no entry says how."""
     return (
@@ -262,6 +304,11 @@ def _is_behind(ask: Ask, step: EntriesStep | LakelogError) -> bool:
         and step.local_log_start <= ask.offset < step.declared.log_end
         and step.declared.gap_at(ask.offset) is None
     )
+
+
+async def _together(works: Sequence[Coroutine[Any, Any, T]]) -> Sequence[T]:
+    """What each gives. One alone, as on a server alone, runs at once, and not as a task."""
+    return [await works[0]] if len(works) == 1 else await asyncio.gather(*works)
 
 
 async def _in_thread(function: Callable[..., Any], *given: Any) -> Any:

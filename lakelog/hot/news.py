@@ -26,8 +26,7 @@ _IDLE_S = 30.0
 class News:
     """Who waits for which streams. One read covers the streams of a slot, on a server alone all.
 
-    A stream that the read does not cover yet has it end (``CLIENT UNBLOCK``) and begin anew. One
-    that nobody waits for any more stays in it until then, as consumers come back for it.
+    A stream that the read does not cover yet has it end (``CLIENT UNBLOCK``) and begin anew.
     """
 
     def __init__(self, servers: Servers, pipelines: Pipelines) -> None:
@@ -35,23 +34,20 @@ class News:
         self._pipelines = pipelines
         self._watches: dict[tuple[int, int], _Watch] = {}
 
-    async def wait(self, positions: Mapping[str, int], timeout_s: float) -> None:
-        """Returns once a stream has an id whose first number is at or above its position."""
-        loop = asyncio.get_running_loop()
-        news: asyncio.Future[None] = loop.create_future()
-        watched: list[tuple[_Watch, str]] = []
+    async def wait(self, positions: Mapping[str, int], timeout_s: float) -> set[str]:
+        """As `Follower.wait`, of somebody who does not come back."""
+        follower = Follower(self)
         try:
-            for stream, position in positions.items():
-                watch = self._watch(stream)
-                watched.append((watch, stream))
-                watch.add(stream, position, news)
-            with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(news, timeout_s)
+            return await follower.wait(positions, timeout_s)
         finally:
-            for watch, stream in watched:
-                watch.leave(stream, news)
+            follower.close()
 
-    def _watch(self, stream: str) -> _Watch:
+    def watch(self, stream: str) -> _Watch:
+        """What reads a stream.
+
+        Raises:
+            LakelogError: it is not known where it is.
+        """
         server = self._servers.for_key(stream)
         key = (id(server), self._servers.slot(stream))
         if key not in self._watches:
@@ -65,28 +61,102 @@ class News:
         self._watches.clear()
 
 
+class Follower:
+    """Somebody who waits for streams again and again. They stay covered in between."""
+
+    def __init__(self, news: News) -> None:
+        self._news = news
+        self._followed: dict[str, tuple[_Watch, int]] = {}  # with the position
+        self._told: set[str] = set()  # have what was waited for
+        self._ended: asyncio.Future[None] | None = None
+
+    def follows(self, stream: str, position: int) -> bool:
+        """Whether the stream is followed from there on, and has had nothing since."""
+        watch, followed = self._followed.get(stream, (None, -1))
+        return watch is not None and followed == position
+
+    async def wait(self, positions: Mapping[str, int], timeout_s: float) -> set[str]:
+        """Returns once a stream has an id whose first number is at or above its position.
+
+        Other streams than these are not followed any more.
+
+        Returns:
+            The streams that have one; none: the time is over.
+
+        Raises:
+            LakelogError: a server does not answer.
+        """
+        loop = asyncio.get_running_loop()
+        self._told.clear()
+        self._ended = loop.create_future()
+        timer = loop.call_later(timeout_s, self._end)
+        try:
+            self._follow(positions)
+            await self._ended
+        finally:
+            timer.cancel()
+            self._ended = None
+        return self._told & positions.keys()
+
+    def _follow(self, positions: Mapping[str, int]) -> None:
+        for stream in self._followed.keys() - positions.keys():
+            self._leave(stream)
+        for stream, position in positions.items():
+            if not self.follows(stream, position):
+                self._leave(stream)
+                watch = self._news.watch(stream)
+                self._followed[stream] = (watch, position)
+                watch.add(stream, position, self)
+
+    def _leave(self, stream: str) -> None:
+        watch, _ = self._followed.pop(stream, (None, 0))
+        if watch is not None:
+            watch.leave(stream, self)
+
+    def tell(self, stream: str) -> None:
+        """The stream has what is waited for."""
+        self._leave(stream)
+        self._told.add(stream)
+        self._end()
+
+    def fail(self, error: LakelogError) -> None:
+        """Nothing is followed any more, as a server did not answer."""
+        self.close()
+        if self._ended is not None and not self._ended.done():
+            self._ended.set_exception(error)
+
+    def _end(self) -> None:
+        if self._ended is not None and not self._ended.done():
+            self._ended.set_result(None)
+
+    def close(self) -> None:
+        """Follows nothing any more."""
+        for stream in list(self._followed):
+            self._leave(stream)
+
+
 class _Watch:
     """The blocking read of one slot."""
 
     def __init__(self, server: Server, pipelines: Pipelines) -> None:
         self._server = server
         self._pipelines = pipelines
-        self._waiting: dict[str, dict[asyncio.Future[None], int]] = {}  # by stream: position
+        self._waiting: dict[str, dict[Follower, int]] = {}  # by stream: position
         self._covered: dict[str, int] = {}  # of the read under way: position
         self._is_changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._may_unblock = True
 
-    def add(self, stream: str, position: int, news: asyncio.Future[None]) -> None:
-        self._waiting.setdefault(stream, {})[news] = position
+    def add(self, stream: str, position: int, follower: Follower) -> None:
+        self._waiting.setdefault(stream, {})[follower] = position
         if self._covered.get(stream, position + 1) > position:
             self._is_changed.set()
         if self._task is None or self._task.done():
             self._task = asyncio.ensure_future(self._run())
 
-    def leave(self, stream: str, news: asyncio.Future[None]) -> None:
+    def leave(self, stream: str, follower: Follower) -> None:
         waiting = self._waiting.get(stream, {})
-        waiting.pop(news, None)
+        waiting.pop(follower, None)
         if not waiting:
             self._waiting.pop(stream, None)
 
@@ -159,18 +229,13 @@ class _Watch:
             stream = name.decode()
             self._covered.pop(stream, None)
             last = _last_offset(entries)
-            for news, position in self._waiting.get(stream, {}).items():
-                if position <= last and not news.done():
-                    news.set_result(None)
-            for news in [one for one in self._waiting.get(stream, {}) if one.done()]:
-                self.leave(stream, news)
+            waiting = self._waiting.get(stream, {})
+            for follower in [one for one, position in waiting.items() if position <= last]:
+                follower.tell(stream)
 
     def _fail(self, error: LakelogError) -> None:
-        for own in self._waiting.values():
-            for news in own:
-                if not news.done():
-                    news.set_exception(error)
-        self._waiting.clear()
+        for follower in {one for own in self._waiting.values() for one in own}:
+            follower.fail(error)
 
 
 def _last_offset(entries: Sequence[Any]) -> int:

@@ -33,6 +33,7 @@ from .connection import NO_NAME, Command, Server, pack, text_of
 from .foreign import ILLEGIBLE
 from .refusals import reason, says_demoted
 from .scripts import Run, script_sha
+from .waits import LATE_S, MAX_BLOCK_MS
 
 #: Those that are run over a pipeline; all others are left to the connections of threads.
 _SCRIPTS = ("append",)
@@ -198,7 +199,7 @@ async def open_pipeline(server: Server, *, blocks: bool = False) -> Pipeline:
     """A new connection to a server, with the handshake of `connection`.
 
     Args:
-        blocks: for commands that block: answers may take as long as they like.
+        blocks: for commands that block, for at most `MAX_BLOCK_MS`.
 
     Raises:
         LakelogError: as `Server.wire`.
@@ -220,7 +221,7 @@ async def open_pipeline(server: Server, *, blocks: bool = False) -> Pipeline:
         raise server.not_made(error) from error
     except (RedisError, OSError) as error:
         raise server.unreachable(error) from error
-    return Pipeline(connection, found[-1], None if blocks else timeout_s)
+    return Pipeline(connection, found[-1], MAX_BLOCK_MS / 1000 + LATE_S if blocks else timeout_s)
 
 
 async def _handshake(connection: Any) -> Run:

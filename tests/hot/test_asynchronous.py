@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import time
 
 import pytest
@@ -222,5 +224,51 @@ def test_a_wait_hears_that_the_server_is_gone(make_redis, make_bench, redis_prog
         server.kill()
         with pytest.raises(HotTierUnavailableError):
             await waiting
+
+    run(bench, work)
+
+
+def test_who_comes_back_hears_of_what_came_in_between(make_bench):
+    bench = make_bench(2)
+    one, other = bench.tp(0), bench.tp(1)
+
+    async def work(hot):
+        loop = asyncio.get_running_loop()
+        follower = hot.follower()
+        assert not follower.follows(one, 0)
+        assert await follower.wait({one: 0, other: 0}, 0.01) == set()
+        assert follower.follows(one, 0)
+        assert not follower.follows(one, 1)
+        await loop.run_in_executor(None, lambda: bench.append(NOW_MS, partition=1))
+        while follower.follows(other, 0):
+            await asyncio.sleep(0.001)
+        assert follower.follows(one, 0)
+        assert await follower.wait({one: 0, other: 0}, 60) == {other}
+        assert await follower.wait({other: 1}, 0.01) == set()
+        assert not follower.follows(one, 0)
+        await loop.run_in_executor(None, lambda: bench.append(NOW_MS, partition=0))
+        assert await follower.wait({one: 0, other: 1}, 60) == {one}
+        follower.close()
+        assert not follower.follows(other, 1)
+
+    run(bench, work)
+
+
+def test_a_wait_hears_that_the_server_hangs(make_redis, make_bench, redis_program):
+    server = make_redis(program=redis_program)
+    bench = make_bench(url=server.url)
+
+    async def work(hot):
+        follower = hot.follower()
+        waiting = asyncio.ensure_future(follower.wait({bench.tp(): 0}, 60))
+        while not any(client["flags"] == "b" for client in bench.client.client_list()):
+            await asyncio.sleep(0.001)
+        os.kill(server.pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(HotTierUnavailableError):
+                await waiting
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
+        assert not follower.follows(bench.tp(), 0)
 
     run(bench, work)
