@@ -275,15 +275,15 @@ def _refusal(status: str, call: AppendCall, details: list[Any]) -> LakelogError:
                 sequence=batch.first_sequence,
             )
         case "INVALID_TIMESTAMP":
-            return _invalid_timestamp(call, *map(int, details[1:]))
+            error = _invalid_timestamp(call, *map(int, details[1:4]))
+            entry, record = details[4:]
+            if entry >= 0:  # the first record that is wrong says how, and its key comes first
+                keyless = _keyless(call, entry, record)
+                if keyless.index is not None and keyless.index <= error.record_errors[0][0]:
+                    return keyless
+            return error
         case "KEYLESS":
-            index = _records_before(batch, details[0]) + details[1]
-            return InvalidRecordError(
-                f"record {index} of the call has no key, which topic {tp.topic!r} needs because "
-                "it is compacted; nothing of the call was written",
-                topic_partition=tp,
-                index=index,
-            )
+            return _keyless(call, *details)
         case "TOO_LARGE":
             entry, size_bytes, setting, limit_bytes = details
             index = _records_before(batch, entry)
@@ -298,6 +298,17 @@ def _refusal(status: str, call: AppendCall, details: list[Any]) -> LakelogError:
             )
         case _:
             return LakelogError(f"the append to {tp} was refused: {status} {details}")
+
+
+def _keyless(call: AppendCall, entry: int, record: int) -> InvalidRecordError:
+    tp = call.topic_partition
+    index = _records_before(call.batch, entry) + record
+    return InvalidRecordError(
+        f"record {index} of the call has no key, which topic {tp.topic!r} needs because it is "
+        "compacted; nothing of the call was written",
+        topic_partition=tp,
+        index=index,
+    )
 
 
 def recovery_needed(tp: TopicPartition) -> RecoveryNeededError:

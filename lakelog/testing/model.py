@@ -187,10 +187,11 @@ class ModelLog:
             if first_sequence != known.calls[-1].last_sequence + 1:
                 return OutOfOrderSequenceError
         stamped = self.timestamp_type is TimestampType.LOG_APPEND_TIME
-        if not stamped and any(row[0] - now_ms > TIMESTAMP_AFTER_MAX_MS for row in rows):
-            return InvalidTimestampError
-        if self.keys_required and any(row[1] is None for row in rows):
-            return InvalidRecordError
+        for timestamp_ms, key, *_ in rows:
+            if self.keys_required and key is None:
+                return InvalidRecordError
+            if not stamped and timestamp_ms - now_ms > TIMESTAMP_AFTER_MAX_MS:
+                return InvalidTimestampError
         if self.reserved_end is not None and self.hot_end + len(rows) > self.reserved_end:
             return RecoveryNeededError
         answer = Answer(self.place(rows, now_ms), now_ms if stamped else -1)

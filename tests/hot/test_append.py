@@ -342,6 +342,28 @@ def test_a_keyless_record_on_a_compacted_topic(make_bench, make_batch, entry_for
     assert bench.append(NOW_MS, key=b"").base_offset == 0  # an empty key is one
 
 
+@pytest.mark.parametrize("entry_format", [EntryFormat.FIELDS, EntryFormat.KAFKA])
+@pytest.mark.parametrize(
+    ("keys", "times_ms", "kind"),
+    [
+        ((None, b"k"), (1, 1), InvalidRecordError),  # of one record, its key counts
+        ((None, b"k"), (NOW_MS, 1), InvalidRecordError),
+        ((b"k", None), (1, NOW_MS), InvalidTimestampError),
+        ((b"k", None), (NOW_MS, 1), InvalidRecordError),
+    ],
+)
+def test_the_first_wrong_record_says_what_is_wrong(
+    make_bench, make_batch, entry_format, keys, times_ms, kind
+):
+    """As ``LogValidator.processRecordErrors``: found by a random workload on a broker."""
+    bench = make_bench(cleanup_policy="compact", message_timestamp_before_max_ms=1000)
+    together = make_batch(times_ms, keys=keys, entry_format=entry_format)
+    assert type(refusal(bench, together)) is kind
+    apart = [make_batch([time], keys=[key]) for time, key in zip(times_ms, keys, strict=True)]
+    entries = tuple(entry for one in apart for entry in one.entries)
+    assert type(refusal(bench, ProducedBatch(entries, 1, 0, 0, 1))) is kind
+
+
 def test_an_entry_above_max_message_bytes(make_bench, make_batch):
     bench = make_bench(max_message_bytes=2000)
     small, large = make_batch([NOW_MS]), make_batch([NOW_MS], value_bytes=2000)
