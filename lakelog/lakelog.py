@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from .explore.explorer.widget import LogExplorer
     from .gateway.gateway import Gateway
     from .groups.share.share_partitions import SharePartitions
+    from .ingest.delivery import BatchMetadata
     from .ingest.producer import Producer
     from .operate.acl.acl import Acl
     from .operate.acl.redis_rules import Role
@@ -101,6 +102,9 @@ logger = logging.getLogger(__name__)
 
 #: How often a continuous run asks whether retention is due in untiered topics, which may be idle.
 RETENTION_INTERVAL_S = 60
+
+#: Of how many values a topic is made that is not there.
+_SAMPLED_VALUES = 1_000
 
 #: How long what the tables tell of their topics is believed when a topic is looked up.
 CATALOGUE_LASTS_S = 10.0
@@ -413,6 +417,68 @@ class Lakelog:
             ProducerConfig.of(**config),
             clock=self._given_clock,
         )
+
+    def append(
+        self,
+        topic: str,
+        rows: object,
+        *,
+        key: str | None = None,
+        timestamp: str | None = None,
+        partition: str | int | None = None,
+        value: str | None = None,
+        zone: str | None = None,
+        create: bool = False,
+        partitions: int = 1,
+        config: Mapping[str, object] | None = None,
+        acks: str = "memory",
+    ) -> BatchMetadata:
+        """Appends rows, each as a JSON object of all its fields.
+
+        Args:
+            topic: its name.
+            rows: a frame or table of pandas, polars, Arrow (readers are read to their end) or
+                DuckDB; or an iterable of mappings, dataclasses, named tuples, or models of pydantic
+                or msgspec.
+            key: the field that is the key, too: text and bytes as they are, others as JSON writes
+                them.
+            timestamp: the field that is the record's time, too: a time, ISO text, or epoch
+                milliseconds. Default: now.
+            partition: the field that says the partition, or the partition of all. Default: by key.
+            value: the field that alone is the value, as it is (text or bytes).
+            zone: of times without one, such as ``Europe/Berlin``.
+            create: make the topic, if it is not there, with `partitions`, `config`, and the columns
+                that the first thousand values have (``lakelog.value.columns``).
+            acks: as of a producer.
+
+        Returns:
+            Where each record went, in their order.
+
+        Raises:
+            InvalidArgumentError: they are no rows, a field is not there, a value is of a kind that
+                JSON has nothing for, or a time has no zone. Nothing is appended.
+            LakelogError: as `Producer.send_batch`, or of `TopicRegistry.create`.
+        """
+        from .ingest.rows import given_rows
+
+        given = given_rows(
+            rows, key=key, timestamp=timestamp, partition=partition, value=value, zone=zone
+        )
+        if create:
+            self._make_for(topic, given.records["value"], partitions, config or {})
+        with self.producer(acks=acks) as producer:
+            return producer.send_batch(topic, given.records, partition=given.partition)
+
+    def _make_for(
+        self, topic: str, values: pa.ChunkedArray, partitions: int, config: Mapping[str, object]
+    ) -> None:
+        """Makes a topic, unless it is there, with columns for values like these."""
+        from .codec.infer import infer
+
+        if "lakelog.value.columns" not in config:
+            columns = infer(values.slice(0, _SAMPLED_VALUES).cast("binary")).ddl
+            config = {**config, **({"lakelog.value.columns": columns} if columns else {})}
+        self.topics.create(topic, partitions, config, if_not_exists=True)
 
     def consumer(self, *topics: str, **config: Any) -> Consumer:
         """A consumer of these topics; without any, `subscribe` or `assign` says what it reads.

@@ -156,6 +156,7 @@ def run_section(
 
 #: What runs in any folder; the tests below them give others what they need.
 EXAMPLES = [
+    ("lakelog/ingest/README.md", "Rows of a frame"),
     ("lakelog/read/README.md", "Without Redis"),
     ("lakelog/read/README.md", "Search"),
     ("lakelog/read/README.md", "Consumers"),

@@ -213,6 +213,31 @@ class Producer:
         table, asked = as_columns(records, self._now_ms())
         return self._append_table(topic, table, asked, partition)
 
+    def send_rows(
+        self,
+        topic: str,
+        rows: object,
+        *,
+        key: str | None = None,
+        timestamp: str | None = None,
+        partition: str | int | None = None,
+        value: str | None = None,
+        zone: str | None = None,
+    ) -> BatchMetadata:
+        """Appends rows of a frame, or objects, each as a JSON object; see `Lakelog.append`.
+
+        Raises:
+            InvalidArgumentError: they are no rows, a field is not there, a value is of a kind that
+                JSON has nothing for, or a time has no zone. Nothing is appended.
+            LakelogError: as `send_batch`.
+        """
+        from .rows import given_rows
+
+        given = given_rows(
+            rows, key=key, timestamp=timestamp, partition=partition, value=value, zone=zone
+        )
+        return self.send_batch(topic, given.records, partition=given.partition)
+
     def _append_table(
         self,
         topic: str,

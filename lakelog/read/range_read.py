@@ -13,12 +13,13 @@ from ..values.record import RECORDS, Record, RecordRows
 from ..values.topic_partition import OffsetRange, TopicPartition
 from .fetch import range_fetches
 from .found import check_records
+from .frames import Frames
 from .stretches import Stretch, stretches
 from .tiers import Tiers
 from .where import Where, matching, parse, write
 
 
-class RangeRead:
+class RangeRead(Frames):
     """The records of [start_offset, end_offset), read again by each iteration.
 
     Iterating gives `RECORDS` batches in bounded memory. A record that the log held when the
@@ -86,6 +87,9 @@ class RangeRead:
     def to_arrow(self) -> pa.Table:
         """All of it as one `RECORDS` table, in memory."""
         return pa.Table.from_batches(list(self), schema=RECORDS)
+
+    def _value_columns(self) -> str:
+        return self._tiers.topic.config.value_columns
 
     def __repr__(self) -> str:
         said = "" if self._where is None else write(self._where)

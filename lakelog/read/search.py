@@ -32,6 +32,7 @@ from .found import (
     records_of,
     rows_within,
 )
+from .frames import Frames
 from .search_scan import Backward, Forward, Scan, nothing
 from .tiers import SegmentedLook, Tiers
 from .where import Bounds, Where
@@ -44,7 +45,7 @@ _HELD_BYTES, _LEAST_STEP_BYTES, _MOST_STEP_BYTES = 32 * MIB, 16 * 1024, MIB
 _THINNED_PAGES = 3
 
 
-class Search:
+class Search(Frames):
     """Ranges of partitions, of which those records are wanted that match.
 
     Iterating gives `FOUND` tables in bounded memory, in the order of time, and reads again each
@@ -172,6 +173,9 @@ class Search:
     def to_arrow(self) -> pa.Table:
         """All matches as one `FOUND` table, in memory."""
         return pa.concat_tables([FOUND.empty_table(), *self])
+
+    def _value_columns(self) -> str:
+        return self._tiers.topic.config.value_columns
 
     def __repr__(self) -> str:
         whole = ", ".join(f"{p}: [{start}, {end})" for p, (start, end) in self.ranges.items())

@@ -1,0 +1,174 @@
+"""Records as frames of the libraries that people compute with, their values opened."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+import pyarrow as pa
+
+from ..base import compute as pc
+from ..codec.infer import infer
+from ..codec.value_columns import columns_of, value_schema
+from ..errors import InvalidArgumentError, MissingExtraError
+from ..values.value_ddl import VALUE_ERROR
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas  # type: ignore[import-untyped]
+    import polars
+
+#: How the values of a frame are given.
+Values = Literal["columns", "json", "text", "bytes"]
+_LEGAL = ("columns", "json", "text", "bytes")
+
+#: Of how many values the columns are found that a topic does not say.
+_SAMPLED = 1_000
+
+
+class Frames(ABC):
+    r"""What can be read into memory as a frame.
+
+    `values` says how keys and values are given:
+
+    - ``columns``: the members of values that are JSON objects as columns, by the topic's
+      ``lakelog.value.columns``, or by what the values have where it has none. If some are not such,
+      ``value_error`` says why, and ``value`` has their text. Values that are no objects at all are
+      given as text.
+    - ``json``: the same in one column ``value``, of a struct (in pandas: mappings).
+    - ``text``: UTF-8; what is not is escaped, such as ``\xff``.
+    - ``bytes``: as they are stored.
+    """
+
+    @abstractmethod
+    def to_arrow(self) -> pa.Table:
+        """All of it, in memory, as it is stored."""
+
+    @abstractmethod
+    def _value_columns(self) -> str:
+        """The topic's ``lakelog.value.columns``."""
+
+    def to_table(self, values: Values = "columns") -> pa.Table:
+        """All of it as a table of Arrow.
+
+        Raises:
+            InvalidArgumentError: no such `values`.
+        """
+        return opened(self.to_arrow(), values, self._value_columns())
+
+    def to_pandas(self, values: Values = "columns") -> pandas.DataFrame:
+        """All of it as a frame of pandas.
+
+        Raises:
+            InvalidArgumentError: no such `values`.
+            MissingExtraError: pandas is not installed.
+        """
+        _needed("pandas")
+        return self.to_table(values).to_pandas()
+
+    def to_polars(self, values: Values = "columns") -> polars.DataFrame:
+        """All of it as a frame of polars; raises as `to_pandas`."""
+        made = _needed("polars").from_arrow(self.to_table(values))
+        return cast("polars.DataFrame", made)
+
+    def to_duckdb(self, values: Values = "columns") -> duckdb.DuckDBPyRelation:
+        """All of it as a relation of DuckDB; raises as `to_pandas`."""
+        made = _needed("duckdb").from_arrow(self.to_table(values))
+        return cast("duckdb.DuckDBPyRelation", made)
+
+
+def _needed(package: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"a frame of {package} takes {package}, which is not installed: pip install {package}"
+        ) from error
+
+
+def opened(table: pa.Table, values: Values, value_columns: str = "") -> pa.Table:
+    """Records with their keys and values as they are asked for; see `Frames`.
+
+    Args:
+        table: with columns key and value, among others.
+
+    Raises:
+        InvalidArgumentError: no such `values`.
+    """
+    if values not in _LEGAL:
+        raise InvalidArgumentError(f"values={values!r} is none of {', '.join(_LEGAL)}")
+    if values == "bytes":
+        return table
+    stored = table["value"]
+    table = _with(table, "key", _texts(table["key"]))
+    members = None if values == "text" else _members(stored, value_columns)
+    if members is None:
+        return _with(table, "value", _texts(stored))
+    errors = members[VALUE_ERROR]
+    has_errors = errors.null_count < len(errors)
+    columns = members.drop_columns([VALUE_ERROR])
+    if values == "json":
+        table = _with(table, "value", pa.chunked_array(_struct(columns, stored)))
+    else:
+        at = table.column_names.index("value")
+        if has_errors:
+            table = _with(table, "value", pc.if_else(errors.is_valid(), _texts(stored), None))
+        else:
+            table = table.remove_column(at)
+        for offset, name in enumerate(columns.column_names):
+            table = table.add_column(at + has_errors + offset, name, columns[name])
+    return table.append_column(VALUE_ERROR, errors) if has_errors else table
+
+
+def _with(table: pa.Table, name: str, column: Any) -> pa.Table:
+    return table.set_column(table.column_names.index(name), name, column)
+
+
+def _members(values: pa.ChunkedArray, ddl: str) -> pa.Table | None:
+    """The members of values as columns, and ``value_error``; None: they are no objects."""
+    whole = values.combine_chunks()
+    if not ddl:
+        sample = whole.take(_spread(len(whole)))
+        ddl = infer(sample).ddl
+        if ddl and (flawed := _errors(whole, ddl)):
+            # Of what the sample had not: the columns that all of them fit.
+            others = whole.take(pa.array(flawed[:_SAMPLED]))
+            ddl = infer(pa.concat_arrays([sample, others])).ddl
+    if not ddl:
+        return None
+    members = columns_of(whole, value_schema(ddl))
+    if members[VALUE_ERROR].null_count == whole.null_count < len(whole):
+        return None
+    return pa.Table.from_batches([members])
+
+
+def _errors(values: pa.Array, ddl: str) -> list[int]:
+    """Which values are not what the columns say."""
+    errors = columns_of(values, value_schema(ddl))[VALUE_ERROR]
+    found: list[int] = np.flatnonzero(errors.is_valid()).tolist()
+    return found
+
+
+def _spread(count: int) -> pa.Array:
+    return pa.array(np.unique(np.linspace(0, max(0, count - 1), min(count, _SAMPLED), dtype=int)))
+
+
+def _struct(columns: pa.Table, stored: pa.ChunkedArray) -> list[pa.Array]:
+    arrays = [column.combine_chunks() for column in columns.columns]
+    missing = stored.combine_chunks().is_null()
+    return [pa.StructArray.from_arrays(arrays, names=columns.column_names, mask=missing)]
+
+
+def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Bytes as text; what is not UTF-8 is escaped."""
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowInvalid:
+        texts = [
+            None if one is None else one.decode(errors="backslashreplace")
+            for one in column.to_pylist()
+        ]
+        return pa.chunked_array([pa.array(texts, pa.string())])

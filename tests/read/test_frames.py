@@ -1,0 +1,94 @@
+"""What was appended as a frame is read as one, in every library."""
+
+from __future__ import annotations
+
+import builtins
+from datetime import datetime, timezone
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from lakelog import Lakelog
+from lakelog.errors import InvalidArgumentError, MissingExtraError
+
+AT = datetime(2026, 7, 1, 12, tzinfo=timezone.utc)
+ROWS = [{"id": n, "name": f"n{n}", "at": AT, "tags": ["a"] * n} for n in range(5)]
+
+
+@pytest.fixture(params=["hot", "cold"])
+def log(lake: Lakelog, request: pytest.FixtureRequest) -> Any:
+    lake.append(
+        "orders", ROWS, key="name", timestamp="at", create=True, config={"retention.ms": -1}
+    )
+    if request.param == "cold":
+        lake.archive("orders")
+    return lake.log("orders")
+
+
+def test_members_are_columns(log: Any) -> None:
+    frame = log.read(0).to_pandas()
+    assert list(frame.columns) == [
+        *("offset", "timestamp", "timestampType", "key"),
+        *("id", "name", "at", "tags", "headers"),
+    ]
+    assert frame["id"].tolist() == [0, 1, 2, 3, 4]
+    assert frame["key"].tolist() == frame["name"].tolist()
+    assert frame["at"].tolist() == [pd.Timestamp(AT)] * 5
+    assert log.read(0).to_polars()["tags"].to_list() == [["a"] * n for n in range(5)]
+    relation = log.search("value.id > 2").to_duckdb()
+    assert relation.project("id").fetchall() == [(3,), (4,)]
+    assert log.read(0).to_table().schema.field("id").type == pa.int64()
+
+
+def test_values_are_given_as_they_are_asked_for(log: Any) -> None:
+    one = log.read(0, 1, 2)
+    assert one.to_pandas("json")["value"].tolist()[0]["name"] == "n1"
+    assert one.to_pandas("text")["value"].tolist()[0].startswith('{"id":1,')
+    assert one.to_pandas("bytes")["value"].tolist()[0].startswith(b'{"id":1,')
+    with pytest.raises(InvalidArgumentError, match="none of columns, json, text, bytes"):
+        one.to_pandas("yaml")
+
+
+def test_columns_of_a_topic_that_says_none_are_those_of_its_values(lake: Lakelog) -> None:
+    lake.topics.create("orders", 1)
+    rows = [{"n": n} for n in range(3_000)]
+    rows[1] = {"n": "text"}  # that no sample has
+    lake.append("orders", rows)
+    frame = lake.log("orders").read(0).to_table()
+    assert frame["n"].to_pylist()[:3] == ["0", "text", "2"]
+    assert "value_error" not in frame.column_names
+
+
+def test_what_the_columns_do_not_take_is_beside_them(lake: Lakelog) -> None:
+    lake.topics.create("orders", 1, {"lakelog.value.columns": "n int"})
+    with lake.producer() as producer:
+        producer.send_batch("orders", [b'{"n":1}', b"no json", None, b"\xff"])
+    table = lake.log("orders").read(0).to_table()
+    assert table["n"].to_pylist() == [1, None, None, None]
+    assert table["value"].to_pylist() == [None, "no json", None, "\\xff"]
+    assert [one is None for one in table["value_error"].to_pylist()] == [True, False, True, False]
+
+
+@pytest.mark.parametrize("values", [[], [None], [b"plain", b"\xff"]])
+def test_values_that_are_no_objects_are_text(lake: Lakelog, values: list[bytes | None]) -> None:
+    lake.topics.create("orders", 1)
+    with lake.producer() as producer:
+        producer.send_batch("orders", values)
+    frame = lake.log("orders").read(0).to_pandas()
+    texts = [None if one is None else one.decode(errors="backslashreplace") for one in values]
+    assert [None if pd.isna(one) else one for one in frame["value"]] == texts
+
+
+def test_a_library_that_is_not_there_is_named(log: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *given: Any, **named: Any) -> Any:
+        if name == "polars":
+            raise ImportError(name)
+        return real(name, *given, **named)
+
+    monkeypatch.setattr("importlib.import_module", lambda name: without(name))
+    with pytest.raises(MissingExtraError, match="pip install polars"):
+        log.read(0).to_polars()
