@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from .operate.group_offsets import GroupOffsetsAdmin, ShareGroupOffsets
     from .operate.group_recorder import GroupRecorder, GroupsRecorded, RestoredGroup
     from .operate.groups_table import GroupsTable
+    from .operate.load.load import Loaded
     from .operate.metrics.log_look import LogLook
     from .operate.restore import RestoredTopic, RestoredTopics
     from .operate.skip import Skips
@@ -468,6 +469,72 @@ class Lakelog:
             self._make_for(topic, given.records["value"], partitions, config or {})
         with self.producer(acks=acks) as producer:
             return producer.send_batch(topic, given.records, partition=given.partition)
+
+    def load(
+        self,
+        topic: str,
+        path: str | Path,
+        *,
+        key: str | None = None,
+        timestamp: str | None = None,
+        partition: str | None = None,
+        value: str | None = None,
+        zone: str | None = None,
+        create: bool = False,
+        partitions: int = 1,
+        config: Mapping[str, object] | None = None,
+        format: str | None = None,
+        rejects: str | Path | None = None,
+        resume: str | None = None,
+        acks: str = "memory",
+        on_begin: Callable[[str], object] = lambda load_id: None,
+        on_rows: Callable[[int], object] = lambda rows: None,
+    ) -> Loaded:
+        """Appends the rows of a file, each once, in bounded memory; see `append`.
+
+        Args:
+            path: of CSV (read by DuckDB), JSON lines, Parquet or Arrow, perhaps compressed. Of JSON
+                lines, each is a value byte for byte.
+            format: ``csv``, ``jsonl``, ``parquet`` or ``arrow``; default: as the name tells.
+            rejects: a file that takes lines that cannot be read; default: one ends the load.
+            resume: the id of a load of this file that was broken off: it goes on where it was.
+            on_begin: told the load's id, before the first rows are appended.
+            on_rows: told how many more rows were read.
+
+        Raises:
+            InvalidArgumentError: the file or a row cannot be read; says where. The rows before it
+                may be in the topic; a resumed load goes on behind them.
+            RepeatDiffersError: the load that is resumed appended other rows.
+            LakelogError: as `Producer.send`.
+        """
+        from .ingest.rows import RowFields
+        from .operate.load.files import format_of
+        from .operate.load.load import check_load_id, first_values, load, new_load_id
+        from .values.typed_time import zone_named
+
+        file, now_ms = Path(path), self._clock.now_ms()
+        where = None if zone is None else zone_named(zone)
+        fields = RowFields(key, timestamp, partition, value, where)
+        kind = format or format_of(file)
+        if create and resume is None:
+            values = first_values(file, kind, fields)
+            self._make_for(topic, values, partitions, config or {})
+        found = self.topics.get(topic)
+        if resume is not None:
+            check_load_id(resume, found, now_ms)
+        load_id = resume or new_load_id(now_ms)
+        return load(
+            self,
+            found,
+            file,
+            kind,
+            fields,
+            load_id,
+            acks=acks,
+            rejects=None if rejects is None else Path(rejects),
+            on_begin=on_begin,
+            on_rows=on_rows,
+        )
 
     def _make_for(
         self, topic: str, values: pa.ChunkedArray, partitions: int, config: Mapping[str, object]

@@ -1,17 +1,20 @@
-"""``lakelog produce``: records from standard input."""
+"""``lakelog produce``: records from standard input, and rows of files."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.text_table import counted
 from .connect import open_log
 from .options import Offer
-from .output import Failed, Message
+from .output import Failed, Message, row
+from .progress import ConsoleProgress
 from .stop_signals import HeldInterrupt
 
 if TYPE_CHECKING:
@@ -23,7 +26,12 @@ CHUNK_RECORDS = 10_000
 CHUNK_BYTES = 8 * 2**20
 
 _EPILOG = """\
-Each line is a value; with --key-separator, key and value. With --format json, each is an object:
+Rows of a FILE become JSON values, each with all of its fields. A file's name tells its format:
+.csv, .tsv, .jsonl, .json (an object a line, which is the value byte for byte), .parquet, .arrow;
+text also with .gz, .zst or .bz2 behind. A load that is broken off goes on where it was by --resume.
+
+From standard input, each line is a value; with --key-separator, key and value. With --format json,
+each is an object:
   {"key": "N14228", "value": "…", "headers": [["source", "cli"]],
    "timestamp": "2013-12-31T23:59:00Z", "partition": 0}
 value and key are text, null, or (as key_base64, value_base64) any bytes; any other
@@ -32,20 +40,46 @@ timestamp is ISO with a zone or epoch milliseconds. What
 `lakelog consume --output json` prints can be fed back.
 
 examples:
+  lakelog --dir ./log produce orders orders.csv --create --key-field customer
+  lakelog --dir ./log produce orders orders.csv --timestamp-field at --zone Europe/Berlin
+  lakelog --dir ./log produce orders rows.jsonl.gz --rejects bad.jsonl
   echo hello | lakelog --dir ./log produce orders
   lakelog --dir ./log produce orders --key-separator : < pairs.txt
   lakelog --dir ./log produce orders --format json < records.jsonl
 """
 
+_FIELD_HELP = {
+    "key": "the field that is the key, too",
+    "timestamp": "the field that is the record's time, too: ISO, or epoch milliseconds",
+    "partition": "the field that says the partition",
+    "value": "the field that alone is the value, as it is",
+}
 _FIELDS = {"key", "value", "key_base64", "value_base64", "headers", "timestamp", "partition"}
 #: Fields that `consume --output json` adds; they do not say where a record goes.
 _READ_ONLY = {"topic", "offset", "timestamp_ms"}
 
 
 def add_produce(offer: Offer) -> None:
-    added = offer.command(_run, "Append records from standard input.", _EPILOG)
+    added = offer.command(
+        _run, "Append records from standard input, or the rows of a file.", _EPILOG
+    )
     added.add_argument("topic")
-    added.add_argument("--format", choices=["lines", "json"], default="lines")
+    added.add_argument("file", nargs="?", metavar="FILE", help="of rows; default: standard input")
+    added.add_argument(
+        "--format",
+        choices=["lines", "json", "csv", "jsonl", "parquet", "arrow"],
+        help="default: as FILE's name tells; of standard input: lines",
+    )
+    rows = added.add_argument_group("rows of a file")
+    for name in ("key", "timestamp", "partition", "value"):
+        rows.add_argument(f"--{name}-field", metavar="NAME", help=_FIELD_HELP[name])
+    rows.add_argument(
+        "--create", action="store_true", help="make the topic, with columns for its values"
+    )
+    rows.add_argument("--partitions", type=int, default=1, metavar="N", help="of one that is made")
+    rows.add_argument("--zone", help="of times without one, such as Europe/Berlin")
+    rows.add_argument("--rejects", metavar="FILE", help="takes lines that cannot be read")
+    rows.add_argument("--resume", metavar="ID", help="go on with a load that was broken off")
     added.add_argument("--key-separator", metavar="TEXT", help="splits a line into key and value")
     added.add_argument("-p", "--partition", type=int, help="for all records; default: by key")
     added.add_argument("--acks", default="memory", help="memory, replicas=N or fsync")
@@ -54,6 +88,15 @@ def add_produce(offer: Offer) -> None:
 def _run(arguments: argparse.Namespace) -> Message:
     from ..errors import InvalidArgumentError, LakelogError
 
+    if arguments.file is not None or arguments.format in ("csv", "jsonl", "parquet", "arrow"):
+        return _load(arguments)
+    given = next((name for name in _OF_ROWS if getattr(arguments, name) is not None), None)
+    if given is not None:
+        raise InvalidArgumentError(
+            f"--{given.replace('_', '-')} is of rows of a file: give one, or --format csv, jsonl, "
+            "parquet or arrow for those of standard input"
+        )
+    arguments.format = arguments.format or "lines"
     if arguments.key_separator == "":
         raise InvalidArgumentError("--key-separator is empty; give the text between key and value")
     with open_log(arguments) as log, HeldInterrupt().holding() as interrupt:
@@ -78,6 +121,84 @@ def _run(arguments: argparse.Namespace) -> Message:
     if appended.first_error is not None:
         raise Failed(appended.said(), appended.reason(None)) from appended.first_error
     return appended.said()
+
+
+#: Options of rows.
+_OF_ROWS = (
+    *("key_field", "timestamp_field", "partition_field", "value_field"),
+    *("zone", "rejects", "resume"),
+)
+
+
+def _load(arguments: argparse.Namespace) -> Message:
+    from ..errors import InvalidArgumentError, LakelogError
+
+    if arguments.format in ("lines", "json"):
+        raise InvalidArgumentError(
+            f"--format {arguments.format} is of standard input: `< {arguments.file}` gives the file"
+        )
+    if arguments.partition is not None or arguments.key_separator is not None:
+        raise InvalidArgumentError(
+            "-p and --key-separator are of lines; of rows, --partition-field and --key-field say it"
+        )
+    begun: list[str] = []
+
+    def begin(load_id: str) -> None:
+        begun.append(load_id)
+        print(f"load {load_id}: --resume {load_id} goes on with it", file=sys.stderr)
+
+    arguments.makes_log = arguments.create
+    with open_log(arguments) as log, _file_of(arguments) as path:
+        try:
+            with ConsoleProgress().step(f"loading {path.name}") as step:
+                loaded = log.load(
+                    arguments.topic,
+                    path,
+                    key=arguments.key_field,
+                    timestamp=arguments.timestamp_field,
+                    partition=arguments.partition_field,
+                    value=arguments.value_field,
+                    zone=arguments.zone,
+                    create=arguments.create,
+                    partitions=arguments.partitions,
+                    format=arguments.format,
+                    rejects=arguments.rejects,
+                    resume=arguments.resume,
+                    acks=arguments.acks,
+                    on_begin=begin,
+                    on_rows=step.advance,
+                )
+        except (LakelogError, KeyboardInterrupt) as error:
+            if not begun:
+                raise
+            said = Message(
+                f"load {begun[0]} of {arguments.topic} ended before its end",
+                {"topic": arguments.topic, "load_id": begun[0]},
+            )
+            why = error.message if isinstance(error, LakelogError) else "stopped"
+            how = f"To go on where it was: the same command with --resume {begun[0]}"
+            code = 1 if isinstance(error, LakelogError) else 130
+            raise Failed(said, f"{why}. {how}", code=code) from error
+    text = f"topic {loaded.topic} has {counted(loaded.rows, 'row')} of {path.name}"
+    if loaded.rejected:
+        text += f"; {counted(loaded.rejected, 'line')} could not be read: {arguments.rejects}"
+    return Message(text, row(loaded, "topic load_id rows rejected"))
+
+
+@contextmanager
+def _file_of(arguments: argparse.Namespace) -> Iterator[Path]:
+    """The file; of standard input, what it gives."""
+    if arguments.file is not None:
+        yield Path(arguments.file)
+        return
+    import shutil
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="lakelog-load-") as folder:
+        path = Path(folder, f"stdin.{arguments.format}")
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield path
 
 
 def _send_all(producer: Producer, arguments: argparse.Namespace, appended: _Appended) -> None:
@@ -227,7 +348,10 @@ def json_record(line: bytes) -> dict[str, Any]:
     unknown = set(fields) - _FIELDS - _READ_ONLY
     if unknown or not {"value", "value_base64"} & set(fields):
         what = f"unknown field {sorted(unknown)[0]!r}" if unknown else "no value (null deletes)"
-        raise InvalidArgumentError(f"{what}; fields are {', '.join(sorted(_FIELDS))}")
+        raise InvalidArgumentError(
+            f"{what}; fields of records are {', '.join(sorted(_FIELDS))}. Where each line is a row "
+            "of your own, --format jsonl has it be the value"
+        )
     record: dict[str, Any] = {
         "value": _bytes(sourced, "value"),
         "key": _bytes(sourced, "key"),

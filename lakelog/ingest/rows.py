@@ -70,11 +70,12 @@ class RowFields(msgspec.Struct, frozen=True):
     zone: tzinfo | None = None
 
 
-def records_of_rows(rows: object, fields: RowFields) -> pa.Table:
+def records_of_rows(rows: object, fields: RowFields, first: int = 0) -> pa.Table:
     """The records as `Producer.send_batch` takes them.
 
     Args:
         rows: a table of any library (see `given_records.as_table`), or an iterable of objects.
+        first: the number of the first of them, for errors.
 
     Raises:
         InvalidArgumentError: they are neither, a field is not there, or a value is of no kind that
@@ -88,7 +89,7 @@ def records_of_rows(rows: object, fields: RowFields) -> pa.Table:
             f"rows are a table (pandas, polars, Arrow, DuckDB) or a list of mappings, dataclasses "
             f"or models, not one {type(rows).__name__}; for one row put it in a list"
         )
-    return _of_objects(rows, fields)
+    return _of_objects(rows, fields, first)
 
 
 def _of_table(table: pa.Table, fields: RowFields) -> pa.Table:
@@ -140,9 +141,9 @@ def _time_ms(value: object, name: str, zone: tzinfo | None) -> int | None:
         raise InvalidArgumentError(f"field {name!r}: {value!r} is no time: {error}") from error
 
 
-def _of_objects(rows: Iterable[Any], fields: RowFields) -> pa.Table:
+def _of_objects(rows: Iterable[Any], fields: RowFields, first: int) -> pa.Table:
     found: dict[str, list[Any]] = {"value": []}
-    for number, row in enumerate(rows):
+    for number, row in enumerate(rows, first):
         try:
             members = _members(row)
             if members is None:
@@ -159,7 +160,7 @@ def _of_objects(rows: Iterable[Any], fields: RowFields) -> pa.Table:
                 found.setdefault("key", []).append(_key(members[fields.key], fields.zone))
             if fields.timestamp is not None:
                 time_ms = _time_ms(members[fields.timestamp], fields.timestamp, fields.zone)
-                found.setdefault("timestamp_ms", []).append(time_ms)
+                found.setdefault("timestamp", []).append(time_ms)
             if fields.partition is not None:
                 found.setdefault("partition", []).append(members[fields.partition])
         except (InvalidArgumentError, TypeError, ValueError, RecursionError) as error:
@@ -171,7 +172,7 @@ def _of_objects(rows: Iterable[Any], fields: RowFields) -> pa.Table:
 
 
 def _column(name: str, column: list[Any]) -> pa.Array:
-    if name in ("timestamp_ms", "partition"):
+    if name in ("timestamp", "partition"):
         return pa.array(column, pa.int64())
     return pa.array([one.encode() if isinstance(one, str) else one for one in column], pa.binary())
 

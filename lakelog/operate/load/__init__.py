@@ -1,0 +1,1 @@
+"""Files of people's rows, loaded into a topic: each row once, however often the load is begun."""
