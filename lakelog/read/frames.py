@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from html import escape
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 Values = Literal["columns", "json", "text", "bytes"]
 _LEGAL = ("columns", "json", "text", "bytes")
 
+_SHOWN_ROWS = 20
 #: Of how many values the columns are found that a topic does not say.
 _SAMPLED = 1_000
 
@@ -46,6 +50,10 @@ class Frames(ABC):
         """All of it, in memory, as it is stored."""
 
     @abstractmethod
+    def __iter__(self) -> Iterator[pa.RecordBatch] | Iterator[pa.Table]:
+        """Parts of `to_arrow`, as they are read."""
+
+    @abstractmethod
     def _value_columns(self) -> str:
         """The topic's ``lakelog.value.columns``."""
 
@@ -66,6 +74,25 @@ class Frames(ABC):
         """
         _needed("pandas")
         return self.to_table(values).to_pandas()
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows: the first rows, where pandas is installed."""
+        if find_spec("pandas") is None:
+            return None
+        parts: list[pa.Table] = []
+        rows = 0
+        for part in self:
+            rows += part.num_rows
+            parts.append(pa.table(part.columns, schema=part.schema))
+            if rows > _SHOWN_ROWS:
+                break
+        if not rows:
+            return f"<p>{escape(repr(self))}: no records</p>"
+        first = pa.concat_tables(parts).slice(0, _SHOWN_ROWS)
+        frame = opened(first, "columns", self._value_columns()).to_pandas()
+        more = "" if rows <= _SHOWN_ROWS else f", the first {_SHOWN_ROWS} of more"
+        shown: str = frame.to_html(index=False, border=0, na_rep="")
+        return f"<p>{escape(repr(self))}{more}</p>{shown}"
 
     def to_polars(self, values: Values = "columns") -> polars.DataFrame:
         """All of it as a frame of polars; raises as `to_pandas`."""

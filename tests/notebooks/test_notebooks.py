@@ -138,6 +138,7 @@ def test_notebooks_are_numbered_in_the_data_s_order() -> None:
     assert [path.stem for path in NOTEBOOKS] == [
         "00_quickstart",
         "10_ingest",
+        "15_from_your_data",
         "20_archive",
         "30_cleanup",
         "40_read_and_seek",

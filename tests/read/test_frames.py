@@ -92,3 +92,16 @@ def test_a_library_that_is_not_there_is_named(log: Any, monkeypatch: pytest.Monk
     monkeypatch.setattr("importlib.import_module", lambda name: without(name))
     with pytest.raises(MissingExtraError, match="pip install polars"):
         log.read(0).to_polars()
+
+
+def test_a_notebook_shows_the_first_rows(log: Any, lake: Lakelog) -> None:
+    html = log.read(0)._repr_html_()
+    assert html.count("<tr") == 6
+    assert "<td>n4</td>" in html
+    lake.append("orders", [{"name": "<b>"}] * 100)
+    html = log.read(0)._repr_html_()
+    assert html.count("<tr") == 21
+    assert "the first 20 of more" in html
+    assert "&lt;b&gt;" in html
+    assert "no records" in log.read(0, 0, 0)._repr_html_()
+    assert "<td>n3</td>" in log.search("n3")._repr_html_()
