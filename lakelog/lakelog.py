@@ -432,7 +432,7 @@ class Lakelog:
         create: bool = False,
         partitions: int = 1,
         config: Mapping[str, object] | None = None,
-        acks: str = "memory",
+        **producing: Any,
     ) -> BatchMetadata:
         """Appends rows, each as a JSON object of all its fields.
 
@@ -450,7 +450,7 @@ class Lakelog:
             zone: of times without one, such as ``Europe/Berlin``.
             create: make the topic, if it is not there, with `partitions`, `config`, and the columns
                 that the first thousand values have (``lakelog.value.columns``).
-            acks: as of a producer.
+            producing: fields of `ProducerConfig`, such as ``acks``.
 
         Returns:
             Where each record went, in their order.
@@ -467,7 +467,7 @@ class Lakelog:
         )
         if create:
             self._make_for(topic, given.records["value"], partitions, config or {})
-        with self.producer(acks=acks) as producer:
+        with self.producer(**producing) as producer:
             return producer.send_batch(topic, given.records, partition=given.partition)
 
     def load(
@@ -487,6 +487,7 @@ class Lakelog:
         rejects: str | Path | None = None,
         resume: str | None = None,
         acks: str = "memory",
+        timeout_s: float = 120.0,
         on_begin: Callable[[str], object] = lambda load_id: None,
         on_rows: Callable[[int], object] = lambda rows: None,
     ) -> Loaded:
@@ -497,6 +498,7 @@ class Lakelog:
                 lines, each is a value byte for byte.
             format: ``csv``, ``jsonl``, ``parquet`` or ``arrow``; default: as the name tells.
             rejects: a file that takes lines that cannot be read; default: one ends the load.
+            timeout_s: how long it goes on trying while nothing can be appended.
             resume: the id of a load of this file that was broken off: it goes on where it was.
             on_begin: told the load's id, before the first rows are appended.
             on_rows: told how many more rows were read.
@@ -523,14 +525,20 @@ class Lakelog:
         if resume is not None:
             check_load_id(resume, found, now_ms)
         load_id = resume or new_load_id(now_ms)
+
+        def recover(topic: Topic, topic_partition: TopicPartition, at_least: int) -> None:
+            self.log(topic).recover(topic_partition.partition, at_least, waits=False)
+
         return load(
-            self,
+            self.hot,
+            recover,
             found,
             file,
             kind,
             fields,
             load_id,
             acks=acks,
+            timeout_s=timeout_s,
             rejects=None if rejects is None else Path(rejects),
             on_begin=on_begin,
             on_rows=on_rows,

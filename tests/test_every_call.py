@@ -132,6 +132,8 @@ class World:
             if batch < 2:
                 self.lake.archive("orders")
         self.folder = self.declared.parent
+        self.rows = self.folder / "rows.jsonl"
+        self.rows.write_text('{"a": 1}\n')
         self.export = self.folder / "orders.tar"
         self.lake.export(self.export, "orders")
         self.topic = self.lake.topics.get("orders")
@@ -356,6 +358,9 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Producer.send": lambda w: w.producer.send("orders", b"v").result(5),
     "Producer.send unknown": lambda w: w.producer.send("unknown", b"v").result(5),
     "Producer.send_batch": lambda w: w.producer.send_batch("orders", [b"v"] * 5),
+    "Producer.send_rows": lambda w: w.producer.send_rows("orders", [{"a": 1}]),
+    "Lakelog.append": lambda w: w.lake.append("orders", [{"a": 1}], **IMPATIENT),
+    "Lakelog.load": lambda w: w.lake.load("orders", w.rows, timeout_s=0.5),
     "Producer.flush": lambda w: w.producer.flush(500),
     "TopicRegistry.create": lambda w: w.lake.topics.create("created"),
     "TopicRegistry.get": lambda w: w.lake.topics.get("orders"),

@@ -232,7 +232,7 @@ def test_values_are_encrypted_as_it_shows(tmp_path: Path, monkeypatch: pytest.Mo
 def test_it_names_every_notebook_with_its_own_parameters() -> None:
     section = READMES["notebooks/README.md"]
     shown = dict(re.findall(r"^\| `(\w+)` \| .+ \| .* \| (.+) \|$", section, re.MULTILINE))
-    common = set(re.findall(r"`(\w+)`", section.split("All but the first also take")[1][:200]))
+    common = set(re.findall(r"`(\w+)`", section.split("The others also take")[1][:200]))
     notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
     assert [*shown] == [notebook.stem for notebook in notebooks]
     for notebook in notebooks:

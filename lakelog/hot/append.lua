@@ -124,7 +124,7 @@ if not settings.log_append_time then
   for i, e in ipairs(entries) do
     if e.min >= 0 and now - e.min > settings.before_max_ms
       or e.max >= 0 and e.max - now > settings.after_max_ms then
-      local keyless, at_record = -1, 0 -- if it comes first, it is what is wrong
+      local keyless, at_record = -1, 0 -- of its record, that is what is wrong
       for j = #entries, 1, -1 do
         if settings.keys_required and entries[j].keyless >= 0 then
           keyless, at_record = j - 1, entries[j].keyless

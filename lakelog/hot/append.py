@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+import pyarrow as pa
 from msgspec import Struct
 
 from ..codec import EntryId, ProducedBatch, decode, in_steps
@@ -275,12 +276,12 @@ def _refusal(status: str, call: AppendCall, details: list[Any]) -> LakelogError:
                 sequence=batch.first_sequence,
             )
         case "INVALID_TIMESTAMP":
-            error = _invalid_timestamp(call, *map(int, details[1:4]))
             entry, record = details[4:]
-            if entry >= 0:  # the first record that is wrong says how, and its key comes first
-                keyless = _keyless(call, entry, record)
-                if keyless.index is not None and keyless.index <= error.record_errors[0][0]:
-                    return keyless
+            error = _invalid_timestamp(call, *map(int, details[1:4]))
+            if entry >= 0:  # of one record its key counts, of several their timestamps
+                has_key = [one for part in _columns(batch, "key") for one in part.is_valid()]
+                if not any(has_key[index].as_py() for index, *_ in error.record_errors):
+                    return _keyless(call, entry, record)
             return error
         case "KEYLESS":
             return _keyless(call, *details)
@@ -324,7 +325,8 @@ def _invalid_timestamp(
 ) -> InvalidTimestampError:
     tp = call.topic_partition
     errors = []
-    for index, timestamp_ms in enumerate(_timestamps_ms(call.batch)):
+    times_us = (one for part in _columns(call.batch, "timestamp") for one in part.cast("int64"))
+    for index, timestamp_ms in enumerate(one.as_py() // 1000 for one in times_us):
         for late_ms, limit_ms, word in (
             (timestamp_ms - now_ms, after_max_ms, "after"),
             (now_ms - timestamp_ms, before_max_ms, "before"),
@@ -346,18 +348,14 @@ def _invalid_timestamp(
     )
 
 
-def _timestamps_ms(batch: ProducedBatch) -> list[int]:
-    """The records' timestamps, from the entries that were about to be appended."""
+def _columns(batch: ProducedBatch, name: str) -> Iterator[pa.Array]:
+    """A column of the records, from the entries that were about to be appended."""
     ids, end = [], 0
     for entry in batch.entries:
         end += entry.record_count
         ids.append(EntryId(end - 1, entry.record_count))
     entries = ((i, entry.fields) for i, entry in zip(ids, batch.entries, strict=True))
-    return [
-        time_us // 1000
-        for step in in_steps(entries, _DECODE_STEP_BYTES)
-        for time_us in decode(step).column("timestamp").cast("int64").to_pylist()
-    ]
+    return (decode(step).column(name) for step in in_steps(entries, _DECODE_STEP_BYTES))
 
 
 def _records_before(batch: ProducedBatch, entry: int) -> int:

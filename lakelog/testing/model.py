@@ -187,11 +187,11 @@ class ModelLog:
             if first_sequence != known.calls[-1].last_sequence + 1:
                 return OutOfOrderSequenceError
         stamped = self.timestamp_type is TimestampType.LOG_APPEND_TIME
-        for timestamp_ms, key, *_ in rows:
-            if self.keys_required and key is None:
-                return InvalidRecordError
-            if not stamped and timestamp_ms - now_ms > TIMESTAMP_AFTER_MAX_MS:
-                return InvalidTimestampError
+        keyed = [row for row in rows if row[1] is not None or not self.keys_required]
+        if not stamped and any(row[0] - now_ms > TIMESTAMP_AFTER_MAX_MS for row in keyed):
+            return InvalidTimestampError
+        if len(keyed) < len(rows):
+            return InvalidRecordError
         if self.reserved_end is not None and self.hot_end + len(rows) > self.reserved_end:
             return RecoveryNeededError
         answer = Answer(self.place(rows, now_ms), now_ms if stamped else -1)

@@ -119,7 +119,7 @@ def test_where_a_log_goes_on_is_asked_of_the_topics_own_table(make_redis, tmp_pa
     now = {"one": "it is not there now", "two": "here it would be another one, at .*two/orders"}
     told = f"archived into the table at .*one/orders.* {now[root]}"
     with Lakelog.connect(server.url, tmp_path / root, engine="inline") as log:
-        producer = log.producer(delivery_timeout_ms=2_000, linger_ms=0)
+        producer = log.producer(delivery_timeout_ms=5_000, linger_ms=0)
         for partition in range(2):
             error = producer.send("orders", "lost", partition=partition).exception()
             assert isinstance(error, DeliveryError)

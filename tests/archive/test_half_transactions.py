@@ -13,6 +13,8 @@ from lakelog.read.topic_log import TopicLog
 from lakelog.values.config import Compression, EntryFormat
 from lakelog.values.record import produced_batch
 
+pytestmark = pytest.mark.slow
+
 APPENDS_PER_MS = 16384  # of common.lua
 LARGEST_ID = f"{2**64 - 1}-{2**64 - 1}"
 

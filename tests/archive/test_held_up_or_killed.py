@@ -118,6 +118,7 @@ def test_who_is_killed_at_any_step_costs_nothing(make_party, mode, step):
     killed(make_party, lived(make_party()), mode, step)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [*ARCHIVE, *COMMIT])
 def test_who_is_killed_in_a_logs_first_run_costs_nothing(make_party, step):
     producing = Producing(make_party())

@@ -114,6 +114,7 @@ def explorer(page: Page, take_picture: Callable[..., Path], request: Any) -> Ite
     take_picture(page, request.node.name.removeprefix("test_"))
 
 
+@pytest.mark.slow
 def test_the_notebook_runs_to_its_end(page: Page) -> None:
     cells = json.loads(NOTEBOOK.read_text("utf-8"))["cells"]
     code_cells = sum(cell["cell_type"] == "code" for cell in cells)

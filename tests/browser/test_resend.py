@@ -17,7 +17,7 @@ from lakelog import Lakelog
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 RECORDS = 10
 CELL = """

@@ -19,6 +19,8 @@ from lakelog import Lakelog, TopicPartition
 from lakelog.jobs import JobRun
 from lakelog.jobs.status_rows import STATUS
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = "status_queries"
 GB = 10**9
 MINUTE_MS = 60_000

@@ -23,6 +23,8 @@ from lakelog.values.config import INT64_MAX
 from lakelog.values.record import OffsetAndTimestamp
 from lakelog.values.topic_partition import TopicPartition
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 

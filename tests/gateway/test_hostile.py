@@ -45,7 +45,11 @@ PATIENCE_S = 0.25
 def said(caplog: pytest.LogCaptureFixture) -> Callable[[], list[logging.LogRecord]]:
     """What the gateway has logged so far, as warnings or worse."""
     caplog.set_level(logging.INFO, "lakelog.gateway")
-    return lambda: [record for record in caplog.records if record.levelno >= logging.WARNING]
+    return lambda: [
+        record
+        for record in caplog.records
+        if record.levelno >= logging.WARNING and record.name.startswith("lakelog.gateway")
+    ]
 
 
 def real_requests(batch: bytes) -> Iterator[tuple[ApiMessage, int]]:

@@ -346,13 +346,14 @@ def test_a_keyless_record_on_a_compacted_topic(make_bench, make_batch, entry_for
 @pytest.mark.parametrize(
     ("keys", "times_ms", "kind"),
     [
-        ((None, b"k"), (1, 1), InvalidRecordError),  # of one record, its key counts
-        ((None, b"k"), (NOW_MS, 1), InvalidRecordError),
-        ((b"k", None), (1, NOW_MS), InvalidTimestampError),
+        ((None, b"k"), (1, NOW_MS), InvalidRecordError),  # of one record its key counts,
         ((b"k", None), (NOW_MS, 1), InvalidRecordError),
+        ((None, b"k"), (1, 1), InvalidTimestampError),  # of several their timestamps
+        ((None, b"k"), (NOW_MS, 1), InvalidTimestampError),
+        ((b"k", None), (1, NOW_MS), InvalidTimestampError),
     ],
 )
-def test_the_first_wrong_record_says_what_is_wrong(
+def test_of_several_flaws_a_batch_is_refused_for_that_which_kafka_names(
     make_bench, make_batch, entry_format, keys, times_ms, kind
 ):
     """As ``LogValidator.processRecordErrors``: found by a random workload on a broker."""

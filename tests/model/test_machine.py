@@ -26,7 +26,7 @@ from lakelog.values.config import Compression, EntryFormat
 def test_log_and_model_never_differ(tmp_path: Path) -> None:
     with log_machine(tmp_path) as machine:
         run_state_machine_as_test(
-            machine, settings=settings(max_examples=12, stateful_step_count=30)
+            machine, settings=settings(max_examples=6, stateful_step_count=30)
         )
 
 

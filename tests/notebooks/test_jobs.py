@@ -69,6 +69,7 @@ def test_all_run_where_redis_and_the_cold_root_are_given_and_touch_nothing_else(
     assert list(inline.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_repaired_run_answers_as_before_whatever_happened_since(place: dict[str, str]) -> None:
     def run(name: str) -> str:
         return run_job(name, **place, **JOBS[name], run_id="4711")
@@ -83,6 +84,7 @@ def test_a_repaired_run_answers_as_before_whatever_happened_since(place: dict[st
         assert records(log) == list(range(2 * READINGS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "step", [pytest.param("jobs.before_rows", marks=pytest.mark.slow), "jobs.after_rows"]
 )

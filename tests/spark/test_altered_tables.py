@@ -13,6 +13,8 @@ from lakelog.base import failpoints
 from lakelog.errors import CleanupFailedError, ColdTierError
 from lakelog.spark import read
 
+pytestmark = pytest.mark.slow
+
 DELETION_VECTORS = (
     "ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
     "DELETE FROM {table} WHERE offset = 5",

@@ -20,6 +20,8 @@ from lakelog.spark.dataframe import condition, divide
 from lakelog.values.offsets import HotOffsets, LogOffsets
 from lakelog.values.topic_partition import OffsetRange
 
+pytestmark = pytest.mark.slow
+
 
 def check(layout: ColdLayout, several: Iterable[dict[int, OffsetRange]]) -> None:
     files = layout.index()

@@ -12,6 +12,8 @@ from lakelog import Lakelog
 from lakelog.errors import ArchiveFailedError, ContradictionError, InvalidConfigError
 from lakelog.spark import read
 
+pytestmark = pytest.mark.slow
+
 COLUMNS = "lakelog.value.columns"
 
 #: What Unity Catalog demands of its own tables.

@@ -17,6 +17,8 @@ from lakelog.cold.schema import FILE_SCHEMA
 from lakelog.operate.check.cold_verification import FOOTERS_NOT_CHECKED
 from lakelog.operate.check.finding import Finding
 
+pytestmark = pytest.mark.slow
+
 OTHERS = "timestamp, timestampType, key, value, headers"
 COLUMNS = f"partition, segment, offset, {OTHERS}"
 

@@ -21,6 +21,8 @@ from lakelog.values.record import to_records
 from lakelog.values.topic import Topic
 from tests.support.object_store import s3_options
 
+pytestmark = pytest.mark.slow
+
 KINDS: dict[str, Callable[[Storage, str], object]] = {
     "missing": Storage.delete_file,
     "damaged": lambda storage, path: storage.write_bytes(path, b"PAR1" + bytes(300)),

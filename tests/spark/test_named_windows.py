@@ -16,7 +16,7 @@ MAX_BYTES = 4 * WINDOW_BYTES
 FIXED_BYTES = 100  # what a record takes besides, at most
 
 
-pytestmark = pytest.mark.usefixtures("through_spark")
+pytestmark = [pytest.mark.usefixtures("through_spark"), pytest.mark.slow]
 
 
 @pytest.fixture(autouse=True)

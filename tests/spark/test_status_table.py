@@ -28,6 +28,8 @@ from lakelog.jobs.status_rows import STATUS, RunKey
 from lakelog.jobs.status_table import DEFINITION, KEPT_DAYS, StatusTable, app_id, open_status_table
 from lakelog.place import cold_root
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 

@@ -14,6 +14,8 @@ from lakelog.errors import ForeignTableError
 from lakelog.spark.catalog import views
 from lakelog.values.record import Record
 
+pytestmark = pytest.mark.slow
+
 Key = bytes | None
 
 

@@ -13,23 +13,20 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import msgspec
 import pyarrow as pa
 
 from ...errors import InvalidArgumentError, RepeatDiffersError
-from ...hot import Acks
+from ...hot import Acks, HotLog
 from ...ingest.rows import RowFields, records_of_rows
 from ...spark.sink import append_rows
-from ...spark.sink_append import TaskAppend, TaskIdentity
+from ...spark.sink_append import BACK_OFF, TaskAppend, TaskIdentity
 from ...spark.sink_rows import TaskRows
 from ...values.topic import Topic
 from ...values.topic_partition import TopicPartition
 from .files import LINE, Reject, rows_of
-
-if TYPE_CHECKING:
-    from ...lakelog import Lakelog
 
 
 class Loaded(msgspec.Struct, frozen=True):
@@ -81,7 +78,8 @@ def first_values(path: Path, format_: str, fields: RowFields) -> pa.ChunkedArray
 
 
 def load(
-    lake: Lakelog,
+    hot: HotLog,
+    recover: Callable[[Topic, TopicPartition, int], None],
     topic: Topic,
     path: Path,
     format_: str,
@@ -89,6 +87,7 @@ def load(
     load_id: str,
     *,
     acks: str = "memory",
+    timeout_s: float = 120.0,
     rejects: Path | None = None,
     on_begin: Callable[[str], object] = lambda load_id: None,
     on_rows: Callable[[int], object] = lambda rows: None,
@@ -96,6 +95,9 @@ def load(
     """Appends a file's rows unless this load did so before.
 
     Args:
+        recover: makes a partition writable whose server may have lost its tail, see
+            `TopicLog.recover`; given the highest log end that was told.
+        timeout_s: how long it goes on trying while nothing can be appended.
         rejects: takes the lines that cannot be read; None: one ends the load.
         on_begin: told the load's id, before the first rows are handed over.
         on_rows: told how many rows are read and handed over.
@@ -107,18 +109,19 @@ def load(
         LakelogError: as of `Producer.send`.
     """
     append = TaskAppend(
-        lake.hot,
+        hot,
         TaskIdentity(f"load/{load_id}/{topic.topic_id}", 0),
         Acks.parse(acks),
-        recover=lambda topic, tp, at_least: _recover(lake, topic, tp, at_least),
-        repair=lake.topics.repair,
+        recover=recover,
+        repair=hot.topics().repair,
+        back_off=BACK_OFF.within(timeout_s),
     )
     with ExitStack() as stack:
         rejected = _Rejected(rejects, stack)
         batches = _batches(path, format_, fields, rejected if rejects else None, on_rows)
         batches = _announced(batches, lambda: on_begin(load_id))
         try:
-            append_rows(append, TaskRows(lake.topics.get, topic, 0), batches)
+            append_rows(append, TaskRows(hot.topics().get, topic, 0), batches)
             rows = append.finish()
         except RepeatDiffersError as error:
             raise RepeatDiffersError(
@@ -129,10 +132,6 @@ def load(
                 sequence=error.sequence,
             ) from error
     return Loaded(topic.name, load_id, rows, rejected.count)
-
-
-def _recover(lake: Lakelog, topic: Topic, topic_partition: TopicPartition, at_least: int) -> None:
-    lake.log(topic).recover(topic_partition.partition, at_least, waits=False)
 
 
 def _batches(

@@ -18,6 +18,8 @@ from lakelog import Lakelog
 from lakelog.base.failpoints import KILLED, NAMES, armed
 from lakelog.errors import CorruptExportError
 
+pytestmark = pytest.mark.slow
+
 EXPORT = [name for name in NAMES if name.startswith(("export.", "transfer."))]
 IMPORT = [name for name in NAMES if name.startswith(("import.", "transfer."))]
 
