@@ -179,6 +179,8 @@ def _json_lines(path: Path, reject: Reject | None) -> Iterator[list[Any]]:
     with _told(path, lambda: number), _opened(path) as file:
         while line := file.readline(MAX_LINE_BYTES + 1):
             number += 1
+            if number == 1:
+                line = line.removeprefix(codecs.BOM_UTF8)
             if len(line) > MAX_LINE_BYTES:
                 why: str | None = f"it is longer than {MAX_LINE_BYTES} bytes"
                 while line and not line.endswith(b"\n"):
@@ -251,12 +253,8 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
             file = stack.enter_context(bz2.open(raw))
         elif suffix == ".zst":
             file = io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(raw), "zstd"))
-        head = raw.read(2) if file is raw else b""
-        raw.seek(0)
-        if head in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        if file is raw and raw.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             file = codecs.EncodedFile(raw, "utf-8", "utf-16")
-        elif head == codecs.BOM_UTF8[:2] and raw.read(3) != codecs.BOM_UTF8:
-            raw.seek(0)
         yield file
 
 
