@@ -511,28 +511,28 @@ class Lakelog:
         """
         from .ingest.rows import RowFields
         from .operate.load.files import format_of
-        from .operate.load.load import check_load_id, first_values, load, new_load_id
+        from .operate.load.load import check_load_id, load, new_load_id
         from .values.typed_time import zone_named
 
         file, now_ms = Path(path), self._clock.now_ms()
         where = None if zone is None else zone_named(zone)
         fields = RowFields(key, timestamp, partition, value, where)
         kind = format or format_of(file)
-        if create and resume is None:
-            values = first_values(file, kind, fields)
-            self._make_for(topic, values, partitions, config or {})
-        found = self.topics.get(topic)
-        if resume is not None:
+        found = None if create and resume is None else self.topics.get(topic)
+        if found is not None and resume is not None:
             check_load_id(resume, found, now_ms)
         load_id = resume or new_load_id(now_ms)
 
         def recover(topic: Topic, topic_partition: TopicPartition, at_least: int) -> None:
             self.log(topic).recover(topic_partition.partition, at_least, waits=False)
 
+        def find_topic(values: pa.ChunkedArray) -> Topic:
+            return found or self._make_for(topic, values, partitions, config or {})
+
         return load(
             self.hot,
             recover,
-            found,
+            find_topic,
             file,
             kind,
             fields,
@@ -546,14 +546,14 @@ class Lakelog:
 
     def _make_for(
         self, topic: str, values: pa.ChunkedArray, partitions: int, config: Mapping[str, object]
-    ) -> None:
-        """Makes a topic, unless it is there, with columns for values like these."""
+    ) -> Topic:
+        """The topic, made with columns for values like these unless it is there."""
         from .codec.infer import infer
 
         if "lakelog.value.columns" not in config:
             columns = infer(values.slice(0, _SAMPLED_VALUES).cast("binary")).ddl
             config = {**config, **({"lakelog.value.columns": columns} if columns else {})}
-        self.topics.create(topic, partitions, config, if_not_exists=True)
+        return self.topics.create(topic, partitions, config, if_not_exists=True)
 
     def consumer(self, *topics: str, **config: Any) -> Consumer:
         """A consumer of these topics; without any, `subscribe` or `assign` says what it reads.

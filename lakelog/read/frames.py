@@ -157,26 +157,20 @@ def _with(table: pa.Table, name: str, column: Any) -> pa.Table:
 def _members(values: pa.ChunkedArray, ddl: str) -> pa.Table | None:
     """The members of values as columns, and ``value_error``; None: they are no objects."""
     whole = values.combine_chunks()
-    if not ddl:
-        sample = whole.take(_spread(len(whole)))
-        ddl = infer(sample).ddl
-        if ddl and (flawed := _errors(whole, ddl)):
-            # Of what the sample had not: the columns that all of them fit.
-            others = whole.take(pa.array(flawed[:_SAMPLED]))
-            ddl = infer(pa.concat_arrays([sample, others])).ddl
+    sample = None if ddl else whole.take(_spread(len(whole)))
+    ddl = ddl or infer(sample).ddl
     if not ddl:
         return None
     members = columns_of(whole, value_schema(ddl))
+    flawed = np.flatnonzero(members[VALUE_ERROR].is_valid())
+    if sample is not None and len(flawed):
+        # Of what the sample had not: the columns that all of them fit.
+        others = whole.take(pa.array(flawed[:_SAMPLED]))
+        ddl = infer(pa.concat_arrays([sample, others])).ddl
+        members = columns_of(whole, value_schema(ddl))
     if members[VALUE_ERROR].null_count == whole.null_count < len(whole):
         return None
     return pa.Table.from_batches([members])
-
-
-def _errors(values: pa.Array, ddl: str) -> list[int]:
-    """Which values are not what the columns say."""
-    errors = columns_of(values, value_schema(ddl))[VALUE_ERROR]
-    found: list[int] = np.flatnonzero(errors.is_valid()).tolist()
-    return found
 
 
 def _spread(count: int) -> pa.Array:

@@ -94,7 +94,7 @@ def query(
         InvalidArgumentError: the statement cannot be run; while reading too.
         LakelogError: what reading the topics raises, here or while reading.
     """
-    duckdb = _duckdb()
+    duckdb = duckdb_for("SQL")
     if not isinstance(statement, str) or not statement.strip("; \n\t"):
         raise InvalidArgumentError("there is no statement: give one, such as select 1")
     tables = {
@@ -124,21 +124,34 @@ def _run(
     connection.execute("SET TimeZone = ?", [zone])
     for name, table in tables.items():
         connection.register(name, table)
-    if int(_duckdb().__version__.split(".")[0]) >= 2:  # before, `sql` gives no rows of a COPY
+    major = int(duckdb_for("SQL").__version__.split(".")[0])
+    if major >= 2:  # before, `sql` gives no rows of a COPY
         return connection.sql(statement).to_arrow_reader(_BATCH_ROWS)
-    found = connection.execute(statement)
+    return arrow_reader(connection.execute(statement), _BATCH_ROWS)
+
+
+def arrow_reader(found: Any, rows: int) -> pa.RecordBatchReader:
+    """What a connection of DuckDB found, in batches of so many rows."""
     take = getattr(found, "to_arrow_reader", None) or found.fetch_record_batch  # older
-    return take(_BATCH_ROWS)
+    return take(rows)
 
 
-def _duckdb() -> Any:
+def duckdb_for(what: str) -> Any:
+    """DuckDB's module.
+
+    Args:
+        what: needs it.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
     try:
         import duckdb
     except ModuleNotFoundError as error:
         if error.name != "duckdb":
             raise
         raise MissingExtraError(
-            "SQL needs duckdb, which is not installed: pip install 'lakelog[sql]'"
+            f"{what} needs duckdb, which is not installed: pip install 'lakelog[sql]'"
         ) from error
     return duckdb
 

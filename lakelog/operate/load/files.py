@@ -17,12 +17,13 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
 import msgspec
 import pyarrow as pa
 
-from ...errors import InvalidArgumentError, MissingExtraError
+from ...errors import InvalidArgumentError
+from ...read.sql import arrow_reader, duckdb_for
 from ...values.config import MIB
 
 #: Formats, by what a file's name ends with.
@@ -94,12 +95,7 @@ def _csv(path: Path, reject: Reject | None) -> Iterator[pa.Table]:
     """Types are those that all rows fit, and rows that cannot be read are told of before the first
     is given, so the file is read more than once.
     """
-    try:
-        import duckdb
-    except ImportError as error:
-        raise MissingExtraError(
-            "CSV files are read by duckdb, which is not installed: pip install 'lakelog[sql]'"
-        ) from error
+    duckdb = duckdb_for("reading CSV")
     with _in_utf8(path) as plain, duckdb.connect() as connection:
         delimiter = _delimiter(plain)
         # Said, not guessed: to make sense of lines that are wrong, it would leave out others.
@@ -116,8 +112,7 @@ def _csv(path: Path, reject: Reject | None) -> Iterator[pa.Table]:
                     raise InvalidArgumentError(f"{path.name}, line {line:,}: {why}")
                 reject(line, text, why)
             found = connection.execute(f"SELECT * FROM {source}", [str(plain)])
-            take = getattr(found, "to_arrow_reader", None) or found.fetch_record_batch
-            for batch in cast("Iterator[pa.RecordBatch]", take(_STEP_ROWS)):
+            for batch in arrow_reader(found, _STEP_ROWS):
                 yield pa.Table.from_batches([batch])
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             said = str(error).strip().splitlines()[0]

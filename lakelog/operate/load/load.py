@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import timedelta
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -65,22 +66,10 @@ def check_load_id(load_id: str, topic: Topic, now_ms: int) -> None:
         )
 
 
-def first_values(path: Path, format_: str, fields: RowFields) -> pa.ChunkedArray:
-    """The values of a file's first rows, for a topic to be made for them.
-
-    Raises:
-        InvalidArgumentError: as `load`.
-    """
-    batches = _batches(path, format_, fields, lambda *_: None, lambda _: None)
-    found = next(batches, None)
-    chunks = [] if found is None else [found["value"].cast(pa.binary())]
-    return pa.chunked_array(chunks, pa.binary())
-
-
 def load(
     hot: HotLog,
     recover: Callable[[Topic, TopicPartition, int], None],
-    topic: Topic,
+    find_topic: Callable[[pa.ChunkedArray], Topic],
     path: Path,
     format_: str,
     fields: RowFields,
@@ -97,6 +86,7 @@ def load(
     Args:
         recover: makes a partition writable whose server may have lost its tail, see
             `TopicLog.recover`; given the highest log end that was told.
+        find_topic: the topic, perhaps made for values like the file's first ones, its argument.
         timeout_s: how long it goes on trying while nothing can be appended.
         rejects: takes the lines that cannot be read; None: one ends the load.
         on_begin: told the load's id, before the first rows are handed over.
@@ -108,20 +98,25 @@ def load(
         RepeatDiffersError: the load appended other rows than those of the file.
         LakelogError: as of `Producer.send`.
     """
-    append = TaskAppend(
-        hot,
-        TaskIdentity(f"load/{load_id}/{topic.topic_id}", 0),
-        Acks.parse(acks),
-        recover=recover,
-        repair=hot.topics().repair,
-        back_off=BACK_OFF.within(timeout_s),
-    )
     with ExitStack() as stack:
         rejected = _Rejected(rejects, stack)
         batches = _batches(path, format_, fields, rejected if rejects else None, on_rows)
-        batches = _announced(batches, lambda: on_begin(load_id))
+        first = list(islice(batches, 1))
+        values = [batch["value"].cast(pa.binary()) for batch in first]
+        topic = find_topic(pa.chunked_array(values, pa.binary()))
+        append = TaskAppend(
+            hot,
+            TaskIdentity(f"load/{load_id}/{topic.topic_id}", 0),
+            Acks.parse(acks),
+            recover=recover,
+            repair=hot.topics().repair,
+            back_off=BACK_OFF.within(timeout_s),
+        )
+        if first:
+            on_begin(load_id)
         try:
-            append_rows(append, TaskRows(hot.topics().get, topic, 0), batches)
+            rows_of_task = TaskRows(hot.topics().get, topic, 0)
+            append_rows(append, rows_of_task, chain(first, batches))
             rows = append.finish()
         except RepeatDiffersError as error:
             raise RepeatDiffersError(
@@ -152,15 +147,6 @@ def _batches(
         first += len(rows)
         yield from records.combine_chunks().to_batches()
         on_rows(len(rows))
-
-
-def _announced(
-    batches: Iterator[pa.RecordBatch], begin: Callable[[], object]
-) -> Iterator[pa.RecordBatch]:
-    for number, batch in enumerate(batches):
-        if number == 0:
-            begin()
-        yield batch
 
 
 class _Rejected:
