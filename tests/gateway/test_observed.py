@@ -87,7 +87,12 @@ def test_prometheus_reads_them(redis_url: str, tmp_path: Path) -> None:
         servers = process.stderr.readline().split("bootstrap.servers=")[1].strip()
         with RawClient(servers) as client:
             client.ask(MetadataRequest(topics=None), 12)
-        with urllib.request.urlopen(metrics, timeout=30) as answer:
-            shown = answer.read().decode()
+
+        def shown() -> str:
+            with urllib.request.urlopen(metrics, timeout=30) as answer:
+                text: str = answer.read().decode()
+            return text
+
+        counted = 'lakelog_gateway_request_seconds_count{api="Metadata"} 1.0'
+        eventually(lambda: counted in shown(), said=shown)  # after the answer has gone out
         process.terminate()
-    assert 'lakelog_gateway_request_seconds_count{api="Metadata"} 1.0' in shown
