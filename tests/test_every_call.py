@@ -691,11 +691,11 @@ def into_a_file(path: Path) -> None:
 
 OUTAGES: dict[str, Callable[[Harm], Any]] = {
     "Redis is gone": lambda h: h.server.kill(at_once=True),
-    "Redis is full": lambda h: h.redis("CONFIG", "SET", "maxmemory", 1),
-    "the store denies": lambda h: h.store(*METHODS, status=403),
 }
 
 MORE_OUTAGES: dict[str, Callable[[Harm], Any]] = {
+    "Redis is full": lambda h: h.redis("CONFIG", "SET", "maxmemory", 1),
+    "the store denies": lambda h: h.store(*METHODS, status=403),
     "Redis forbids the clock": lambda h: h.redis("ACL", "SETUSER", "default", "-time", "-hgetall"),
     "the table is gone": lambda h: shutil.rmtree(h.table),
     "a commit is garbage": lambda h: h.next_commit().write_bytes(b"\x00\xffjunk"),

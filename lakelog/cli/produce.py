@@ -70,13 +70,17 @@ def add_produce(offer: Offer) -> None:
         choices=["lines", "json", "csv", "jsonl", "parquet", "arrow"],
         help="default: as FILE's name tells; of standard input: lines",
     )
+    added.add_argument(
+        "--create",
+        action="store_true",
+        help="make the topic if it is not there; of rows, with columns",
+    )
+    added.add_argument(
+        "--partitions", type=int, metavar="N", help="of one that is made; default: 1"
+    )
     rows = added.add_argument_group("rows of a file")
     for name in ("key", "timestamp", "partition", "value"):
         rows.add_argument(f"--{name}-field", metavar="NAME", help=_FIELD_HELP[name])
-    rows.add_argument(
-        "--create", action="store_true", help="make the topic, with columns for its values"
-    )
-    rows.add_argument("--partitions", type=int, default=1, metavar="N", help="of one that is made")
     rows.add_argument("--zone", help="of times without one, such as Europe/Berlin")
     rows.add_argument("--rejects", metavar="FILE", help="takes lines that cannot be read")
     rows.add_argument("--resume", metavar="ID", help="go on with a load that was broken off")
@@ -88,6 +92,13 @@ def add_produce(offer: Offer) -> None:
 def _run(arguments: argparse.Namespace) -> Message:
     from ..errors import InvalidArgumentError, LakelogError
 
+    if arguments.partitions is not None and not arguments.create:
+        raise InvalidArgumentError(
+            "--partitions is of a topic that is made: give --create, too. `lakelog topics alter` "
+            "gives more to one that is there"
+        )
+    arguments.partitions = 1 if arguments.partitions is None else arguments.partitions
+    arguments.makes_log = arguments.create
     if arguments.file is not None or arguments.format in ("csv", "jsonl", "parquet", "arrow"):
         return _load(arguments)
     given = next((name for name in _OF_ROWS if getattr(arguments, name) is not None), None)
@@ -100,6 +111,8 @@ def _run(arguments: argparse.Namespace) -> Message:
     if arguments.key_separator == "":
         raise InvalidArgumentError("--key-separator is empty; give the text between key and value")
     with open_log(arguments) as log, HeldInterrupt().holding() as interrupt:
+        if arguments.create:
+            log.topics.create(arguments.topic, arguments.partitions, if_not_exists=True)
         log.topics.get(arguments.topic)
         producer = log.producer(acks=arguments.acks)
         appended = _Appended(arguments.topic, interrupt)
@@ -147,7 +160,6 @@ def _load(arguments: argparse.Namespace) -> Message:
         begun.append(load_id)
         print(f"load {load_id}: --resume {load_id} goes on with it", file=sys.stderr)
 
-    arguments.makes_log = arguments.create
     with open_log(arguments) as log, _file_of(arguments) as path:
         try:
             with ConsoleProgress().step(f"loading {path.name}") as step:

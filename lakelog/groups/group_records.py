@@ -56,9 +56,7 @@ class GroupRecords:
 
     def read_some(self, count: int) -> SeenGroups:
         """Some of the groups of consumers, at random."""
-        key = self._keys.groups
-        (found,) = self._servers.for_key(key).call(("HRANDFIELD", key, count))
-        groups, missing = self._seen([group_id.decode() for group_id in found])
+        groups, missing = self._seen(self._scripts.some_listed(count))
         return SeenGroups(groups, missing, ())
 
     def _seen(self, listed: Sequence[str]) -> tuple[dict[str, SeenGroup], frozenset[str]]:

@@ -19,6 +19,7 @@ from ..errors import (
     UnknownMemberIdError,
 )
 from ..hot.connection import Servers, call_script
+from ..hot.foreign import foreign_if_illegible
 from ..hot.keys import Keys
 from ..hot.refusals import was_closed
 
@@ -65,9 +66,21 @@ class GroupScripts:
         return answer
 
     def listed(self) -> list[str]:
-        """The ids of all groups; of one that was never made or is just removed, too."""
-        server = self._servers.for_key(self._keys.groups)
-        return sorted(found.decode() for found in server.call(("HKEYS", self._keys.groups))[0])
+        """The ids of all groups; of one that was never made or is just removed, too.
+
+        Raises:
+            ForeignEntryError: somebody else writes to the keyspace.
+        """
+        return sorted(self._listed(("HKEYS", self._keys.groups)))
+
+    def some_listed(self, count: int) -> list[str]:
+        """As `listed`, so many of them, at random."""
+        return self._listed(("HRANDFIELD", self._keys.groups, count))
+
+    def _listed(self, command: tuple[str | int, ...]) -> list[str]:
+        (found,) = self._servers.for_key(self._keys.groups).call(command)
+        with foreign_if_illegible(found, "list of groups"):
+            return [group_id.decode() for group_id in found]
 
     def unlist(self, group_id: str, token: bytes) -> None:
         """Takes a removed group off the list, unless it was made again since."""

@@ -83,6 +83,7 @@ def settled(make_party: Callable[..., Party], party: Party, producing: Producing
     assert there == active
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mode", "step"), STEPS)
 def test_who_is_held_up_at_any_step_while_all_others_go_on_costs_nothing(
     make_party, tmp_path, mode, step

@@ -24,6 +24,7 @@ def test_spark_workers_copy_what_the_plan_says(make_tiers, spark):
         assert tiers.seen(number).local_log_start == 400 + number
 
 
+@pytest.mark.slow
 def test_what_a_worker_finds_trimmed_is_planned_again(make_tiers, spark):
     tiers = make_tiers(local_retention_ms=0)
     tiers.append(100)

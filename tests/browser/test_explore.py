@@ -219,6 +219,7 @@ def test_a_search_answers_what_was_typed_right_before_the_click(
     expect(explorer.expression).not_to_contain_text("matching(")
 
 
+@pytest.mark.slow
 def test_typing_alone_asks_nothing_and_is_not_disturbed(explorer: ExplorerPage) -> None:
     """While answers come."""
     box = explorer.part("search").locator("input")
@@ -278,6 +279,7 @@ def test_a_row_is_opened_by_keys(explorer: ExplorerPage) -> None:
     expect(opened).to_have_value(re.compile(r"\b2$"))
 
 
+@pytest.mark.slow
 def test_a_large_json_value_is_shown_whole(explorer: ExplorerPage) -> None:
     explorer.choose("topic", "odd")
     expect(explorer.expression).to_contain_text("log('odd')")
@@ -355,6 +357,7 @@ def test_odd_values_are_shown_as_what_they_are(explorer: ExplorerPage) -> None:
     expect(explorer.record.locator(".ll-headers-box tr")).to_have_count(10_000)
 
 
+@pytest.mark.slow
 def test_a_row_of_a_fast_tail_can_be_clicked(explorer: ExplorerPage, lakelog: Lakelog) -> None:
     """While hundreds of records a second arrive: the rows hold still below the pointer."""
     explorer.choose("topic", "fast")

@@ -49,6 +49,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
+@pytest.mark.slow
 def test_it_holds_the_package_and_nothing_beside(wheel: Path) -> None:
     names = ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names} == {

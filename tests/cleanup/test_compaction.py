@@ -81,7 +81,7 @@ rounds_of = st.lists(
 buffers_of = st.sampled_from([None, 64, 300])
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(rounds=rounds_of, buffer_bytes=buffers_of)
 def test_it_keeps_what_kafkas_cleaner_keeps(cold_log, rounds, buffer_bytes):
     check_against_the_cleaner(cold_log, rounds, buffer_bytes)

@@ -156,6 +156,14 @@ def test_a_log_from_creation_to_archive_and_back(run: Run) -> None:
     assert run_json(run, "offsets", "orders", "--time", "earliest-pending-upload") == ends
 
 
+def test_lines_make_their_topic_where_they_are_asked_to(run: Run) -> None:
+    for _ in range(2):  # one that is there stays as it is
+        run("produce", "orders", "--create", "--partitions", "3", stdin="a\nb\n")
+    (topic,) = run_json(run, "topics", "list")
+    assert (topic["topic"], topic["partitions"]) == ("orders", 3)
+    assert len(run("consume", "orders").splitlines()) == 4
+
+
 def test_records_survive_a_round_trip_through_json(run: Run) -> None:
     run("topics", "create", "a")
     run("topics", "create", "b")
@@ -442,6 +450,9 @@ def test_a_paused_hot_tier_refuses_appends_until_resumed(run: Run) -> None:
         (["archive", "--continuous", "--max-duration", "soon"], "30s, 10m"),
         (["produce", "there", "--acks", "all"], "lakelog: acks='all' is not legal: write"),
         (["produce", "there", "--key-separator", ""], "--key-separator is empty"),
+        (["produce", "there", "--partitions", "2"], "give --create, too"),
+        (["produce", "there", "a.csv", "--partitions", "2"], "give --create, too"),
+        (["produce", "new", "--create", "--partitions", "0"], "partitions"),
         (["demo"], "brings its own Redis"),
     ],
 )

@@ -202,6 +202,7 @@ def binary(redis_url: str, tmp_path: Path, where: list[str]) -> list[str]:
     return [*where, "consume", "binary"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "locale",
     [

@@ -95,6 +95,7 @@ def test_reading_goes_on_from_cold_where_the_disk_takes_nothing(
     assert "Make room" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["full", "read-only"])
 def test_a_cold_root_that_takes_nothing_is_said_in_a_line(
     disk: Path, redis_url: str, kind: str

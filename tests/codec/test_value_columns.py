@@ -209,7 +209,7 @@ def damaged(draw: st.DrawFn) -> bytes:
     return bytes(value)
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(st.lists(st.none() | OBJECTS | OBJECTS | damaged(), max_size=8))
 @example([b'{"i":1}{"i":2}', b"  ", b'{"i":3}'])
 @example([b'{"at":"2013-01-01T05:00:00.1234567Z"}'])

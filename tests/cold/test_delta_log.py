@@ -96,6 +96,7 @@ def test_a_checkpoint_that_fails_fails_no_commit(table, topic, monkeypatch, capl
     assert log_files(table, ".checkpoint.parquet") == [snapshot.version]
 
 
+@pytest.mark.slow
 def test_registers_and_files_survive_checkpoints_and_the_cleaning_up_of_the_log(
     table, make_table, topic
 ):
@@ -160,6 +161,7 @@ def test_a_checkpoint_is_on_the_disk_before_the_log_files_it_stands_for_go(
     assert set(steps) == {*later, checkpoint, LAST_CHECKPOINT, "_delta_log", table.path[-36:]}
 
 
+@pytest.mark.slow
 def test_log_files_stay_for_a_week(table, topic):
     commit(table, topic, CHECKPOINT_INTERVAL)
     grow_old(table, days=6)

@@ -60,6 +60,7 @@ def test_a_process_of_its_own_reads_the_table(run) -> None:
     assert run("spawn", "used") == "1"
 
 
+@pytest.mark.slow
 def test_a_fork_of_a_process_that_used_none_reads_the_table(run) -> None:
     run("spawn", "used")
     assert run("fork", "unused") == "1"

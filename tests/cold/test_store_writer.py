@@ -29,6 +29,7 @@ class Watched:
         self._out.flush()
 
 
+@pytest.mark.slow
 def test_what_a_slow_store_has_not_taken_is_bounded(
     s3_front: FaultyFront, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -262,6 +262,7 @@ def test_who_does_not_say_in_time_who_it_is_is_closed(make_gateway: Any, said: A
     assert "did not say in time who it is" in line.getMessage()
 
 
+@pytest.mark.slow
 def test_who_takes_no_answers_is_closed(lake: Lakelog, make_gateway: Any, said: Any) -> None:
     for number in range(200):
         lake.topics.create(f"a-topic-whose-name-is-not-short-{number}", 20)

@@ -122,6 +122,7 @@ def test_a_redis_that_stands_still(
     assert values(lake) == list(range(sending.sent))
 
 
+@pytest.mark.slow
 def test_a_group_goes_on_over_a_restart_of_redis(
     lake: Lakelog, server: RedisServer, make_gateway: Callable[..., Gateway]
 ) -> None:

@@ -117,6 +117,7 @@ MEMBER_MUTANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MEMBER_MUTANTS)
 def test_the_machine_notices(name: str, tmp_path: Path) -> None:
     with MEMBER_MUTANTS[name](), member_machine(tmp_path) as machine, pytest.raises(Broken):

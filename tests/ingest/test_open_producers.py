@@ -113,6 +113,7 @@ def _run(script: str, directory: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, timeout=120, check=False, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", _ENDS.values(), ids=_ENDS)
 def test_what_an_open_producer_took_is_in_the_log_when(script: str, tmp_path: Path) -> None:
     with Lakelog.embedded(tmp_path, engine="inline") as log:

@@ -328,7 +328,7 @@ MUTANTS = (
         "trim before commit",
         "copy, commit, then trim: a crash between them loses nothing",
         patched(HotRows, "__call__", _copy_and_trim),
-        shows=(ContradictionError,),
+        shows=(Difference, ContradictionError),
     ),
     Mutant(
         "no sequence check",

@@ -110,6 +110,7 @@ def test_a_run_killed_beside_its_rows_is_repaired_and_nothing_is_doubled(
     ]
 
 
+@pytest.mark.slow
 def test_archiving_continuously_ends_with_all_archived(place: dict[str, str]) -> None:
     with open_log(place) as log:
         add_readings(log, "readings", READINGS)
@@ -119,6 +120,7 @@ def test_archiving_continuously_ends_with_all_archived(place: dict[str, str]) ->
     assert run_job("20", **given) == result
 
 
+@pytest.mark.slow
 def test_cleanup_of_the_tables_alone_opens_no_redis(place: dict[str, str]) -> None:
     with open_log(place) as log:
         add_readings(log, "readings", READINGS)

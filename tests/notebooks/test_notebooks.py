@@ -57,6 +57,7 @@ def test_a_notebook_runs_alone_and_again_with_the_same_result(
     assert run_plain(path.name) == first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
     [

@@ -90,6 +90,7 @@ def lake(relay, tmp_path) -> Iterator[Lakelog]:
         yield it
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READS)
 def test_a_read_after_a_failover_asks_again(lake, relay, name):
     read = READS[name]

@@ -66,6 +66,7 @@ def consumed(bench: Any) -> int:
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("archived", [0, 30, 40, 50])
 @pytest.mark.parametrize("what", list(ASKED))
 def test_an_hour_long_gap_costs_what_it_costs_without(

@@ -72,7 +72,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @given(beginning=beginnings, steps=st.lists(happenings, max_size=8), seed=st.integers(0, 999))
-@settings(max_examples=12)
+@settings(max_examples=6)
 def test_it_finds_what_a_list_says_it_should(make_bench, beginning, steps, seed):
     chance = random.Random(seed)
     story = Story(make_bench(partitions=2))

@@ -63,6 +63,7 @@ def test_spark_reads_an_exported_folder_without_lakelog(
     assert rows_of(spark.read.format("delta").load(str(path))) == archived.expected()
 
 
+@pytest.mark.slow
 def test_tables_get_names_and_views(archived: SparkLog, spark, schema) -> None:
     (found,) = register_topics(spark, str(archived.cold), schema)
     assert rows_of(spark.table(found.view)) == archived.expected()

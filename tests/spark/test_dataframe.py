@@ -133,6 +133,7 @@ def test_ranges_that_make_no_sense_are_refused(make_log, spark) -> None:
         type(orders)(orders.topic, orders.hot, orders.table).dataframe()
 
 
+@pytest.mark.slow
 def test_an_hour_of_a_month_touches_only_its_files(make_log, spark) -> None:
     hours = 30 * 24
     log = make_log(2, segment_ms=24 * 3600 * 1000)

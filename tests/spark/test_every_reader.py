@@ -109,6 +109,7 @@ def check_with_spark(spark: Any, schema: str, story: Story, chance: random.Rando
             readers.compare_view(partition, rows, ranges)
 
 
+@pytest.mark.slow
 @given(beginning=beginnings, steps=happened(10), seed=st.integers(0, 999))
 @settings(max_examples=4)
 def test_every_reader_that_needs_no_session_agrees_with_a_list(make_bench, beginning, steps, seed):

@@ -46,6 +46,7 @@ def handed_over(request: Any, spark: Any) -> Iterator[None]:
     spark.conf.unset(name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["frame", pytest.param("source", marks=pytest.mark.slow)])
 def test_one_frame_under_many_filters_has_the_rows_of_each(log, spark, handed_over, kind) -> None:
     if kind == "frame":

@@ -93,7 +93,7 @@ def test_a_condition_takes_the_rows_of_its_ranges_and_no_other(layout, seed) -> 
 
 @pytest.mark.slow
 @given(cold_layouts(partitions=3), st.integers(0, 999))
-@settings(max_examples=5_000)
+@settings(max_examples=500)
 def test_a_condition_takes_the_rows_of_every_range_and_no_other(layout, seed) -> None:
     check(layout, every_range(layout))
     check(layout, some_ranges(layout, 50, seed))

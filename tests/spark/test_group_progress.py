@@ -139,6 +139,7 @@ def test_only_a_stream_has_one_and_its_id_is_legal(make_log) -> None:
     assert parse(log.options(), streaming=True).group_id is None
 
 
+@pytest.mark.slow
 def test_its_lag_is_there_with_the_others(make_log, spark, tmp_path) -> None:
     log = make_log(2)
     log.append(10)

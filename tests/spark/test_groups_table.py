@@ -24,6 +24,7 @@ def by_name(spark: SparkSession, schema: str) -> GroupsTable:
     return GroupsTable(NamedRootTable(schema, DEFINITION, lambda: spark))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rule",
     [CONTRACT[0], *(pytest.param(rule, marks=pytest.mark.slow) for rule in CONTRACT[1:])],
@@ -41,6 +42,7 @@ def test_what_is_no_table_of_groups_is_refused(spark: SparkSession, schema: str)
         by_name(spark, schema).read(KEYSPACE)
 
 
+@pytest.mark.slow
 def test_groups_come_back_by_name(
     redis_url: str, redis_client: redis.Redis, spark: SparkSession, schema: str
 ) -> None:

@@ -35,6 +35,7 @@ def run(machine: type[RuleBasedStateMachine], examples: int, steps: int) -> None
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "examples", [2, pytest.param(20, marks=pytest.mark.slow)], ids=["few", "many"]
 )

@@ -128,6 +128,7 @@ def test_a_log_with_checkpoints_is_opened_anew(both: Both) -> None:
     both.check()
 
 
+@pytest.mark.slow
 def test_a_table_that_took_anothers_place_is_noticed(both: Both, catalog: str) -> None:
     both.archive(50)
     direct = both.direct()
@@ -141,6 +142,7 @@ def test_a_table_that_took_anothers_place_is_noticed(both: Both, catalog: str) -
         direct.snapshot()
 
 
+@pytest.mark.slow
 def test_a_batch_of_the_data_source_reads_both_tiers(
     log: SparkLog, tables_at: str, spark: Any
 ) -> None:

@@ -92,6 +92,7 @@ def test_a_topic_is_compacted_and_expires_without_redis(log: SparkLog, spark, sc
         alone.cleanup("nobody")
 
 
+@pytest.mark.slow
 def test_the_history_says_what_each_commit_did(log: SparkLog, spark, schema) -> None:
     log.create(
         1,
@@ -198,6 +199,7 @@ def test_value_columns_of_any_legal_name_are_archived_registered_and_framed(
         ] * count
 
 
+@pytest.mark.slow
 def test_a_lost_redis_comes_back_from_tables_by_name(log: SparkLog, redis_client) -> None:
     topic = log.create(2).lakelog.topics.get("orders")
     log.append(120)
@@ -422,6 +424,7 @@ def test_a_table_of_somebody_else_is_refused(log: SparkLog, spark, schema) -> No
     assert spark.table(f"{schema}.orders").columns == ["a"]
 
 
+@pytest.mark.slow
 def test_tables_at_a_location_are_known_by_name(redis_url, spark, schema, tmp_path) -> None:
     log = SparkLog(redis_url, tmp_path / "cold")
     with Lakelog.connect(
@@ -447,6 +450,7 @@ def test_tables_at_a_location_are_known_by_name(redis_url, spark, schema, tmp_pa
     log.lakelog.close()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("through_spark")
 def test_where_tasks_cannot_read_what_was_archived_under_a_frames_tail_it_is_an_error(
     log: SparkLog, catalog: str

@@ -72,6 +72,7 @@ def test_of_a_schema_with_a_thousand_tables_each_is_not_asked_about(
     assert len(asked) + len(requests) < 100  # Unity Catalog lists them by pages
 
 
+@pytest.mark.slow
 def test_somebodys_view_of_the_tables_name_is_refused_and_stays(
     log: SparkLog, spark: Any, schema: str
 ) -> None:

@@ -35,6 +35,7 @@ def offsets(table: NamedTable, topic: Topic) -> list[int]:
     return [record.offset for b in batches for record in to_records(topic.partition(0), b)]
 
 
+@pytest.mark.slow
 def test_two_archivers_and_a_producer_at_once_archive_each_record_once(log: SparkLog, spark):
     log.create(2, lakelog_flush_rows=40, internal_segment_bytes=20_000)
     topic = log.lakelog.topics.get("orders")

@@ -20,6 +20,7 @@ from lakelog.values.topic import Topic
 TOPIC = Topic("orders", UUID("11111111-2222-3333-4444-555555555555"), partitions=3)
 
 
+@pytest.mark.slow
 class TestNamedTable(ColdTableContract):
     dry_vacuum_tells_bytes = False
     knows_file_sizes = False

@@ -251,6 +251,7 @@ def test_archiving_to_a_schema_with_a_location_registers_and_follows_typed_colum
     assert (tmp_path / "cold" / "orders").is_dir()
 
 
+@pytest.mark.slow
 def test_a_table_by_name_has_its_views_beside_it(redis_url, spark, schema) -> None:
     with Lakelog.connect(redis_url, schema) as log:
         log.topics.create("orders", 1, {"retention.ms": -1, "local.retention.ms": 0})

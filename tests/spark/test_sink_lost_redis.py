@@ -245,6 +245,7 @@ DONE_TO_THE_TABLE: dict[str, Callable[[LostAttempts], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("done", DONE_TO_THE_TABLE)
 @pytest.mark.parametrize("policy", ["compact", "delete"])
 def test_nothing_that_is_done_to_the_table_forgets_it(

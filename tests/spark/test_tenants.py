@@ -18,6 +18,7 @@ from lakelog.spark import read
 from lakelog.values.config import QUOTA_COLD_BYTES, QUOTA_TOPICS
 
 
+@pytest.mark.slow
 def test_source_sink_and_frames_go_by_the_tenant(redis_url, tmp_path, spark) -> None:
     cold = str(tmp_path / "cold")
     lake = Lakelog.connect(redis_url, cold, engine="inline")

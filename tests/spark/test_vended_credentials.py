@@ -94,6 +94,7 @@ def read_without_login(
     )
 
 
+@pytest.mark.slow
 def test_tasks_of_a_batch_open_the_store_by_what_its_planner_was_given(log, tmp_path, monkeypatch):
     monkeypatch.setattr(unity_catalog, "_HELD", {})  # as in the process that plans
     source = log.source()
@@ -182,6 +183,7 @@ print("recovered")
 """
 
 
+@pytest.mark.slow
 def test_a_task_of_the_sink_recovers_a_partition_by_what_its_planner_was_given(
     log, tmp_path, monkeypatch
 ):

@@ -670,12 +670,16 @@ class LogHarness(RuleBasedStateMachine):
 
     # comparing
 
-    def _refused(self, error: type[LakelogError], action: Callable[[], object]) -> None:
+    def _refused(
+        self,
+        errors: type[LakelogError] | tuple[type[LakelogError], ...],
+        action: Callable[[], object],
+    ) -> None:
         try:
             answer = action()
-        except error:
+        except errors:
             return
-        require(False, f"expected {error.__name__}, got {answer!r}")
+        require(False, f"expected {errors}, got {answer!r}")
 
 
 def _check_answer(

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from lakelog.archive.plan import FlushLimit, plan
 from lakelog.base import failpoints
+from lakelog.codec.entry import VERSION_FIELD
 from lakelog.cold.change import Change
 from lakelog.cold.emptying import empty
 from lakelog.cold.registers import ArchivedEnd
@@ -20,6 +21,7 @@ from lakelog.errors import (
     CorruptRecordError,
     HotTierPausedError,
     MissingExtraError,
+    NewerVersionError,
     OffsetOutOfRangeError,
     RecoveryNeededError,
     TrimmedError,
@@ -654,8 +656,11 @@ class LogRules(LogHarness):
             damaged = (entry_id, [fields[0], bytes(flipped), *fields[2:]])
             self._write_stream(stream, [*entries[:number], damaged, *entries[number + 1 :]])
             last = int(entry_id.split(b"-")[0])
+            # Where the bit is of the format's version, a newer lakelog may as well have written it.
+            refusals = (CorruptRecordError, NewerVersionError)
+            refused = refusals[: 1 + (fields[0] == VERSION_FIELD)]
             try:
-                self._refused(CorruptRecordError, lambda: [*self.hot.read(tp, last, last + 1)])
+                self._refused(refused, lambda: [*self.hot.read(tp, last, last + 1)])
             finally:
                 self._write_stream(stream, entries)
         self._cannot_be_lost()

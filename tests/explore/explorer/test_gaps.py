@@ -115,7 +115,7 @@ class Pages:
     limit=st.integers(1, 30),
     seed=st.integers(0, 999),
 )
-@settings(max_examples=8)
+@settings(max_examples=4)
 def test_pages_agree_with_a_list(make_bench, beginning, steps, records, limit, seed):
     chance = random.Random(seed)
     story = Story(make_bench(partitions=2))

@@ -72,7 +72,7 @@ def test_a_wrong_clock_does_not_squeeze_the_picture():
 
 
 @given(beginning=beginnings, steps=st.lists(happenings, max_size=6))
-@settings(max_examples=15)
+@settings(max_examples=8)
 def test_records_are_counted_as_a_list_counts_them(make_bench, beginning, steps):
     story = Story(make_bench(partitions=2))
     for kind, *arguments in [*beginning, *steps]:

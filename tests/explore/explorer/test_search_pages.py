@@ -162,7 +162,7 @@ def test_a_followed_filter_is_asked_of_what_is_new_alone(sales, monkeypatch):
     steps=st.lists(happenings, max_size=6),
     records=st.integers(1, 30),
 )
-@settings(max_examples=8)
+@settings(max_examples=4)
 def test_walks_over_all_partitions_meet_each_record_once(make_bench, beginning, steps, records):
     story = Story(make_bench(partitions=2))
     for kind, *arguments in [*beginning, *steps]:
@@ -192,7 +192,7 @@ def test_walks_over_all_partitions_meet_each_record_once(make_bench, beginning, 
     at=st.integers(0, 400),
     one_by_one=st.booleans(),
 )
-@settings(max_examples=12)
+@settings(max_examples=6)
 def test_walks_from_a_time_meet_each_record_once(
     make_bench, beginning, steps, records, at, one_by_one
 ):
