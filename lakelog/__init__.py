@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .groups.share.share_values import AcknowledgeType
     from .ingest.producer import Producer
     from .lakelog import ColdLog, Lakelog
+    from .read.answers import frame
     from .read.consumer import Consumer
     from .read.share_consumer import ShareConsumer
     from .read.subscription import ConsumerRebalanceListener
@@ -85,6 +86,7 @@ _HOMES = {
     "TopicLog": ".read.topic_log",
     "TopicPartition": ".values.topic_partition",
     "UnifiedLog": ".read.topic_log",
+    "frame": ".read.answers",
 }
 
 __all__ = [
@@ -118,6 +120,7 @@ __all__ = [
     "TopicLog",
     "TopicPartition",
     "UnifiedLog",
+    "frame",
 ]
 
 

@@ -7,11 +7,14 @@ from datetime import datetime, timezone
 from typing import Any
 
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
+import lakelog
 from lakelog import Lakelog
 from lakelog.errors import InvalidArgumentError, MissingExtraError
+from lakelog.operate.segments import segments
 
 AT = datetime(2026, 7, 1, 12, tzinfo=timezone.utc)
 ROWS = [{"id": n, "name": f"n{n}", "at": AT, "tags": ["a"] * n} for n in range(5)]
@@ -105,3 +108,49 @@ def test_a_notebook_shows_the_first_rows(log: Any, lake: Lakelog) -> None:
     assert "&lt;b&gt;" in html
     assert "no records" in log.read(0, 0, 0)._repr_html_()
     assert "<td>n3</td>" in log.search("n3")._repr_html_()
+
+
+def test_what_calls_answer_with_are_frames_too(lake: Lakelog) -> None:
+    lake.append("orders", ROWS, key="name", create=True, partitions=2)
+    lake.archive("orders")
+    offsets = lakelog.frame(lake.log("orders").offsets()).to_pandas()
+    assert offsets["partition"].tolist() == [0, 1]
+    assert offsets["log_end"].sum() == len(ROWS)
+    status = lakelog.frame(lake.status()).to_pandas()
+    assert status[["topic", "partition", "state"]].to_numpy().tolist() == [
+        ["orders", 0, "ok"],
+        ["orders", 1, "ok"],
+    ]
+    assert (status["log_end"] == offsets["log_end"]).all()
+    there = lakelog.frame(segments(lake.log("orders"))).to_polars()
+    assert set(there["tier"]) == {"hot", "cold"}
+    assert there.filter(pl.col("tier") == "cold")["records"].sum() == len(ROWS)
+    assert lakelog.frame(lake.topics.list()).to_pandas()["name"].tolist() == ["orders"]
+
+
+def test_what_a_consumer_polled_is_a_frame(lake: Lakelog) -> None:
+    lake.append("orders", ROWS, key="name", create=True, partitions=2)
+    settings = {"group_id": "readers", "auto_offset_reset": "earliest"}
+    with lake.consumer("orders", **settings) as consumer:
+        polled = [consumer.poll_arrow(timeout_ms=60_000, max_records=2) for _ in range(1)]
+        seen = lakelog.frame(polled[0]).to_pandas()
+        rest = consumer.poll(timeout_ms=60_000)
+        more = lakelog.frame(rest).to_pandas()
+        described = lakelog.frame(lake.groups.describe("readers")).to_pandas()
+    assert [*seen.columns][:3] == ["topic", "partition", "offset"]
+    names = [ROWS[n]["name"] for n in [*seen["id"], *more["id"]]]
+    assert [*seen["key"], *more["key"]] == names
+    assert len(names) == len({*names})
+    assert described["state"].tolist() == ["Stable"]
+    assert len(described["members"][0]) == 1
+    assert lakelog.frame(lake.groups.list()).to_pandas()["group_id"].tolist() == ["readers"]
+
+
+@pytest.mark.parametrize("answer", ["text", 5, None])
+def test_what_has_no_rows_is_refused(answer: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="has no rows"):
+        lakelog.frame(answer)
+
+
+def test_no_rows_are_a_frame_without_any() -> None:
+    assert len(lakelog.frame([]).to_pandas()) == 0
