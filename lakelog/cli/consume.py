@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidArgumentError
@@ -33,6 +33,7 @@ examples:
   lakelog --dir ./log consume orders --from -10m --output parquet -o orders.parquet
   lakelog --dir ./log consume orders -f '%p %o %k=%s\\n' --from -5
   lakelog --dir ./log consume orders --follow
+  lakelog --dir ./log consume orders --columns --output csv -o orders.csv
 """
 
 _GREP = f"""\
@@ -62,6 +63,11 @@ def add_consume(offer: Offer) -> None:
     added.add_argument(
         "--follow", action="store_true", help="go on with what is appended (from: latest)"
     )
+    added.add_argument(
+        "--columns",
+        action="store_true",
+        help="members of JSON values as columns, as in lakelog sql",
+    )
     add_output_options(added)
 
 
@@ -70,6 +76,10 @@ def _consume(arguments: argparse.Namespace) -> Iterator[Any]:
         raise InvalidArgumentError("--follow has no end; leave out --to")
     if arguments.follow and arguments.output == "parquet":
         raise InvalidArgumentError("a Parquet file has an end, and --follow has none")
+    if arguments.columns and (arguments.format is not None or arguments.property):
+        raise InvalidArgumentError("-f and --property are of records; leave out --columns")
+    if arguments.columns and arguments.follow and arguments.output == "text":
+        raise InvalidArgumentError("a table of --columns has an end: --follow takes --output json")
     with starting():  # what reads an expression is not imported yet
         query = RecordQuery(arguments)
     with open_to_read(arguments) as log:
@@ -78,7 +88,30 @@ def _consume(arguments: argparse.Namespace) -> Iterator[Any]:
             found = query.limit.limited(_follow(log, topic, query, arguments))
         else:
             found = query.found(topic, merged=arguments.merge)
-        yield from written(((arguments.topic, table) for table in found), arguments)
+        if arguments.columns:
+            yield from _in_columns(topic, found, arguments)
+        else:
+            yield from written(((arguments.topic, table) for table in found), arguments)
+
+
+def _in_columns(
+    topic: TopicLog, found: Iterable[pa.Table], arguments: argparse.Namespace
+) -> Iterator[Any]:
+    from ..codec.infer import infer
+    from ..read.found import FOUND
+    from ..read.frames import in_columns
+    from .sql import rows_written
+
+    columns = topic.topic.config.value_columns or infer(topic.sample().column("value")).ddl
+    if not columns:
+        raise InvalidArgumentError(
+            f"topic {arguments.topic!r} has no columns: a sample of its values has no JSON object. "
+            "Leave out --columns"
+        )
+    schema = in_columns(FOUND.empty_table(), columns).schema
+    tables = (in_columns(table, columns) for table in found)
+    batches = (batch for table in tables for batch in table.combine_chunks().to_batches())
+    yield from rows_written(schema, batches, arguments)
 
 
 def _follow(

@@ -69,24 +69,32 @@ def _run(arguments: argparse.Namespace) -> Iterator[Any]:
     with open_to_read(arguments) as log:
         found = log.sql(statement, zone=arguments.zone)
         try:
-            batches = limit.limited(found)
-            if arguments.output in ("parquet", "arrow"):
-                yield from columns_written(batches, found.schema, arguments, "row")
-            elif arguments.output == "text":
-                yield from _text(found, arguments)
-            else:
-                make = _json_lines if arguments.output == "json" else _csv_lines
-                lines = [(_csv_row(_names(found.schema)), 0)] if arguments.output == "csv" else []
-                made = ((make(batch), batch.num_rows) for batch in batches)
-                yield from lines_written(chain(lines, made), arguments, "row")
+            yield from rows_written(found.schema, limit.limited(found), arguments)
         finally:
             found.close()
 
 
-def _text(found: pa.RecordBatchReader, arguments: argparse.Namespace) -> Iterator[Any]:
+def rows_written(
+    schema: pa.Schema, found: Iterable[pa.RecordBatch], arguments: argparse.Namespace
+) -> Iterator[Any]:
+    """Rows of any columns, in the form that was asked for."""
+    if arguments.output in ("parquet", "arrow"):
+        yield from columns_written(found, schema, arguments, "row")
+    elif arguments.output == "text":
+        yield from _text(schema, found, arguments)
+    else:
+        make = _json_lines if arguments.output == "json" else _csv_lines
+        lines = [(_csv_row(_names(schema)), 0)] if arguments.output == "csv" else []
+        made = ((make(batch), batch.num_rows) for batch in found)
+        yield from lines_written(chain(lines, made), arguments, "row")
+
+
+def _text(
+    schema: pa.Schema, found: Iterable[pa.RecordBatch], arguments: argparse.Namespace
+) -> Iterator[Any]:
     most = _TEXT_ROWS if arguments.max is None else arguments.max
     rows = [row for batch in RowLimit(most + 1).limited(found) for row in _rows(batch)]
-    names = _names(found.schema)
+    names = _names(schema)
     shown = [dict(zip(names, map(_cell, row), strict=True)) for row in rows[:most]]
     if arguments.output_file is None:
         yield Table(shown, names, empty="no rows", is_ours=False)

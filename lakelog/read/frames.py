@@ -134,20 +134,43 @@ def opened(table: pa.Table, values: Values, value_columns: str = "") -> pa.Table
     members = None if values == "text" else _members(stored, value_columns)
     if members is None:
         return _with(table, "value", _texts(stored))
-    errors = members[VALUE_ERROR]
-    has_errors = errors.null_count < len(errors)
-    columns = members.drop_columns([VALUE_ERROR])
     if values == "json":
+        errors = members[VALUE_ERROR]
+        columns = members.drop_columns([VALUE_ERROR])
         table = _with(table, "value", pa.chunked_array(_struct(columns, stored)))
-    else:
-        at = table.column_names.index("value")
-        if has_errors:
-            table = _with(table, "value", pc.if_else(errors.is_valid(), _texts(stored), None))
-        else:
-            table = table.remove_column(at)
-        for offset, name in enumerate(columns.column_names):
-            table = table.add_column(at + has_errors + offset, name, columns[name])
-    return table.append_column(VALUE_ERROR, errors) if has_errors else table
+        return table.append_column(VALUE_ERROR, errors) if _some(errors) else table
+    table = _beside(table, stored, members)
+    return table if _some(members[VALUE_ERROR]) else table.drop_columns(["value", VALUE_ERROR])
+
+
+def in_columns(table: pa.Table, value_columns: str) -> pa.Table:
+    """Records whose values are given as columns of one definition, whatever they are.
+
+    Args:
+        table: with columns key and value, among others.
+        value_columns: as ``lakelog.value.columns``; not empty.
+
+    Returns:
+        As `opened` gives it, always with ``value_error``, and the text of such values in ``value``.
+    """
+    stored = table["value"]
+    made = columns_of(stored.combine_chunks(), value_schema(value_columns))
+    table = _with(table, "key", _texts(table["key"]))
+    return _beside(table, stored, pa.Table.from_batches([made]))
+
+
+def _beside(table: pa.Table, stored: pa.ChunkedArray, members: pa.Table) -> pa.Table:
+    """The members in the place of the value, which is left where it has an error."""
+    errors = members[VALUE_ERROR]
+    at = table.column_names.index("value")
+    table = _with(table, "value", pc.if_else(errors.is_valid(), _texts(stored), None))
+    for offset, name in enumerate(members.column_names[:-1]):
+        table = table.add_column(at + 1 + offset, members.schema.field(name), members[name])
+    return table.append_column(VALUE_ERROR, errors)
+
+
+def _some(errors: pa.ChunkedArray) -> bool:
+    return bool(errors.null_count < len(errors))
 
 
 def _with(table: pa.Table, name: str, column: Any) -> pa.Table:

@@ -323,3 +323,35 @@ def test_json_says_what_the_record_is(run: Run) -> None:
         "topic": "t", "partition": 1, "offset": 0, "timestamp_ms": START_MS + 1000,
         "key": "k1", "value": '{"n": 1}', "headers": [["odd", "yes"]],
     }  # fmt: skip
+
+
+def test_members_are_columns_in_every_form(run: Run, tmp_path: Path) -> None:
+    given = ("t", "--columns", "--merge")
+    shown = list(csv.DictReader(io.StringIO(run(*given, "--output", "csv")[0])))
+    assert [row["n"] for row in shown] == [str(n) for n in range(20)]
+    assert {row["value_error"] for row in shown} == {""}
+    lines = run(*given, "--output", "json", "--where", "value.n > 16")[0].splitlines()
+    assert [json.loads(line)["n"] for line in lines] == [17, 18, 19]
+    run(*given, "--output", "parquet", "-o", str(tmp_path / "t.parquet"))
+    assert pq.read_table(tmp_path / "t.parquet")["n"].to_pylist() == list(range(20))
+    assert "n" in run(*given, "--max", "2")[0].splitlines()[0].split()
+
+
+def test_what_is_no_object_is_told_beside_its_text(run: Run, where: list[str]) -> None:
+    with Lakelog.connect(where[1], where[3], engine="inline") as lake, lake.producer() as producer:
+        producer.send("t", b"plain")
+        producer.send("t", None, key="k")
+    lines = run("t", "--columns", "--output", "json")[0].splitlines()
+    told = [(row["n"], row["value"], row["value_error"]) for row in map(json.loads, lines)]
+    assert (None, "plain", "not a JSON object") in told
+    assert (None, None, None) in told
+    assert len(told) == 22
+
+
+@pytest.mark.parametrize(
+    "given",
+    [["-f", "%k"], ["--property", "print.key=true"], ["--follow"]],
+)
+def test_columns_are_not_of_every_form(where: list[str], given: list[str], capsys: Any) -> None:
+    assert cli.main([*where, "consume", "t", "--columns", *given]) == 1
+    assert "--columns" in capsys.readouterr().err
