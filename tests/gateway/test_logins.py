@@ -481,6 +481,7 @@ def test_a_client_without_tls_and_one_without_trust_are_one_line_each(
         client.send(b"\0\0\0\x10\0\x12\0\0" + bytes(12))
         while not client.is_closed():  # an alert may come before
             pass
+    wait_for_lines(said, 1)  # it closes the connection, and says so then
     (line,) = said()
     assert "does not speak TLS" in line
     with pytest.raises(ssl.SSLError):
@@ -499,6 +500,7 @@ def wait_for_lines(said: Callable[[], list[str]], count: int) -> None:
 def test_a_client_with_tls_where_there_is_none_is_one_line(gateway: Gateway, said: Any) -> None:
     with pytest.raises((ssl.SSLError, ConnectionError)):
         RawClient(gateway.bootstrap_servers, ssl.create_default_context())
+    wait_for_lines(said, 1)
     (line,) = said()
     assert "begins TLS, which is not switched on here" in line
 

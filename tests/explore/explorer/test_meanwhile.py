@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from typing import Any
 
 import pytest
 from hands import Hands
@@ -17,9 +18,17 @@ from lakelog.testing.eventually import eventually
 def test_a_kernel_that_is_interrupted_ends_the_search_it_waits_for(orders, monkeypatch):
     hands = Hands(orders.explore())
     held = Held(monkeypatch)
+    shown_by, waits = hands.explorer._questions.background.shown_by, threading.Event()
+    wait = shown_by.wait
+
+    def told_wait(*given: Any) -> Any:
+        waits.set()
+        return wait(*given)
+
+    monkeypatch.setattr(shown_by, "wait", told_wait)
 
     def interrupt() -> None:
-        eventually(lambda: held.questions)
+        eventually(lambda: held.questions and waits.is_set())
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
     interrupting = threading.Thread(target=interrupt)
