@@ -132,12 +132,10 @@ def _properties(kind: type) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    if value is None or (
-        isinstance(value, (bool, int, float, str, bytes)) and not isinstance(value, Enum)
-    ):
-        return value
-    if isinstance(value, Enum):
+    if isinstance(value, Enum):  # first, as some are texts or numbers too
         return value.value
+    if value is None or isinstance(value, (bool, int, float, str, bytes)):
+        return value
     if isinstance(value, UUID):
         return str(value)
     if isinstance(value, Mapping):

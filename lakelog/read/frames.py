@@ -163,7 +163,10 @@ def _beside(table: pa.Table, stored: pa.ChunkedArray, members: pa.Table) -> pa.T
     """The members in the place of the value, which is left where it has an error."""
     errors = members[VALUE_ERROR]
     at = table.column_names.index("value")
-    table = _with(table, "value", pc.if_else(errors.is_valid(), _texts(stored), None))
+    texts = pa.nulls(len(table), pa.string())
+    if _some(errors):
+        texts = pc.if_else(errors.is_valid(), _texts(stored), None)
+    table = _with(table, "value", texts)
     for offset, name in enumerate(members.column_names[:-1]):
         table = table.add_column(at + 1 + offset, members.schema.field(name), members[name])
     return table.append_column(VALUE_ERROR, errors)
