@@ -50,7 +50,7 @@ from .read.topic_log import TopicLog
 from .spark.auto_engine import AutoEngine, choose_engine
 from .tracing.switch import tracer
 from .values.arguments import checked_duration, optional_duration, optional_event, some_of
-from .values.config import DATA_KEYS, QUOTA_COLD_BYTES, TopicConfig
+from .values.config import DATA_KEYS, QUOTA_COLD_BYTES, SCHEMAS, TopicConfig
 from .values.offsets import HotSegments, Latest, PositionLike
 from .values.reservation import FEW_OFFSETS
 from .values.topic import GROUPS_TABLE, Topic, topic_names
@@ -896,7 +896,7 @@ class Lakelog:
             found,
             self.hot,
             self._cold_table(found),
-            current_topic=lambda: self.topics.renewed(found),
+            current_topic=lambda: self._with_schemas(self.topics.renewed(found)),
             may_make=self._place.check_may_make,
         )
 
@@ -1599,6 +1599,19 @@ class Lakelog:
         if topics is None:
             return self.topics.list()
         return [self.topics.get(name) for name in topic_names(topics)]
+
+    def _with_schemas(self, topic: Topic) -> Topic:
+        """The topic, with what a registry has of its schemas by now."""
+        from .codec.formats.schema_registry import newest_schemas
+
+        schemas = newest_schemas(topic)
+        if schemas is None:
+            return topic
+        try:
+            return self.topics.alter(topic.name, {SCHEMAS: schemas})
+        except LakelogError as error:  # who archives may not be allowed to, or somebody else did
+            logger.warning("%s: its schemas are not kept: %s", topic.name, error.message)
+            return topic
 
     def _tiered(self, topics: str | Iterable[str] | None) -> list[Topic]:
         found = self._topics(topics)

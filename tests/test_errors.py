@@ -41,6 +41,8 @@ CLASSES = [
 INTERNAL = {
     "AllowanceUsedUpError": "an append asks for more of the quotas and is sent again",
     "Unfit": "a JSON value that is no column's, told in value_error",
+    "Undecodable": "a value is not what its format says, told in value_error",
+    "RegistryError": "a schema cannot be had, told in value_error",
     "NotDirectError": "Spark reads the table instead",
     "VersionGoneError": "tasks tell a MissingFileError instead",
     "MalformedRequestError": "the gateway closes the connection on which such bytes came",

@@ -91,25 +91,39 @@ def _consume(arguments: argparse.Namespace) -> Iterator[Any]:
         if arguments.columns:
             yield from _in_columns(topic, found, arguments)
         else:
-            yield from written(((arguments.topic, table) for table in found), arguments)
+            shown = _readable(topic, found, arguments)
+            yield from written(((arguments.topic, table) for table in shown), arguments)
+
+
+def _readable(
+    topic: TopicLog, found: Iterable[pa.Table], arguments: argparse.Namespace
+) -> Iterator[pa.Table]:
+    """The records as people read them, unless they are asked for as they are stored."""
+    from ..read.frames import readable
+
+    for table in found:
+        yield table if arguments.stored_values else readable(table, topic.topic.config)
 
 
 def _in_columns(
     topic: TopicLog, found: Iterable[pa.Table], arguments: argparse.Namespace
 ) -> Iterator[Any]:
+    from ..codec.formats.decoders import decoded
     from ..codec.infer import infer
     from ..read.found import FOUND
     from ..read.frames import in_columns
     from .sql import rows_written
 
-    columns = topic.topic.config.value_columns or infer(topic.sample().column("value")).ddl
+    config = topic.topic.config
+    sample = decoded(topic.sample().column("value"), config.value_format).values
+    columns = config.value_columns or infer(sample).ddl
     if not columns:
         raise InvalidArgumentError(
             f"topic {arguments.topic!r} has no columns: a sample of its values has no JSON object. "
             "Leave out --columns"
         )
-    schema = in_columns(FOUND.empty_table(), columns).schema
-    tables = (in_columns(table, columns) for table in found)
+    schema = in_columns(FOUND.empty_table(), columns, config).schema
+    tables = (in_columns(table, columns, config) for table in found)
     batches = (batch for table in tables for batch in table.combine_chunks().to_batches())
     yield from rows_written(schema, batches, arguments)
 
@@ -130,7 +144,8 @@ def _follow(
             consumer.seek(topic.topic.partition(number), start)
         while True:
             for topic_partition, batch in consumer.poll_arrow(timeout_ms=1000).items():
-                found = matching(query.where, batch, topic_partition.partition)
+                form = topic.topic.config.value_format
+                found = matching(query.where, batch, topic_partition.partition, form)
                 if found.num_rows:
                     yield with_partition(found, topic_partition.partition)
 
@@ -195,4 +210,4 @@ def _found(
     for name, topic in logs.items():
         for table in query.found(topic, merged=True):
             counts[name] += table.num_rows
-            yield name, table
+            yield from ((name, shown) for shown in _readable(topic, [table], arguments))

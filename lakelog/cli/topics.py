@@ -210,7 +210,7 @@ def _list(arguments: argparse.Namespace) -> Table:
 
 
 def _describe(arguments: argparse.Namespace) -> Page:
-    from ..values.config import DATA_KEYS, KEYSPACE_SETTINGS, SETTINGS
+    from ..values.config import DATA_KEYS, KEYSPACE_SETTINGS, SCHEMAS, SETTINGS
 
     with open_log(arguments) as log:
         topic = log.topics.get(arguments.topic)
@@ -236,10 +236,8 @@ def _describe(arguments: argparse.Namespace) -> Page:
         }
         for setting, value, source in told
     ]
-    shown = [
-        {**one, "value": str(config[DATA_KEYS] or "")} if one["setting"] == DATA_KEYS else one
-        for one in settings
-    ]
+    brief = {DATA_KEYS: str(config[DATA_KEYS] or ""), SCHEMAS: _some_schemas(config[SCHEMAS])}
+    shown = [{**one, "value": brief.get(one["setting"], one["value"])} for one in settings]
     partitions = [
         {"partition": number, **row(seen, "log_start local_log_start archived_end log_end")}
         for number, seen in offsets.items()
@@ -294,14 +292,20 @@ def _rotate_key(arguments: argparse.Namespace) -> Message:
     return Message(f"topic {topic.name} has {data_keys}", values)
 
 
+def _some_schemas(schemas: dict[int, Any]) -> str:
+    return counted(len(schemas), "schema") if schemas else ""
+
+
 def _infer(arguments: argparse.Namespace) -> Page:
     import shlex
 
+    from ..codec.formats.decoders import decoded
     from ..codec.infer import infer
 
     with open_log(arguments) as log:
         topic = log.topics.get(arguments.topic)
-        values = log.log(topic).sample(arguments.sample).column("value")
+        stored = log.log(topic).sample(arguments.sample).column("value")
+        values = decoded(stored, topic.config.value_format).values
     found = infer(values, topic.config.value_columns)
     objects = found.sampled - found.null - found.unparsed
     rows = [row(column, "column=name type present note") for column in found.columns]

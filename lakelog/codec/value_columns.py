@@ -29,6 +29,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.json as pj
@@ -36,6 +37,8 @@ import pyarrow.json as pj
 from ..base import compute as pc
 from ..values.config import MIB
 from ..values.value_ddl import VALUE_ERROR, Array, Column, Decimal, Map, Struct, Type, parse_columns
+from ..values.value_format import JSON_FORMAT, ValueFormat
+from .formats.decoders import Decoded, decoded
 from .json_object import (
     ARROW_TYPES,
     MAX_DATE,
@@ -76,9 +79,16 @@ _TIME_BOUNDS = {
 }
 
 
+#: Of a schema's metadata: the format of the values, where it is not JSON.
+_FORMAT = b"lakelog.value.format"
+
+
 @lru_cache(maxsize=64)
-def value_schema(columns: str) -> pa.Schema:
+def value_schema(columns: str, form: ValueFormat = JSON_FORMAT) -> pa.Schema:
     """The columns of a DDL string as Arrow types, and ``value_error``; nothing for an empty string.
+
+    Args:
+        form: what the values are; `columns_of` knows it from the schema.
 
     Raises:
         InvalidConfigError: it cannot be read.
@@ -86,7 +96,8 @@ def value_schema(columns: str) -> pa.Schema:
     fields = [_field(column) for column in parse_columns(columns)]
     if fields:
         fields.append(pa.field(VALUE_ERROR, pa.string()))
-    return pa.schema(fields)
+    is_json = form.is_json or not fields
+    return pa.schema(fields, None if is_json else {_FORMAT: msgspec.json.encode(form)})
 
 
 def columns_of(values: pa.Array | pa.ChunkedArray, schema: pa.Schema) -> pa.RecordBatch:
@@ -99,23 +110,36 @@ def columns_of(values: pa.Array | pa.ChunkedArray, schema: pa.Schema) -> pa.Reco
     Returns:
         As many rows as values, in `schema`.
 
+    Raises:
+        MissingExtraError: what reads values of their format is not installed.
+
     Runs on: executor (or anywhere).
     """
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if values.type != pa.binary():
         values = values.cast(pa.binary())
+    told = (schema.metadata or {}).get(_FORMAT)
+    form = JSON_FORMAT if told is None else msgspec.json.decode(told, type=ValueFormat)
+    return columns_of_decoded(decoded(values, form), schema)
+
+
+def columns_of_decoded(found: Decoded, schema: pa.Schema) -> pa.RecordBatch:
+    """As `columns_of`, of values that are decoded already."""
+    values = found.values
     errors = np.full(len(values), None, object)
-    rows = np.flatnonzero(values.is_valid())
+    for row, why in found.errors.items():
+        errors[row] = why
+    rows = np.flatnonzero(_read(found))
     for refuse, why in ((_not_objects, NOT_AN_OBJECT), (_too_deep, TOO_DEEP)):
         refused = refuse(values.take(pa.array(rows)))
         errors[rows[refused]] = why
         rows = rows[~refused]
     objects = values if len(rows) == len(values) else values.take(pa.array(rows))
-    found = _Objects(pa.schema(list(schema)[:-1]))
+    read = _Objects(pa.schema(list(schema)[:-1]))
     for start, end in _blocks(objects):
-        found.read(objects.slice(start, end - start), rows[start:end], errors)
-    table = found.table()
+        read.read(objects.slice(start, end - start), rows[start:end], errors)
+    table = read.table()
     if len(rows) < len(values):
         places = np.full(len(values), -1)
         places[rows] = np.arange(len(rows))
@@ -124,6 +148,13 @@ def columns_of(values: pa.Array | pa.ChunkedArray, schema: pa.Schema) -> pa.Reco
         [*(_whole(column) for column in table.columns), pa.array(errors, pa.string())],
         schema=schema,
     )
+
+
+def _read(found: Decoded) -> np.ndarray:
+    """Which values are there, and were decoded."""
+    read = np.array(found.values.is_valid())
+    read[[*found.errors]] = False
+    return read
 
 
 class _Objects:

@@ -73,7 +73,7 @@ TABLE_SCHEMA = pa.schema(
 
 def value_columns(topic: Topic) -> pa.Schema:
     """The columns parsed from the topic's values, with ``value_error``; often none."""
-    return value_schema(topic.config.value_columns)
+    return value_schema(topic.config.value_columns, topic.config.value_format)
 
 
 def missing_columns(topic: Topic, there: pa.Schema) -> pa.Schema:
@@ -122,7 +122,8 @@ def columns_beyond_own(there: pa.Schema) -> pa.Schema:
 def columns_to_write(topic: Topic, there: pa.Schema) -> pa.Schema:
     """The topic's value columns that its table has: a file has no others."""
     types = {field.name: field.type for field in there}
-    return pa.schema([f for f in value_columns(topic) if types.get(f.name) == f.type])
+    wanted = value_columns(topic)
+    return pa.schema([f for f in wanted if types.get(f.name) == f.type], wanted.metadata)
 
 
 def with_statistics(columns: pa.Schema) -> list[str]:

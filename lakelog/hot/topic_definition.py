@@ -13,13 +13,16 @@ from msgspec.structs import asdict, replace
 from ..base.json_text import parse_json
 from ..codec.encryption.keyring import new_data_keys
 from ..codec.encryption.of_topic import key_encryption_key
+from ..codec.formats.decoders import GROUP, is_installed
 from ..errors import InvalidConfigError, InvalidTopicError, PolicyViolationError, TopicExistsError
 from ..values.arguments import whole
 from ..values.config import (
     DATA_KEYS,
     ENCRYPTION_KEY,
+    KEY_FORMAT,
     QUOTA_BYTE_RATE,
     QUOTA_HOT_BYTES,
+    VALUE_FORMAT,
     EntryFormat,
     TopicConfig,
     check_settings,
@@ -35,6 +38,7 @@ from ..values.format_version import (
 from ..values.keyspace_defaults import BROKER_SETTINGS, KeyspaceDefaults
 from ..values.record import TimestampType
 from ..values.topic import Topic
+from ..values.value_format import FORMATS
 from .foreign import ILLEGIBLE, foreign_if_illegible, illegible
 
 MAX_PARTITIONS = 10_000
@@ -70,7 +74,7 @@ def new_settings(
 
 
 def check_not_ours(changes: Mapping[str, object | None]) -> None:
-    """Refuse data keys that somebody wrote by hand.
+    """Refuse data keys that somebody wrote by hand, and formats that nothing reads here.
 
     Raises:
         InvalidConfigError: they are among the changes.
@@ -82,6 +86,15 @@ def check_not_ours(changes: Mapping[str, object | None]) -> None:
             "is, and `lakelog topics rotate-key` adds to it",
             name=DATA_KEYS,
         )
+    for name in (VALUE_FORMAT, KEY_FORMAT):
+        form = changes.get(name)
+        if form is not None and not is_installed(str(form)):
+            raise InvalidConfigError(
+                f"{name}={form} is none of {', '.join(FORMATS)}, and no package that is installed "
+                f"here has an entry point of that name in the group {GROUP}",
+                name=name,
+                value=str(form),
+            )
 
 
 def with_data_keys(name: str, config: TopicConfig, *, clear: bool) -> TopicConfig:

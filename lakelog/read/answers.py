@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ..base.text_table import counted
 from ..errors import InvalidArgumentError
+from ..values.config import TopicConfig
 from ..values.record import Record
 from ..values.topic_partition import TopicPartition
 from .frames import Frames, Values, opened
@@ -40,8 +41,8 @@ class Answer(Frames):
     def __repr__(self) -> str:
         return f"{counted(len(self), 'row')} of {', '.join(self._table.column_names)}"
 
-    def _value_columns(self) -> str:
-        return ""
+    def _config(self) -> TopicConfig:
+        return TopicConfig()
 
 
 def frame(answer: Any) -> Answer:

@@ -9,6 +9,7 @@ from itertools import accumulate, chain
 
 import pyarrow as pa
 
+from ..values.config import TopicConfig
 from ..values.record import RECORDS, Record, RecordRows
 from ..values.topic_partition import OffsetRange, TopicPartition
 from .fetch import range_fetches
@@ -53,7 +54,8 @@ class RangeRead(Frames):
         ):
             records = step.records
             if self._where is not None:
-                records = matching(self._where, records, self.topic_partition.partition)
+                number, form = self.topic_partition.partition, self._config().value_format
+                records = matching(self._where, records, number, form)
             if records.num_rows:
                 yield records
 
@@ -88,8 +90,8 @@ class RangeRead(Frames):
         """All of it as one `RECORDS` table, in memory."""
         return pa.Table.from_batches(list(self), schema=RECORDS)
 
-    def _value_columns(self) -> str:
-        return self._tiers.topic.config.value_columns
+    def _config(self) -> TopicConfig:
+        return self._tiers.topic.config
 
     def __repr__(self) -> str:
         said = "" if self._where is None else write(self._where)

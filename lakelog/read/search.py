@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from ..values.config import MIB
+from ..values.config import MIB, TopicConfig
 from ..values.record import Record
 from .found import (
     EDGE,
@@ -174,8 +174,8 @@ class Search(Frames):
         """All matches as one `FOUND` table, in memory."""
         return pa.concat_tables([FOUND.empty_table(), *self])
 
-    def _value_columns(self) -> str:
-        return self._tiers.topic.config.value_columns
+    def _config(self) -> TopicConfig:
+        return self._tiers.topic.config
 
     def __repr__(self) -> str:
         whole = ", ".join(f"{p}: [{start}, {end})" for p, (start, end) in self.ranges.items())

@@ -220,7 +220,8 @@ class Scan:
         self._carried = float(ranks[-1])
         if backward:
             ranks = ranks[::-1]
-        found = matching(self._where, records, self.partition)
+        form = self._tiers.topic.config.value_format
+        found = matching(self._where, records, self.partition, form)
         if not found.num_rows:
             return
         offsets = np.asarray(found.column("offset"))

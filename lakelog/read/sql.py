@@ -37,7 +37,8 @@ import pyarrow.fs as pafs
 from msgspec import Struct
 
 from ..base import compute as pc
-from ..codec.value_columns import columns_of, value_schema
+from ..codec.formats.decoders import decoded
+from ..codec.value_columns import columns_of_decoded, value_schema
 from ..errors import InvalidArgumentError, MissingExtraError
 from ..values.record import HEADERS_TYPE
 from .fetch import range_fetches
@@ -311,9 +312,13 @@ class _TopicTable(ds.Dataset):  # type: ignore[misc]
             for partition, start, end in _joined(may_match(parts, condition, schema)):
                 for step in range_fetches(tiers, tiers.topic.partition(partition), start, end):
                     if step.records.num_rows:
-                        columns = _as_table(step.records, partition).columns
+                        config = tiers.topic.config
+                        stored = decoded(step.records.column("value"), config.value_format)
+                        keys = decoded(step.records.column("key"), config.key_format)
+                        texts = (keys.values, stored.values)
+                        columns = _as_table(step.records, partition, *texts).columns
                         if typed:
-                            values = columns_of(step.records.column("value"), self._values)
+                            values = columns_of_decoded(stored, self._values)
                             columns += [values.column(name) for name in typed]
                         yield pa.RecordBatch.from_arrays(columns, schema=schema)
         except Exception as error:
@@ -354,15 +359,17 @@ def _joined(parts: Iterable[_Part]) -> Iterator[tuple[int, int, int]]:
         yield at
 
 
-def _as_table(records: pa.RecordBatch, partition: int) -> pa.RecordBatch:
+def _as_table(
+    records: pa.RecordBatch, partition: int, keys: pa.Array, values: pa.Array
+) -> pa.RecordBatch:
     times = records.column("timestamp")
     no_time = pc.less(times, _time(0))
     columns = {
         "partition": pa.repeat(pa.scalar(partition, pa.int32()), records.num_rows),
         "offset": records.column("offset"),
         "timestamp": pc.if_else(no_time, pa.scalar(None, times.type), times),
-        "key": _text(records.column("key")),
-        "value": _text(records.column("value")),
+        "key": _text(keys),
+        "value": _text(values),
         "headers": records.column("headers"),
         "key_bytes": records.column("key"),
         "value_bytes": records.column("value"),

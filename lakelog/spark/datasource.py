@@ -182,7 +182,6 @@ class _RangeReader:
 
     def _rows(self, ranges: Sequence[InputRange]) -> Iterator[pa.RecordBatch]:
         options = self._options
-        columns = value_schema(options.value_columns)
         looked: dict[UUID, Looked] = {}
         if options.as_of_version is None:
             looked = looked_at(
@@ -193,6 +192,7 @@ class _RangeReader:
             )
         for one in ranges:
             topic_partition = TopicPartition(one.topic.name, one.partition)
+            columns = value_schema(options.value_columns, one.topic.config.value_format)
             for records in range_rows(
                 options.place,
                 *one,

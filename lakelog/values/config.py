@@ -30,6 +30,7 @@ from .data_keys import parse_data_keys
 from .format_version import newer
 from .record import TimestampType
 from .value_ddl import check_additive, parse_columns
+from .value_format import FORMATS, JSON, ValueFormat, format_name, parse_schemas
 
 SECOND_MS = 1000
 MINUTE_MS = 60 * SECOND_MS
@@ -160,6 +161,11 @@ def switch(name: str, default: bool, doc: str, **more: Any) -> Setting:
 
 #: How files of the cold table are compressed, by the names of Parquet and Spark.
 PARQUET_COMPRESSION = "lakelog.parquet.compression"
+
+#: What values and keys are, and the schemas that they were written by.
+VALUE_FORMAT = "lakelog.value.format"
+KEY_FORMAT = "lakelog.key.format"
+SCHEMAS = "lakelog.schemas"
 
 #: Where the key is under which a topic's data keys are wrapped, and these.
 ENCRYPTION_KEY = "lakelog.encryption.key"
@@ -294,6 +300,27 @@ _DEFINITIONS = (
         parse_columns,
         "columns as in a table definition (flight int, origin string)",
         "the columns that the cold table gets out of JSON values",
+    ),
+    Setting(
+        VALUE_FORMAT,
+        JSON,
+        format_name,
+        f"{', '.join(FORMATS)}, or the name of a decoder that is installed",
+        "what values are read as where they are shown, searched or made columns of",
+    ),
+    Setting(
+        KEY_FORMAT,
+        JSON,
+        format_name,
+        f"{', '.join(FORMATS)}, or the name of a decoder that is installed",
+        "what keys are read as where they are shown; a search compares them as they are stored",
+    ),
+    Setting(
+        SCHEMAS,
+        "",
+        parse_schemas,
+        "a JSON object of schemas by id",
+        "schemas of values and keys, kept so that no registry is needed to read what is archived",
     ),
     Setting(
         PARQUET_COMPRESSION,
@@ -527,6 +554,16 @@ class TopicConfig:
     def value_columns(self) -> str:
         """``lakelog.value.columns``: what columns are made of JSON values, as DDL."""
         return self.text("lakelog.value.columns")
+
+    @property
+    def value_format(self) -> ValueFormat:
+        """How values are read: ``lakelog.value.format``, and the schemas that are known."""
+        return ValueFormat(self.text(VALUE_FORMAT), self.text(SCHEMAS))
+
+    @property
+    def key_format(self) -> ValueFormat:
+        """How keys are read: ``lakelog.key.format``."""
+        return ValueFormat(self.text(KEY_FORMAT), self.text(SCHEMAS))
 
     @property
     def encrypts(self) -> bool:

@@ -120,7 +120,10 @@ def _shown(
             known = "up to where its archive ends"
         notes.append(f"Redis was not asked: the log is shown {known}")
     partitions = opened.log.topic.partitions
-    shown = Shown(ask, view, records, (), look.offsets, tuple(notes), partitions, look=look)
+    config = opened.log.topic.config
+    shown = Shown(
+        ask, view, records, (), look.offsets, tuple(notes), partitions, look=look, config=config
+    )
     return replace(shown, tiers=tuple(_tiers(opened, look, shown)))
 
 

@@ -50,20 +50,25 @@ def columns_of(shown: Shown) -> tuple[str, ...]:
     return COLUMNS if shown.view.partition is not None else (PARTITION, *COLUMNS)
 
 
-def records_shown(shown: Shown) -> list[Record]:
-    """The page's records, in its order."""
-    view = shown.view
+def records_shown(shown: Shown, *, are_read: bool = False) -> list[Record]:
+    """The page's records, in its order.
+
+    Args:
+        are_read: keys and values as people read them; else as they are stored.
+    """
+    view, records = shown.view, shown.readable if are_read else shown.records
     if view.partition is None:
-        return [*records_of(view.topic, shown.records)]
-    return [*to_records(TopicPartition(view.topic, view.partition), shown.records)]
+        return [*records_of(view.topic, records)]
+    return [*to_records(TopicPartition(view.topic, view.partition), records)]
 
 
 def rows(shown: Shown, zone: tzinfo, kind: str = AUTO) -> list[Row]:
     """The page's records as cells."""
     several = shown.view.partition is None
+    stored, read = records_shown(shown), records_shown(shown, are_read=True)
     return [
-        _row(record, tier, zone, kind, several=several)
-        for record, tier in zip(records_shown(shown), shown.tiers, strict=True)
+        _row(record, size_bytes(as_stored), tier, zone, kind, several=several)
+        for as_stored, record, tier in zip(stored, read, shown.tiers, strict=True)
     ]
 
 
@@ -84,7 +89,9 @@ def header_text(record: Record, limit: int = HEADERS) -> str:
     return ", ".join(parts) + (f" +{more:,}" if more > 0 else "")
 
 
-def _row(record: Record, tier: str, zone: tzinfo, kind: str, *, several: bool) -> Row:
+def _row(
+    record: Record, of_bytes: int, tier: str, zone: tzinfo, kind: str, *, several: bool
+) -> Row:
     key = decode(record.key, limit=KEY_BYTES)
     value = decode(record.value, kind, limit=VALUE_BYTES)
     return Row(
@@ -102,7 +109,7 @@ def _row(record: Record, tier: str, zone: tzinfo, kind: str, *, several: bool) -
             _cell(key),
             _cell(value, null="tombstone" if record.key is not None else NULL),
             Cell(header_text(record)),
-            Cell(size(size_bytes(record))),
+            Cell(size(of_bytes)),
         ),
     )
 

@@ -189,7 +189,7 @@ class Screen:
         heads: Mapping[str, str] = {}
         numbers: set[str] = set()
         if ui.columns.value:
-            members = members_of(shown.records["value"], self.known_columns)
+            members = members_of(shown.readable["value"], self.known_columns)
             self._members = members
             self._offer(members)
             sort = ui.sort.value
@@ -209,7 +209,7 @@ class Screen:
             hide(ui.side)
             return
         unhide(ui.side)
-        record, tier = self.record(opened)
+        record, tier = self.record(opened, is_read=True)
         ui.record.value = marked_row_html(self.css_class, opened) + record_html(
             record, tier, where, kind, ui.full.value
         )
@@ -271,8 +271,11 @@ class Screen:
         """Whether a row is on the page."""
         return self.shown is not None and name in _names(self.shown)
 
-    def record(self, name: str) -> tuple[Record, str]:
+    def record(self, name: str, *, is_read: bool = False) -> tuple[Record, str]:
         """The record of a row, and its tier.
+
+        Args:
+            is_read: with key and value as people read them.
 
         Raises:
             InvalidArgumentError: the page does not hold it.
@@ -280,7 +283,7 @@ class Screen:
         shown = self.shown
         if shown is not None and self.has(name):
             number = _names(shown).index(name)
-            return records_shown(shown)[number], shown.tiers[number]
+            return records_shown(shown, are_read=is_read)[number], shown.tiers[number]
         raise InvalidArgumentError(f"row {name} is not on the page")
 
     def topics(self, names: Sequence[str], topic: str, *, all_there_are: bool = False) -> None:

@@ -10,9 +10,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...read.found import Place, SearchLimit
+from ...read.frames import readable
 from ...read.tiers import SegmentedLook
 from ...read.topic_log import TopicLog
 from ...read.where import Always, Where, is_all, write
+from ...values.config import TopicConfig
 from ...values.offsets import AtOffset, Earliest, Latest, LogOffsets, Position
 from ...values.topic import Topic
 
@@ -110,6 +112,12 @@ class Shown(Struct, frozen=True, eq=False):
     error: Exception | None = None  # why only archived records are shown
     edges: tuple[Mapping[int, Place], Mapping[int, Place]] | None = None  # of a page of a search
     look: SegmentedLook | None = None  # that it goes by
+    config: TopicConfig = TopicConfig()  # of the topic
+
+    @property
+    def readable(self) -> pa.Table:
+        """The records with keys and values as people read them."""
+        return readable(self.records, self.config)
 
     @property
     def places(self) -> list[tuple[int, int]]:

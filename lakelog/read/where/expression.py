@@ -20,6 +20,8 @@ from msgspec import Struct
 
 from ...base import compute as pc
 from ...base.json_text import parse_json, reached
+from ...codec.formats.decoders import decoded
+from ...values.value_format import JSON_FORMAT, ValueFormat
 
 #: The longest text that is handed to RE2 as a pattern.
 _PATTERN_BYTES = 1_000
@@ -91,11 +93,24 @@ def is_all(where: Where) -> bool:
     return isinstance(where, Always)
 
 
-def matching(where: Where, records: pa.RecordBatch, partition: int) -> pa.RecordBatch:
-    """The rows of a `RECORDS` batch that match, in their order."""
+def matching(
+    where: Where,
+    records: pa.RecordBatch,
+    partition: int,
+    form: ValueFormat = JSON_FORMAT,
+) -> pa.RecordBatch:
+    """The rows of a `RECORDS` batch that match, in their order.
+
+    Args:
+        form: of the values, which are looked at as JSON, and given as they are.
+    """
     if is_all(where) or not records.num_rows:
         return records
-    return records.filter(pa.array(where.holds(Rows(records, partition))))
+    seen = records
+    if not form.is_json:
+        values = decoded(records.column("value"), form).values
+        seen = records.set_column(records.schema.get_field_index("value"), "value", values)
+    return records.filter(pa.array(where.holds(Rows(seen, partition))))
 
 
 # -- what is joined ----------------------------------------------------------------------------
