@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 from spark_log import SPARKS_OWN, Row, SparkLog, files_read, rows_of
 
@@ -134,6 +135,19 @@ def test_value_columns_are_in_the_table(log: SparkLog, spark, schema) -> None:
     assert files_read(spark.table(f"{schema}.orders")) == 2
     for where in ("id = 2", "id > 1", "city = 'Oslo'", "value_error is not null"):
         assert files_read(spark.table(f"{schema}.orders").where(where)) == 1
+
+
+@pytest.mark.slow
+def test_values_of_another_format_are_columns_of_the_table(log: SparkLog, spark, schema) -> None:
+    log.create(1, lakelog_value_columns="id bigint", lakelog_value_format="messagepack")
+    with log.lakelog.producer() as producer:
+        for value in (msgspec.msgpack.encode({"id": 1}), b"\xc1", None):
+            producer.send("orders", value, key=b"k")
+    (report,) = log.lakelog.archive("orders")
+    assert report.unparsed == 1
+    rows = spark.table(f"{schema}.orders").orderBy("offset").collect()
+    assert [row["id"] for row in rows] == [1, None, None]
+    assert [row["value_error"] is None for row in rows] == [True, False, True]
 
 
 @pytest.mark.slow

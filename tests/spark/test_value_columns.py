@@ -7,6 +7,7 @@ from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 import pytest
 from spark_log import EPOCH_MS, SparkLog, files_read
 
@@ -119,6 +120,40 @@ def test_the_data_source_makes_columns_that_are_asked_for(make_log, spark) -> No
     assert rows(read.load()) == ROWS
     with pytest.raises(Exception, match="a type should stand here"):
         spark.read.format("lakelog").options(**log.options(valueColumns="a itn")).load()
+
+
+def test_columns_are_made_of_values_of_another_format(make_log, spark) -> None:
+    log = make_log(
+        name="flights", lakelog_value_columns=COLUMNS, lakelog_value_format="messagepack"
+    )
+    send(log, msgspec.msgpack.encode(VALUE), None, b"\xc1", msgspec.msgpack.encode({"flight": 7}))
+    wanted = [ROW, NOTHING, NOTHING | {"value_error": "not decoded as messagepack"}, ROWS[4]]
+
+    def told(frame: Any) -> list[dict[str, Any]]:
+        found = rows(frame)
+        for row in found:
+            row["value_error"] = row["value_error"] and row["value_error"].split(":")[0]
+        return found
+
+    hot = log.lakelog.log("flights").dataframe(spark=spark)
+    assert told(hot) == wanted
+    batch = spark.read.format("lakelog").options(**log.options(valueColumns=COLUMNS))
+    assert told(batch.load()) == wanted
+    log.archive()
+    assert told(log.lakelog.log("flights").dataframe(spark=spark)) == wanted
+    assert told(batch.load()) == wanted
+    stream = spark.readStream.format("lakelog").options(
+        **log.options(valueColumns=COLUMNS, startingOffsets="earliest")
+    )
+    query = (
+        stream.load()
+        .writeStream.format("memory")
+        .queryName("decoded")
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(120)
+    assert told(spark.table("decoded")) == wanted
 
 
 TEXTS = ["", "short", "x" * 40, "x" * 32 + "\U0010ffff!", "\U0010ffff" * 33, "é", None]
