@@ -50,6 +50,7 @@ COMMANDS = {
     "share-groups": "share groups: who holds what of the queue, and where it begins",
     "skip": "take a bad entry or file out, so that others go on: add, list",
     "gateway": "serve the log to Kafka's clients, on a port",
+    "explore": "look at the log with a browser, on a page of its own",
     "hot": "pause and resume around a planned stop of Redis",
     "acl": "the least rights of a role, for Redis and the object store",
     "doctor": "what is missing or risky, and the command that mends it",

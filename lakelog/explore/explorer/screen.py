@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
 from typing import Any
@@ -54,6 +54,8 @@ class Screen:
     Attributes:
         shown: the page.
         opened: the name of the row whose record is open; None: none is.
+        to_open: the name of a row that is opened with the next page.
+        drawn: called when the rows, or what is open of them, have changed.
         pictured: the picture of time.
         known_columns: ``lakelog.value.columns`` of the topic shown.
     """
@@ -62,6 +64,8 @@ class Screen:
         self.ui = ui
         self.shown: Shown | None = None
         self.opened: str | None = None
+        self.to_open: str | None = None
+        self.drawn: Callable[[], None] = lambda: None
         self.pictured: Picture | None = None
         self.known_columns = ""
         self._told_topic, self._is_told = "", False  # and whether its columns are shown for that
@@ -112,6 +116,9 @@ class Screen:
         names = _names(shown)
         if self.opened not in names or not _same_place(before, shown.view):
             self.opened = None
+        if self.to_open in names:
+            self.opened = self.to_open
+        self.to_open = None
         ui, one = self.ui, shown.view.partition
         with self.quiet():
             self.topics([*ui.topic.options], shown.view.topic)
@@ -180,9 +187,12 @@ class Screen:
 
     def draw_rows(self) -> None:
         """Draws the rows, and the record that is open."""
-        shown, ui = self.shown, self.ui
-        if shown is None:
-            return
+        if self.shown is not None:
+            self._draw_rows(self.shown)
+            self.drawn()
+
+    def _draw_rows(self, shown: Shown) -> None:
+        ui = self.ui
         where, kind = self.zone(), ui.format.value
         tail = isinstance(shown.ask.where, Latest)
         found, columns = rows(shown, where, kind), [*columns_of(shown)]

@@ -9,8 +9,9 @@ from datetime import timezone
 
 from ...errors import InvalidArgumentError
 from ...read.where import is_all, write
-from ...values.offsets import AtOffset
+from ...values.offsets import AtOffset, Earliest, Latest
 from ...values.typed_time import clock_text
+from ..link import RECORDS, Link
 from .member_columns import PREFIX
 from .view import Shown, View
 
@@ -133,6 +134,26 @@ def _link(shown: Shown) -> str:
     if not is_all(view.match):
         arguments.append(f"where={write(view.match)!r}")
     return f"lake.explore({', '.join(arguments)})"
+
+
+def link_of(shown: Shown, opened: tuple[int, int] | None) -> Link:
+    """Where the rows shown are on a page of the explorer's own.
+
+    Args:
+        opened: partition and offset of the record that is open.
+    """
+    view = shown.view
+    where = "" if is_all(view.match) else write(view.match)
+    if opened is not None:
+        return Link(RECORDS, view.topic, *opened, where=where)
+    at = ""
+    if isinstance(shown.ask.where, Latest):
+        at = "latest"
+    elif view.partition is not None:
+        at = str(view.start_offset) if view.start_offset else ""
+    elif shown.records.num_rows and not isinstance(shown.ask.where, Earliest):
+        at = _time_text(shown.records["timestamp"][0].value // 1000)
+    return Link(RECORDS, view.topic, view.partition, at=at, where=where)
 
 
 def _time_text(time_ms: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from ...read.found import SearchLimit
 from ...read.where import Always, parse
 from ...values.offsets import PositionLike, position
 from ...values.record import Record
+from ..link import Link
 from .background import AnyThread, Job, MainThread
 from .controls import Controls
 from .handlers import Handlers
@@ -25,7 +27,7 @@ from .questions import NO_TOPICS, Questions
 from .rows import columns_of, kept_html, page_text, row_name, rows
 from .saved_output import SavedOutput
 from .screen import Screen
-from .shown_code import PYTHON, code, shortened
+from .shown_code import PYTHON, code, link_of, shortened
 from .shown_files import save
 from .view import DEFAULT_PAGE_RECORDS, Ask, Shown, Source, View
 
@@ -240,6 +242,40 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
     def stop(self) -> None:
         """Ends a search with what it has, or the following of the tail."""
         self._questions.stop()
+
+    def go(self, link: Link) -> LogExplorer:
+        """Begins to show what a link of `lakelog explore` names, and opens its record.
+
+        Raises:
+            InvalidArgumentError: its position or its expression is none.
+        """
+        page_records = self._questions.ask.page_records
+        ask = Ask(link.name, link.partition, link.position, parse(link.where), page_records)
+        if link.partition is not None and link.offset is not None:
+            self._screen.to_open = row_name(link.partition, link.offset)
+        self._questions.start(ask)
+        return self
+
+    def open_record(self, partition: int, offset: int) -> None:
+        """Opens a record beside the table, once it is there."""
+        screen = self._screen
+        with self._questions.background.lock:
+            screen.to_open = row_name(partition, offset)
+            if screen.has(screen.to_open):
+                screen.opened, screen.to_open = screen.to_open, None
+                screen.draw_rows()
+
+    @property
+    def link(self) -> Link:
+        """What is shown, as a link of `lakelog explore`; the topics, while nothing is."""
+        shown, opened = self._screen.shown, self._screen.opened
+        if shown is None:
+            return Link()
+        return link_of(shown, next((one for one in shown.places if row_name(*one) == opened), None))
+
+    def on_shown(self, call: Callable[[], None]) -> None:
+        """Has something called when other rows are shown, or another record is open."""
+        self._screen.drawn = call
 
     def record(self, offset: int, partition: int | None = None) -> Record:
         """Opens a record of the page beside the table, and returns all of it.

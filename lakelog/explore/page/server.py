@@ -1,0 +1,153 @@
+"""Serves the page by Voilà: a notebook of one cell, run by a kernel of its own for each visitor."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import tornado.ioloop
+import tornado.web
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_sockets
+from voila.app import Voila
+from voila.shutdown_kernel_handler import VoilaShutdownKernelHandler
+from voila.tornado.handler import TornadoVoilaHandler
+
+from ...base.address import Address
+from ...errors import InvalidArgumentError
+
+#: A kernel that nobody is connected to any more ends after so long.
+_CULL_S = 600
+
+#: What a template asks other hosts for: its icons, which no page of ours has.
+_ELSEWHERE = re.compile(r"<link[^>]*href=\"https://[^>]*>")
+
+
+class _OwnPython(KernelSpecManager):  # type: ignore[misc]
+    """Kernels of this Python, whatever ``python3`` means to this user's Jupyter."""
+
+    def get_kernel_spec(self, kernel_name: str) -> Any:
+        argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        return KernelSpec(argv=argv, display_name="lakelog", language="python")
+
+    def find_kernel_specs(self) -> dict[str, str]:
+        return {"python3": ""}
+
+
+class _Page(TornadoVoilaHandler):  # type: ignore[misc]
+    """The same page at every path: it shows what the browser tells it to be at."""
+
+    @tornado.web.authenticated
+    async def get(self, path: str | None = None) -> None:
+        async for html in self.get_generator():
+            self.write(_ELSEWHERE.sub("", html))
+            self.flush()
+
+
+class _Shutdown(VoilaShutdownKernelHandler):  # type: ignore[misc]
+    """A page that is left ends its kernel. Browsers send that without a header of ours."""
+
+    def check_xsrf_cookie(self) -> None:
+        """Who sends it is logged in, and knows the kernel's id, which is random."""
+
+
+class _PageServer(Voila):  # type: ignore[misc]
+    """Voilà, at an address of ours.
+
+    Attributes:
+        address, serving: where it listens, and what is told when it does.
+    """
+
+    address: Address
+    serving: Callable[[str, Callable[[], None]], None]
+
+    def init_handlers(self) -> Any:
+        """Voilà's, with two of ours in the place of its own."""
+        ours = {TornadoVoilaHandler: _Page, VoilaShutdownKernelHandler: _Shutdown}
+        return [
+            (path, ours.get(handler, handler), *more)
+            for path, handler, *more in super().init_handlers()
+        ]
+
+    def listen(self) -> None:
+        """Serves until it is told to stop.
+
+        Raises:
+            InvalidArgumentError: it cannot listen there.
+        """
+        host = self.address.host
+        try:
+            sockets = bind_sockets(self.address.port, host)
+        except OSError as error:
+            raise InvalidArgumentError(
+                f"the page cannot be served at {self.address}: {error.strerror}. Give another "
+                "--listen HOST:PORT",
+                value=str(self.address),
+            ) from error
+        HTTPServer(self.app).add_sockets(sockets)
+        self.port = sockets[0].getsockname()[1]
+        loop = tornado.ioloop.IOLoop.current()
+        self.serving(
+            f"http://{Address(host, self.port)}", lambda: loop.add_callback_from_signal(loop.stop)
+        )
+        try:
+            loop.start()
+        finally:
+            self.stop()
+
+
+def serve(
+    address: Address,
+    cell: str,
+    token: str,
+    serving: Callable[[str, Callable[[], None]], None],
+    *,
+    is_verbose: bool = False,
+) -> None:
+    """Serves a page until it is told to stop. Call it in the main thread.
+
+    Args:
+        cell: what a visitor's kernel runs; its value is what is shown.
+        token: who does not give it sees nothing.
+        serving: is told the URL, and what stops it, once it listens.
+
+    Raises:
+        InvalidArgumentError: it cannot listen there.
+    """
+    with tempfile.TemporaryDirectory(prefix="lakelog-page-") as folder:
+        notebook = Path(folder, "lakelog.ipynb")
+        notebook.write_text(json.dumps(_notebook(cell)))
+        server = _PageServer.instance(
+            open_browser=False, token=token, log_level="INFO" if is_verbose else "ERROR"
+        )
+        server.address, server.serving = address, serving
+        server.initialize(
+            [
+                str(notebook),
+                "--VoilaConfiguration.preheat_kernel=True",
+                "--VoilaConfiguration.default_pool_size=1",
+                f"--MappingKernelManager.cull_idle_timeout={_CULL_S}",
+            ]
+        )
+        server.voila_configuration.kernel_spec_manager_class = _OwnPython
+        try:
+            server.start()
+        finally:
+            _PageServer.clear_instance()
+
+
+def _notebook(cell: str) -> dict[str, Any]:
+    kernel = {"name": "python3", "display_name": "lakelog", "language": "python"}
+    code = {"cell_type": "code", "id": "page", "execution_count": None, "metadata": {}}
+    return {
+        "cells": [{**code, "outputs": [], "source": cell}],
+        "metadata": {"kernelspec": kernel, "title": "lakelog"},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
