@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ..explore.explorer.widget import LogExplorer
     from ..explore.link import Link
+    from ..explore.page.log_page import LogPage
     from ..explore.page.tables import GroupRow
     from ..lakelog import Lakelog
     from ..operate.group_lag import GroupLag
@@ -43,8 +44,6 @@ examples:
 
 #: Tells a visitor's kernel which log it is.
 _VARIABLE = "LAKELOG_PAGE"
-
-_CELL = "from lakelog.cli.explore import page\npage()"
 
 
 def add_explore(offer: Offer) -> None:
@@ -92,7 +91,7 @@ def _run(arguments: argparse.Namespace) -> None:
                     "at 127.0.0.1, and let a proxy bring TLS"
                 )
 
-        serve(address, _CELL, token, serving, is_verbose=arguments.verbose)
+        serve(address, token, serving, is_verbose=arguments.verbose)
     _say("stopped")
 
 
@@ -111,28 +110,31 @@ def page() -> Any:
     os.chdir(given.pop("cwd"))
     arguments = argparse.Namespace(**given)
     try:
-        return _page(open_archived(arguments), arguments)
+        log = open_archived(arguments)
+        return page_of(log, arguments.dir or str(log.place), write=arguments.write)
     except LakelogError as error:
         return widgets.Label(str(error))
 
 
-def _page(log: Lakelog, arguments: argparse.Namespace) -> Any:
+def page_of(log: Lakelog, title: str, *, write: bool) -> LogPage:
+    """The page of a log."""
     from ..explore.page.log_page import LogPage, PageSource
 
     def explore(link: Link) -> LogExplorer:
-        return log.explore(
-            link.name or None, link.partition, link.position, link.where, write=arguments.write
-        )
-
-    def groups() -> Sequence[GroupRow]:
-        return _groups(log)
+        begin = (link.name or None, link.partition, link.position, link.where)
+        return log.explore(*begin, write=write)
 
     def lags(topics: Iterable[str] | None) -> Sequence[GroupLag]:
         return () if log.redis is None else log.group_lags(topics)
 
     return LogPage(
         PageSource(
-            arguments.dir or str(log.place), log.topics.list, log.status, groups, lags, explore
+            title,
+            topics=lambda: log.topics.list(),
+            status=lambda topics: log.status(topics),
+            groups=lambda: _groups(log),
+            lags=lags,
+            explore=explore,
         )
     )
 
@@ -142,16 +144,16 @@ def _groups(log: Lakelog) -> Sequence[GroupRow]:
 
     if log.redis is None:
         return ()
-    lags: dict[tuple[str, str], list[Any]] = {}
-    for one in log.group_lags():
-        lags.setdefault((one.group_id, one.group_type.value), []).append(one)
-    rows = []
-    for one in log.groups.list(None):
-        kind = one.group_type.value
-        rows.append(
-            GroupRow(one.group_id, kind, one.state, tuple(lags.get((one.group_id, kind), ())))
-        )
-    return rows
+    lags: dict[tuple[str, str], list[GroupLag]] = {}
+    for lag in log.group_lags():
+        lags.setdefault((lag.group_id, lag.group_type.value), []).append(lag)
+    listed = [
+        (one.group_id, one.group_type.value, one.state.value) for one in log.groups.list(None)
+    ]
+    return [
+        GroupRow(group_id, kind, state, tuple(lags.get((group_id, kind), ())))
+        for group_id, kind, state in listed
+    ]
 
 
 def _say(text: str) -> None:

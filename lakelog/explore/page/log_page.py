@@ -87,15 +87,20 @@ class LogPage(widgets.VBox):  # type: ignore[misc]
 
     Nothing is read before the browser has told its address, so that a page may be made ahead.
     Tables are read off the main thread, again and again while they are shown.
+
+    Attributes:
+        explorer: what shows records; None: none were asked for yet.
+        address: a script that has the browser show where it is.
     """
 
     def __init__(self, source: PageSource) -> None:
         self._source = source
         self._link = Link()
         self._is_quiet = False
-        self._explorer: LogExplorer | None = None
+        self.explorer: LogExplorer | None = None
         self._tables = Background()
         self._before: Status | None = None
+        self._looks = 0
         self._make()
         style, teller = (
             widgets.HTML(text, layout={"height": "0px", "margin": "0px", "overflow": "hidden"})
@@ -106,7 +111,7 @@ class LogPage(widgets.VBox):  # type: ignore[misc]
         super().__init__(
             children=[
                 *(style, bar, self._error, self._table, self._records),
-                *(self._place, self._address, teller),
+                *(self._place, self.address, teller),
             ]
         )
         for name in ("lakelog-page", "lakelog-explorer"):
@@ -120,7 +125,9 @@ class LogPage(widgets.VBox):  # type: ignore[misc]
         self._filter.add_class("lakelog-filter")
         self._refresh = widgets.Button(description="↻", tooltip="look again")
         self._refresh.layout.width = "auto"
-        self._said, self._error, self._table, self._address = (widgets.HTML() for _ in range(4))
+        self._refresh.add_class("lakelog-again")
+        self._said, self._error, self._table, self.address = (widgets.HTML() for _ in range(4))
+        self._error.add_class("lakelog-wrong")
         self._table.add_class("lakelog-overview")
         self._records = widgets.VBox()
         self._place = widgets.Text(continuous_update=False)
@@ -156,8 +163,8 @@ class LogPage(widgets.VBox):  # type: ignore[misc]
         if self._is_quiet:
             return
         view = change["new"]
-        if view == RECORDS and self._explorer is not None:
-            self._set(self._explorer.link)
+        if view == RECORDS and self.explorer is not None:
+            self._set(self.explorer.link)
             self._load()
             return
         topic = self._link.name if self._link.view in (RECORDS, ABOUT) else ""
@@ -166,7 +173,7 @@ class LogPage(widgets.VBox):  # type: ignore[misc]
         )
 
     def _shown_topic(self) -> str:
-        return "" if self._explorer is None else self._explorer.link.name
+        return "" if self.explorer is None else self.explorer.link.name
 
     def _set(self, link: Link) -> None:
         """Makes a link the browser's address, a step back from which leads to the one before."""
@@ -181,7 +188,7 @@ class LogPage(widgets.VBox):  # type: ignore[misc]
         )
         self._is_quiet = True
         try:
-            self._address.value = f'<style onload="{escape(script)}"></style>'
+            self.address.value = f'<style onload="{escape(script)}"></style>'
             self._place.value = link.path
             self._tabs.value = link.view
         finally:
@@ -195,10 +202,10 @@ class LogPage(widgets.VBox):  # type: ignore[misc]
 
     def _show_records(self, link: Link) -> None:
         try:
-            if self._explorer is not None:
-                self._explorer.go(link)
+            if self.explorer is not None:
+                self.explorer.go(link)
             else:
-                self._explorer = explorer = self._source.explore(link)
+                self.explorer = explorer = self._source.explore(link)
                 if link.partition is not None and link.offset is not None:
                     explorer.open_record(link.partition, link.offset)
                 explorer.on_shown(self._explorer_moved)
@@ -208,7 +215,7 @@ class LogPage(widgets.VBox):  # type: ignore[misc]
             self._fail(error)
 
     def _explorer_moved(self) -> None:
-        explorer = self._explorer
+        explorer = self.explorer
         if explorer is not None and self._link.view == RECORDS:
             self._set(explorer.link)
 
@@ -219,30 +226,32 @@ class LogPage(widgets.VBox):  # type: ignore[misc]
         link, wanted = self._link, self._filter.value.strip()
         if link.view == RECORDS:
             self._tables.drop()
+            self._looks += 1  # none is to come
             self._say("")
             return
         self._say("looking …")
-        began = time.monotonic()
+        self._looks += 1
+        look, began = self._looks, time.monotonic()
 
         def then(html: str) -> None:
             self._table.value = html
             self._error.value = ""
             now = datetime.now(timezone.utc)
             self._say(f"{escape(self._source.title)} as of {now:%H:%M:%S} UTC")
-            self._again(link, time.monotonic() - began)
+            self._again(look, time.monotonic() - began)
 
         def failed(error: Exception) -> None:
             self._fail(error)
-            self._again(link, time.monotonic() - began)
+            self._again(look, time.monotonic() - began)
 
         self._tables.start(lambda _: self._read(link, wanted), then, failed)
 
-    def _again(self, link: Link, took_s: float) -> None:
-        def look() -> None:
-            if self._link == link and self.comm is not None:
+    def _again(self, look: int, took_s: float) -> None:
+        def load() -> None:
+            if self._looks == look and self.comm is not None:
                 self._load()
 
-        timer = threading.Timer(max(_REFRESH_S, _REFRESH_SHARE * took_s), look)
+        timer = threading.Timer(max(_REFRESH_S, _REFRESH_SHARE * took_s), load)
         timer.daemon = True
         timer.start()
 
@@ -272,10 +281,9 @@ class LogPage(widgets.VBox):  # type: ignore[misc]
         parts = [
             (f"{name}: {count(topic.partitions, 'partition')}", partitions_html(row)),
             ("Groups", lags_html(self._source.lags([name]), by_group=True)),
+            *([("Schemas", schemas)] if schemas else []),
             (f"Settings (lakelog topics alter {name} --config NAME=VALUE)", settings_html(topic)),
         ]
-        if schemas:
-            parts.append(("Schemas", schemas))
         said = "".join(f"<div class='ll-note'>{escape(one.text)}</div>" for one in status.warnings)
         return said + "".join(f"<h3>{escape(head)}</h3>{html}" for head, html in parts)
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
+import shutil
 import sys
-import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import tornado.ioloop
 import tornado.web
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from jupyter_core.utils import run_sync
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from voila.app import Voila
@@ -29,7 +30,7 @@ _CULL_S = 600
 _ELSEWHERE = re.compile(r"<link[^>]*href=\"https://[^>]*>")
 
 
-class _OwnPython(KernelSpecManager):  # type: ignore[misc]
+class _OwnPython(KernelSpecManager):
     """Kernels of this Python, whatever ``python3`` means to this user's Jupyter."""
 
     def get_kernel_spec(self, kernel_name: str) -> Any:
@@ -101,53 +102,47 @@ class _PageServer(Voila):  # type: ignore[misc]
         finally:
             self.stop()
 
+    def stop(self) -> None:
+        """Ends the kernels; one that is just starting sees that this process is gone."""
+        shutil.rmtree(self.connection_dir, ignore_errors=True)
+        for kernel_id in self.kernel_manager.list_kernel_ids():
+            with suppress(Exception):  # it has ended, or has not begun
+                run_sync(self.kernel_manager.shutdown_kernel)(kernel_id, now=True)
+
 
 def serve(
     address: Address,
-    cell: str,
     token: str,
     serving: Callable[[str, Callable[[], None]], None],
     *,
     is_verbose: bool = False,
 ) -> None:
-    """Serves a page until it is told to stop. Call it in the main thread.
+    """Serves the page until it is told to stop. Call it in the main thread.
+
+    A visitor's kernel runs ``page.ipynb``, which finds the log in this process's environment.
 
     Args:
-        cell: what a visitor's kernel runs; its value is what is shown.
         token: who does not give it sees nothing.
         serving: is told the URL, and what stops it, once it listens.
 
     Raises:
         InvalidArgumentError: it cannot listen there.
     """
-    with tempfile.TemporaryDirectory(prefix="lakelog-page-") as folder:
-        notebook = Path(folder, "lakelog.ipynb")
-        notebook.write_text(json.dumps(_notebook(cell)))
-        server = _PageServer.instance(
-            open_browser=False, token=token, log_level="INFO" if is_verbose else "ERROR"
-        )
-        server.address, server.serving = address, serving
-        server.initialize(
-            [
-                str(notebook),
-                "--VoilaConfiguration.preheat_kernel=True",
-                "--VoilaConfiguration.default_pool_size=1",
-                f"--MappingKernelManager.cull_idle_timeout={_CULL_S}",
-            ]
-        )
-        server.voila_configuration.kernel_spec_manager_class = _OwnPython
-        try:
-            server.start()
-        finally:
-            _PageServer.clear_instance()
-
-
-def _notebook(cell: str) -> dict[str, Any]:
-    kernel = {"name": "python3", "display_name": "lakelog", "language": "python"}
-    code = {"cell_type": "code", "id": "page", "execution_count": None, "metadata": {}}
-    return {
-        "cells": [{**code, "outputs": [], "source": cell}],
-        "metadata": {"kernelspec": kernel, "title": "lakelog"},
-        "nbformat": 4,
-        "nbformat_minor": 5,
-    }
+    server = _PageServer.instance(
+        open_browser=False, token=token, log_level="INFO" if is_verbose else "ERROR"
+    )
+    server.address, server.serving = address, serving
+    server.initialize(
+        [
+            str(Path(__file__).with_name("page.ipynb")),
+            "--VoilaConfiguration.preheat_kernel=True",
+            "--VoilaConfiguration.default_pool_size=1",
+            "--PasswordIdentityProvider.allow_password_change=False",
+            f"--MappingKernelManager.cull_idle_timeout={_CULL_S}",
+        ]
+    )
+    server.voila_configuration.kernel_spec_manager_class = _OwnPython
+    try:
+        server.start()
+    finally:
+        _PageServer.clear_instance()

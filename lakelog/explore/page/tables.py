@@ -7,12 +7,11 @@ from html import escape
 
 from msgspec import Struct
 
-from ...groups.group_values import GroupState
 from ...operate.group_lag import GroupLag
 from ...operate.status import PartitionStatus, Status
 from ...values.config import SCHEMAS, SETTINGS
 from ...values.topic import Topic
-from ..link import ABOUT, GROUPS, RECORDS, Link
+from ..link import GROUPS, RECORDS, Link
 from ..table import Cell, Column, Line, html_table, rest_text
 from ..words import count, duration, rate_unit, size
 
@@ -40,7 +39,7 @@ class GroupRow(Struct, frozen=True):
 
     group_id: str
     group_type: str
-    state: GroupState
+    state: str
     lags: tuple[GroupLag, ...] = ()
 
     @property
@@ -232,7 +231,7 @@ def groups_html(rows: Sequence[GroupRow]) -> str:
                 Link(GROUPS, row.group_id),
                 row.group_id,
                 row.group_type,
-                row.state.value,
+                row.state,
                 count(row.members),
                 ", ".join(topics[:4]) + (", …" if len(topics) > 4 else ""),
                 count(len(row.lags)),
@@ -269,11 +268,6 @@ def lags_html(lags: Sequence[GroupLag], *, by_group: bool) -> str:
             )
         )
     return _table(columns, lines, len(lags), none="no group reads it")
-
-
-def about_link_html(topic: str) -> str:
-    """What leads to a topic's own page."""
-    return f'<a href="{escape(Link(ABOUT, topic).path)}">about {escape(topic)}</a>'
 
 
 def _line(link: Link, *texts: str) -> Line:
