@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import decimal
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,6 +66,28 @@ def test_spark_s_other_names_and_spellings() -> None:
     )
 
 
+def test_what_must_be_there_and_what_stands_for_what_is_not() -> None:
+    text = (
+        "a int NOT NULL, b double default -1.5e3 COMMENT 'x', c string NOT NULL DEFAULT 'it''s', "
+        "d boolean DEFAULT TRUE, e decimal(5,2) DEFAULT 1.50, `2nd` bigint DEFAULT 7"
+    )
+    parsed = parse_columns(text)
+    assert [(one.is_required, one.default) for one in parsed] == [
+        (True, None),
+        (False, decimal.Decimal("-1500")),
+        (True, "it's"),
+        (False, True),
+        (False, decimal.Decimal("1.50")),
+        (False, decimal.Decimal(7)),
+    ]
+    assert parse_columns(ddl_of(parsed)) == parsed
+    assert [one.declaration for one in parsed[:3]] == [
+        "a int",
+        "b double COMMENT 'x'",
+        "c string",
+    ]
+
+
 def test_no_text_is_no_columns() -> None:
     assert parse_columns("") == parse_columns("  \n") == ()
 
@@ -85,7 +109,19 @@ def test_no_text_is_no_columns() -> None:
         ("a map<int,int>", 6, "keys of a map are strings"),
         ("a struct<>", 9, "name should stand here"),
         ("a array<int", 11, "'>' should stand here"),
-        ("a int NOT NULL", 6, "NOT NULL"),
+        ("a int NOT", 9, "NULL should stand here"),
+        ("a struct<b int NOT NULL>", 15, "only a column"),
+        ("a int DEFAULT 'x'", 14, "a number"),
+        ("a int DEFAULT", 13, "a number"),
+        ("a int DEFAULT 1.0", 14, "it is no int"),
+        ("a tinyint DEFAULT 128", 18, "it is no tinyint"),
+        ("a float DEFAULT 1e39", 16, "it is no float"),
+        ("a decimal(3,2) DEFAULT 10", 23, "it is no decimal(3,2)"),
+        ("a decimal(3,2) DEFAULT 1.234", 23, "it is no decimal(3,2)"),
+        ("a boolean DEFAULT 1", 18, "true or false"),
+        ("a string DEFAULT x", 17, "single quotes"),
+        ("a date DEFAULT '2020-01-01'", 15, "has no DEFAULT"),
+        ("a array<int> DEFAULT 1", 21, "has no DEFAULT"),
         ("a int COMMENT x", 14, "single quotes"),
         ("a int COMMENT 'x", 14, "single quotes"),
         ("`a b` int", 0, "cannot be a column's name"),

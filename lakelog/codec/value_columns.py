@@ -15,7 +15,8 @@ null value has neither columns nor an error. What counts as of a type:
 | timestamp          | a string, ISO 8601; UTC where it has no zone; what is below a µs is cut   |
 | array, struct, map | an array, an object, an object                                            |
 
-A null or missing member gives a null column; if a member occurs twice, the last one counts.
+A null or missing member gives the column's DEFAULT, or a null column, which a column that is NOT
+NULL refuses; if a member occurs twice, the last one counts.
 
 Arrow's JSON reader reads values in blocks, and takes all of a block or none. If it refuses one
 value, those around it are read one by one by Python's reader (``json_object.py``). So everything
@@ -25,6 +26,7 @@ numbers that overflow, NaN) is kept from it.
 
 from __future__ import annotations
 
+import decimal
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -79,8 +81,10 @@ _TIME_BOUNDS = {
 }
 
 
-#: Of a schema's metadata: the format of the values, where it is not JSON.
+#: Of a schema's metadata: the format of the values, where it is not JSON; and the columns, where
+#: one of them is NOT NULL or has a DEFAULT.
 _FORMAT = b"lakelog.value.format"
+_RULES = b"lakelog.value.columns"
 
 
 @lru_cache(maxsize=64)
@@ -93,11 +97,16 @@ def value_schema(columns: str, form: ValueFormat = JSON_FORMAT) -> pa.Schema:
     Raises:
         InvalidConfigError: it cannot be read.
     """
-    fields = [_field(column) for column in parse_columns(columns)]
+    parsed = parse_columns(columns)
+    fields = [_field(column) for column in parsed]
     if fields:
         fields.append(pa.field(VALUE_ERROR, pa.string()))
-    is_json = form.is_json or not fields
-    return pa.schema(fields, None if is_json else {_FORMAT: msgspec.json.encode(form)})
+    told = {}
+    if fields and not form.is_json:
+        told[_FORMAT] = msgspec.json.encode(form)
+    if any(one.is_required or one.default is not None for one in parsed):
+        told[_RULES] = columns.encode()
+    return pa.schema(fields, told or None)
 
 
 def columns_of(values: pa.Array | pa.ChunkedArray, schema: pa.Schema) -> pa.RecordBatch:
@@ -139,7 +148,7 @@ def columns_of_decoded(found: Decoded, schema: pa.Schema) -> pa.RecordBatch:
     read = _Objects(pa.schema(list(schema)[:-1]))
     for start, end in _blocks(objects):
         read.read(objects.slice(start, end - start), rows[start:end], errors)
-    table = read.table()
+    table = _ruled(read.table(), rows, errors, schema)
     if len(rows) < len(values):
         places = np.full(len(values), -1)
         places[rows] = np.arange(len(rows))
@@ -148,6 +157,28 @@ def columns_of_decoded(found: Decoded, schema: pa.Schema) -> pa.RecordBatch:
         [*(_whole(column) for column in table.columns), pa.array(errors, pa.string())],
         schema=schema,
     )
+
+
+def _ruled(table: pa.Table, rows: np.ndarray, errors: np.ndarray, schema: pa.Schema) -> pa.Table:
+    """The columns of values with what stands for missing members; sets the errors of rows that lack
+    what must be there, which then have no columns.
+    """
+    ddl = (schema.metadata or {}).get(_RULES)
+    if ddl is None or not len(table):
+        return table
+    is_wrong = np.not_equal(errors[rows], None)
+    for at, column in enumerate(parse_columns(ddl.decode())):
+        found = table.column(at)
+        if column.default is not None:
+            filled = pc.fill_null(found, _default(column))
+            table = table.set_column(at, table.field(at), filled)
+        elif column.is_required:
+            lacks = np.flatnonzero(np.array(found.is_null()) & ~is_wrong)
+            errors[rows[lacks]] = f"{column.name}: missing or null, and it is NOT NULL"
+            is_wrong[lacks] = True
+    if is_wrong.any():
+        table = table.take(pa.array(np.arange(len(table)), mask=is_wrong))
+    return table
 
 
 def _read(found: Decoded) -> np.ndarray:
@@ -360,6 +391,14 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 def _field(column: Column) -> pa.Field:
     metadata = None if column.comment is None else {"comment": column.comment}
     return pa.field(column.name, _arrow_type(column.type), metadata=metadata)
+
+
+def _default(column: Column) -> pa.Scalar:
+    """What stands for a missing member."""
+    type_, value = _arrow_type(column.type), column.default
+    if isinstance(value, decimal.Decimal) and not pa.types.is_decimal(type_):
+        return pa.scalar(float(value) if pa.types.is_floating(type_) else int(value), type_)
+    return pa.scalar(value, type_)
 
 
 def _arrow_type(type_: Type) -> pa.DataType:

@@ -8,8 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+import pyarrow as pa
+
 from ..codec import Entry, EntryId, ProducedBatch, encode, resolve_compression
 from ..codec.encryption.of_topic import sealed
+from ..codec.enforced_columns import check_values
 from ..codec.kafka_batch import BatchHeader
 from ..codec.kafka_entry import decode_batches, kafka_entry, open_batch
 from ..errors import (
@@ -111,12 +114,11 @@ async def _call(session: Session, topic: Topic, partition: int, batch: bytes) ->
     Raises:
         LakelogError: it cannot be stored.
     """
-    is_large = len(batch) > _LARGE_BYTES
-    if topic.config["lakelog.entry.format"] is EntryFormat.KAFKA and not topic.config.encrypts:
-        entries: tuple[Entry, ...] = (
-            kafka_entry(batch, topic.config["lakelog.max.decoded.bytes"]),
-        )
-    elif is_large:
+    config = topic.config
+    is_kept = config["lakelog.entry.format"] is EntryFormat.KAFKA and not config.encrypts
+    if is_kept and not config.enforces_columns:
+        entries: tuple[Entry, ...] = (kafka_entry(batch, config["lakelog.max.decoded.bytes"]),)
+    elif len(batch) > _LARGE_BYTES:
         entries = await session.log.run(_transcoded, topic, batch)
     else:
         entries = _transcoded(topic, batch)
@@ -134,14 +136,19 @@ async def _call(session: Session, topic: Topic, partition: int, batch: bytes) ->
 
 
 def _transcoded(topic: Topic, batch: bytes) -> tuple[Entry, ...]:
-    """The records of a batch as entries of the topic's own format."""
+    """The records of a batch, once they were checked, as entries of the topic's own format."""
     config = topic.config
     entry = kafka_entry(batch, config["lakelog.max.decoded.bytes"])
     entry_id = EntryId(entry.record_count - 1, entry.record_count)
+    opened = decode_batches([open_batch(entry_id, entry.fields)[0]])
+    if config.enforces_columns:
+        check_values(pa.chunked_array([one["value"] for one in opened]), config)
+        if config["lakelog.entry.format"] is EntryFormat.KAFKA:
+            return (entry,)
     compression = resolve_compression(config["compression.type"], "none")
     return tuple(
         one
-        for records in decode_batches([open_batch(entry_id, entry.fields)[0]])
+        for records in opened
         for one in encode(
             sealed(topic, records),
             config["lakelog.entry.format"],

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 
 from ..codec import AUTO_ARROW_RECORDS, Entry, Row, encode
 from ..codec.encryption.of_topic import sealing
-from ..errors import LakelogError, RecordTooLargeError
+from ..errors import InvalidRecordError, LakelogError, RecordTooLargeError
 from ..hot import TopicRegistry
 from ..values.config import Compression
 from ..values.record import HEADERS_TYPE, PRODUCED, no_headers
@@ -19,8 +19,10 @@ from .partition_queue import Call, PartitionQueue
 def encode_for(queue: PartitionQueue, records: pa.RecordBatch | Sequence[Row]) -> tuple[Entry, ...]:
     """`PRODUCED` records, or rows of them, as entries, as the queue's topic wants them.
 
-    Their values are encrypted, if it wants that; the bounds are those of what is stored.
+    Their values are checked or encrypted, if it wants that; the bounds are those of what is stored.
     """
+    for error in refused_by_columns(queue, records):
+        raise error
     if queue.sealing is not None:
         if isinstance(records, pa.RecordBatch):
             records = queue.sealing.seal_records(records)
@@ -40,6 +42,19 @@ def encode_for(queue: PartitionQueue, records: pa.RecordBatch | Sequence[Row]) -
         entries = _encoded(queue, records, compression)
     adaptive.learn(compression, entries)
     return entries
+
+
+def refused_by_columns(
+    queue: PartitionQueue, records: pa.RecordBatch | Sequence[Row]
+) -> list[InvalidRecordError]:
+    """An error for each record that the columns of the topic refuse, with its ``index``."""
+    if not queue.enforces_columns:
+        return []
+    from ..codec.enforced_columns import wrong_values
+
+    is_batch = isinstance(records, pa.RecordBatch)
+    values = records["value"] if is_batch else pa.array([row[2] for row in records], pa.binary())
+    return wrong_values(values, queue.topic.config)
 
 
 def _encoded(
@@ -80,11 +95,13 @@ def _rows(call: Call) -> list[Row]:
     return list(zip(call.timestamps_ms, call.keys, call.values, headers, strict=True))
 
 
-def without(records: pa.RecordBatch | list[Row], index: int) -> pa.RecordBatch | list[Row]:
-    """The records but for that one."""
+def without(
+    records: pa.RecordBatch | list[Row], indexes: Collection[int]
+) -> pa.RecordBatch | list[Row]:
+    """The records but for those."""
     if isinstance(records, list):
-        return records[:index] + records[index + 1 :]
-    others = [row for row in range(records.num_rows) if row != index]
+        return [record for row, record in enumerate(records) if row not in indexes]
+    others = [row for row in range(records.num_rows) if row not in indexes]
     return records.take(pa.array(others, pa.int64()))
 
 

@@ -219,6 +219,7 @@ class PartitionQueue:
         self.entry_format: EntryFormat = config["lakelog.entry.format"]
         self.age_limit_ms = age_limit_ms(config)
         self.high_water_percent = config.high_water_percent
+        self.enforces_columns = config.enforces_columns
         self.flatten: bool = config["lakelog.fields.flatten"]
         self.max_entry_bytes: int = config["max.message.bytes"]
         self.max_decoded_bytes: int = config["lakelog.max.decoded.bytes"]

@@ -30,7 +30,7 @@ from ..values.topic_partition import TopicPartition
 from .accumulator import Accumulator, delivery_error
 from .answers import ExpiryWarning, Verdict, verdict
 from .delivery import Delivery
-from .encoding import allows_more, encode_for, records_of, without
+from .encoding import allows_more, encode_for, records_of, refused_by_columns, without
 from .partition_queue import Call, PartitionQueue
 from .producer_config import ProducerConfig
 
@@ -256,8 +256,13 @@ class Sender:
         """Gives a call its entries. A record that is too large or cannot be encoded fails alone."""
         records = records_of(call)
         call.encoded((), self._links(call))  # not yet, but its records are in columns now
-        rows = list(range(call.record_count))
-        refused = []
+        refused: list[tuple[int, LakelogError]] = [
+            (error.index or 0, error) for error in refused_by_columns(call.queue, records)
+        ]
+        gone = {row for row, _ in refused}
+        rows = [row for row in range(call.record_count) if row not in gone]
+        if gone:
+            records = without(records, gone)
         is_renewed = False
         while rows and not call.entries:
             try:
@@ -268,7 +273,7 @@ class Sender:
                     if allows_more(call.queue, self._topics, self._accumulator):
                         continue
                 refused.append((rows.pop(error.index), error))
-                records = without(records, error.index)
+                records = without(records, {error.index})
         call.delivery.refused = sorted(refused, key=lambda row_and_error: row_and_error[0])
         if not rows:
             self._end(call, refused[0][1])

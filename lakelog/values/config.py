@@ -164,6 +164,7 @@ PARQUET_COMPRESSION = "lakelog.parquet.compression"
 
 #: What values and keys are, and the schemas that they were written by.
 VALUE_FORMAT = "lakelog.value.format"
+ENFORCE_COLUMNS = "lakelog.value.columns.enforce"
 KEY_FORMAT = "lakelog.key.format"
 SCHEMAS = "lakelog.schemas"
 
@@ -300,6 +301,11 @@ _DEFINITIONS = (
         parse_columns,
         "columns as in a table definition (flight int, origin string)",
         "the columns that the cold table gets out of JSON values",
+    ),
+    switch(
+        ENFORCE_COLUMNS,
+        False,
+        "whether a value that is not what the columns say is refused when it is appended",
     ),
     Setting(
         VALUE_FORMAT,
@@ -556,6 +562,11 @@ class TopicConfig:
         return self.text("lakelog.value.columns")
 
     @property
+    def enforces_columns(self) -> bool:
+        """Whether values that are not what they say are refused: `ENFORCE_COLUMNS`."""
+        return bool(self[ENFORCE_COLUMNS])
+
+    @property
     def value_format(self) -> ValueFormat:
         """How values are read: ``lakelog.value.format``, and the schemas that are known."""
         return ValueFormat(self.text(VALUE_FORMAT), self.text(SCHEMAS))
@@ -772,6 +783,12 @@ def _check_together(config: TopicConfig) -> None:
             "remote.storage.enable=false; set remote.storage.enable=true or leave the columns out",
             name="lakelog.value.columns",
             value=config.value_columns,
+        )
+    if config.enforces_columns and not config["lakelog.value.columns"]:
+        raise InvalidConfigError(
+            f"{ENFORCE_COLUMNS}=true needs lakelog.value.columns, which it enforces",
+            name=ENFORCE_COLUMNS,
+            value="true",
         )
     if config["lakelog.value.columns"] and (config.encrypts or config.text(DATA_KEYS)):
         raise InvalidConfigError(

@@ -1,12 +1,15 @@
 """Columns as Spark writes them in a table definition: ``flight int, at timestamp COMMENT 'UTC'``.
 
 A column's type is one of `PRIMITIVES`, ``decimal(p,s)``, ``array<type>``, ``map<string,type>`` or
-``struct<name type, …>``. Names that are not plain words stand in backquotes. Every column can be
-null, for a value need not be what the columns say.
+``struct<name type, …>``. Names that are not plain words stand in backquotes. Behind its type a
+column may have ``NOT NULL`` and ``DEFAULT`` a number, a boolean or a text, which stands for a
+member that is missing or null. In the table it can be null even so: a value need not be what the
+columns say.
 """
 
 from __future__ import annotations
 
+import decimal
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -72,10 +75,17 @@ MAX_DEPTH = 32  # of types in types
 _ILLEGAL_IN_NAME = re.compile(r"[ ,;{}()=`\x00-\x1f\x7f\ud800-\udfff]")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TOKEN = re.compile(
-    r"""\s*(?:(?P<word>[A-Za-z0-9_]+)|(?P<quoted>`(?:[^`]|``)*`)
+    r"""\s*(?:(?P<number>[+-]\d[\w.]*(?:(?<=[eE])[+-]\d+)?|\d+\.\d[\w.]*(?:(?<=[eE])[+-]\d+)?)
+    |(?P<word>[A-Za-z0-9_]+)|(?P<quoted>`(?:[^`]|``)*`)
     |(?P<text>'(?:[^'\\]|\\.|'')*')|(?P<mark>[<>(),:])|(?P<other>\S)|(?P<end>$))""",
     re.VERBOSE | re.DOTALL,
 )
+
+
+#: Of a column: a number as it is written, so that none is rounded.
+Default = bool | str | decimal.Decimal | None
+
+_INT_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 
 
 class Primitive(msgspec.Struct, frozen=True):
@@ -112,18 +122,43 @@ class Map(msgspec.Struct, frozen=True):
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A column, or a field of a struct."""
+    """A column, or a field of a struct.
+
+    Args:
+        is_required: whether a value without it is not what the columns say; of a column alone.
+        default: what stands for a member that is missing or null; likewise.
+    """
 
     name: str
     type: Type
     comment: str | None = None
+    is_required: bool = False
+    default: Default = None
 
     def __str__(self) -> str:
+        rules = " NOT NULL" if self.is_required else ""
+        if self.default is not None:
+            is_text = isinstance(self.default, str)
+            rules += f" DEFAULT {_quoted(self.default) if is_text else self._literal()}"
+        return self._text(rules)
+
+    @property
+    def declaration(self) -> str:
+        """As a table has it: there it can be null, and nothing is filled in."""
+        return self._text("")
+
+    def _literal(self) -> str:
+        return str(self.default).lower() if isinstance(self.default, bool) else str(self.default)
+
+    def _text(self, rules: str) -> str:
         name = self.name if _WORD.fullmatch(self.name) else f"`{self.name}`"
-        if self.comment is None:
-            return f"{name} {self.type}"
-        comment = self.comment.replace("\\", "\\\\").replace("'", "\\'")
-        return f"{name} {self.type} COMMENT '{comment}'"
+        comment = "" if self.comment is None else f" COMMENT {_quoted(self.comment)}"
+        return f"{name} {self.type}{rules}{comment}"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 class Struct(msgspec.Struct, frozen=True):
@@ -233,9 +268,60 @@ class _Parser:
         if self._text == ":":
             self._next()
         type_ = self._type(depth)
-        if self._text.upper() == "NOT":
-            self._refuse("a column cannot be NOT NULL: a value that does not parse leaves it null")
-        return Column(name, type_, self._comment())
+        is_required, default = self._rules(type_, depth)
+        return Column(name, type_, self._comment(), is_required, default)
+
+    def _rules(self, type_: Type, depth: int) -> tuple[bool, Default]:
+        """``NOT NULL`` and ``DEFAULT literal``, in either order."""
+        is_required, default = False, None
+        while self._kind == "word" and (rule := self._text.upper()) in ("NOT", "DEFAULT"):
+            if depth:
+                self._refuse("a field of a struct has neither NOT NULL nor DEFAULT, only a column")
+            self._next()
+            if rule == "DEFAULT":
+                default = self._default(type_)
+            elif self._text.upper() == "NULL":
+                is_required = True
+            else:
+                self._refuse("NULL should stand here")
+            self._next()
+        return is_required, default
+
+    def _default(self, type_: Type) -> Default:
+        kind = type_.name if isinstance(type_, Primitive) else ""
+        if kind == "string" and self._kind == "text":
+            return self._unquoted()
+        if kind == "boolean" and self._text.lower() in ("true", "false"):
+            return self._text.lower() == "true"
+        wanted = {"string": "a text in 'single quotes'", "boolean": "true or false"}.get(kind)
+        if wanted is not None:
+            self._refuse(f"{wanted} should stand here")
+        if not (isinstance(type_, Decimal) or kind in {*_INT_BITS, "float", "double"}):
+            self._refuse(
+                f"a column of type {type_} has no DEFAULT; numbers, booleans and strings have one"
+            )
+        return self._default_number(type_)
+
+    def _default_number(self, type_: Type) -> decimal.Decimal:
+        try:
+            number = decimal.Decimal(self._text)
+        except decimal.InvalidOperation:
+            number = decimal.Decimal("nan")
+        if not number.is_finite():
+            self._refuse("a number should stand here")
+        if isinstance(type_, Decimal):
+            *_, exponent = number.normalize().as_tuple()
+            digits = max(0, number.adjusted() + 1)
+            is_one = -int(exponent) <= type_.scale and digits <= type_.precision - type_.scale
+        elif isinstance(type_, Primitive) and type_.name in _INT_BITS:
+            most = 1 << (_INT_BITS[type_.name] - 1)
+            is_one = self._text.lstrip("+-").isdecimal() and -most <= number < most
+        else:
+            most_exponent = 38 if type_ == Primitive("float") else 308
+            is_one = not number or number.adjusted() < most_exponent
+        if not is_one:
+            self._refuse(f"it is no {type_}")
+        return number
 
     def _name(self) -> str:
         if self._kind == "quoted":
@@ -257,9 +343,12 @@ class _Parser:
         self._next()
         if self._kind != "text":
             self._refuse("COMMENT takes a text in 'single quotes'")
-        comment = re.sub(r"\\(.)|''", lambda m: m[1] or "'", self._text[1:-1], flags=re.DOTALL)
+        comment = self._unquoted()
         self._next()
         return comment
+
+    def _unquoted(self) -> str:
+        return re.sub(r"\\(.)|''", lambda m: m[1] or "'", self._text[1:-1], flags=re.DOTALL)
 
     def _type(self, depth: int) -> Type:
         if depth > MAX_DEPTH:

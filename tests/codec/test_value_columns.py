@@ -87,6 +87,32 @@ def test_what_the_types_take(value: str, columns: dict[str, Any]) -> None:
     assert read(raw, BROKEN)[0] == columns
 
 
+RULES = (
+    "n int NOT NULL, x double DEFAULT 1.5, s string NOT NULL DEFAULT 'none', o boolean, "
+    "p decimal(5,2) DEFAULT 0.10, m map<string,int>"
+)
+FILLED = {"x": 1.5, "s": "none", "p": Decimal("0.10")}
+
+
+@pytest.mark.parametrize("columns", [RULES, RULES.replace(", m map<string,int>", "")])
+def test_what_stands_for_a_missing_member_and_what_must_be_there(columns: str) -> None:
+    wrong = {"value_error": "n: missing or null, and it is NOT NULL"}
+    cases: list[tuple[bytes | None, dict[str, Any]]] = [
+        (b'{"n":1}', {"n": 1, **FILLED}),
+        (b'{"n":2,"x":null,"s":"a","o":true}', {"n": 2, **FILLED, "s": "a", "o": True}),
+        (b'{"n":3,"p":"2.25"}', {"n": 3, **FILLED, "p": Decimal("2.25")}),
+        (b'{"x":1}', wrong),
+        (b'{"n":null}', wrong),
+        (b"{}", wrong),
+        (b'{"n":"no"}', {"value_error": "n: not an int"}),
+        (b"no", {"value_error": NOT_AN_OBJECT}),
+        (None, {}),
+    ]
+    assert read(*(value for value, _ in cases), columns=columns) == [found for _, found in cases]
+    for value, found in cases:
+        assert read(value, columns=columns) == [found]
+
+
 @pytest.mark.parametrize(
     ("value", "why"),
     [

@@ -104,7 +104,7 @@ def _ddl(type_: DataType) -> str:
 
 def _value_columns(topic: Topic) -> dict[str, str]:
     """The topic's value columns as DDL, by name."""
-    columns = {one.name: str(one) for one in parse_columns(topic.config.value_columns)}
+    columns = {one.name: one.declaration for one in parse_columns(topic.config.value_columns)}
     return {**columns, VALUE_ERROR: f"{VALUE_ERROR} STRING"} if columns else {}
 
 
