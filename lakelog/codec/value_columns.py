@@ -166,7 +166,7 @@ def _ruled(table: pa.Table, rows: np.ndarray, errors: np.ndarray, schema: pa.Sch
     ddl = (schema.metadata or {}).get(_RULES)
     if ddl is None or not len(table):
         return table
-    is_wrong = np.not_equal(errors[rows], None)
+    is_wrong = np.array([error is not None for error in errors[rows]])
     for at, column in enumerate(parse_columns(ddl.decode())):
         found = table.column(at)
         if column.default is not None:

@@ -52,8 +52,9 @@ def refused_by_columns(
         return []
     from ..codec.enforced_columns import wrong_values
 
-    is_batch = isinstance(records, pa.RecordBatch)
-    values = records["value"] if is_batch else pa.array([row[2] for row in records], pa.binary())
+    if isinstance(records, pa.RecordBatch):
+        return wrong_values(records["value"], queue.topic.config)
+    values = pa.array([row[2] for row in records], pa.binary())
     return wrong_values(values, queue.topic.config)
 
 

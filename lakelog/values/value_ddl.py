@@ -138,8 +138,7 @@ class Column(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         rules = " NOT NULL" if self.is_required else ""
         if self.default is not None:
-            is_text = isinstance(self.default, str)
-            rules += f" DEFAULT {_quoted(self.default) if is_text else self._literal()}"
+            rules += f" DEFAULT {_literal(self.default)}"
         return self._text(rules)
 
     @property
@@ -147,13 +146,16 @@ class Column(msgspec.Struct, frozen=True):
         """As a table has it: there it can be null, and nothing is filled in."""
         return self._text("")
 
-    def _literal(self) -> str:
-        return str(self.default).lower() if isinstance(self.default, bool) else str(self.default)
-
     def _text(self, rules: str) -> str:
         name = self.name if _WORD.fullmatch(self.name) else f"`{self.name}`"
         comment = "" if self.comment is None else f" COMMENT {_quoted(self.comment)}"
         return f"{name} {self.type}{rules}{comment}"
+
+
+def _literal(value: Default) -> str:
+    if isinstance(value, str):
+        return _quoted(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _quoted(text: str) -> str:
