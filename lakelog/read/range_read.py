@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, chain
 
 import pyarrow as pa
 
+from ..base.watched import watched
 from ..values.config import TopicConfig
 from ..values.record import RECORDS, Record, RecordRows
 from ..values.topic_partition import OffsetRange, TopicPartition
@@ -45,6 +46,10 @@ class RangeRead(Frames):
         self.end_offset = end_offset  # exclusive
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self._watched(lambda done: None)
+
+    def _watched(self, at: Callable[[int], None]) -> Iterator[pa.RecordBatch]:
+        """As the iteration; `at` is told how many offsets are behind it."""
         for step in range_fetches(
             self._tiers,
             self.topic_partition,
@@ -53,6 +58,8 @@ class RangeRead(Frames):
             max_bytes=self._max_bytes,
         ):
             records = step.records
+            if records.num_rows:
+                at(records["offset"][-1].as_py() + 1 - self.start_offset)
             if self._where is not None:
                 number, form = self.topic_partition.partition, self._config().value_format
                 records = matching(self._where, records, number, form)
@@ -88,7 +95,9 @@ class RangeRead(Frames):
 
     def to_arrow(self) -> pa.Table:
         """All of it as one `RECORDS` table, in memory."""
-        return pa.Table.from_batches(list(self), schema=RECORDS)
+        total = self.end_offset - self.start_offset
+        with watched(f"reading {self.topic_partition}", total) as at:
+            return pa.Table.from_batches(list(self._watched(at)), schema=RECORDS)
 
     def _config(self) -> TopicConfig:
         return self._tiers.topic.config

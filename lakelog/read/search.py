@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
+from ..base.watched import watched
 from ..values.config import MIB, TopicConfig
 from ..values.record import Record
 from .found import (
@@ -172,7 +173,13 @@ class Search(Frames):
 
     def to_arrow(self) -> pa.Table:
         """All matches as one `FOUND` table, in memory."""
-        return pa.concat_tables([FOUND.empty_table(), *self])
+        with watched(f"searching {self._tiers.topic.name}", 1.0) as at:
+
+            def told(seen: Progress) -> None:
+                at(seen.share, f"{seen.matches:,} found")
+
+            merge = Merge(self._scans({}, backward=False), on_progress=told)
+            return pa.concat_tables([FOUND.empty_table(), *merge])
 
     def _config(self) -> TopicConfig:
         return self._tiers.topic.config

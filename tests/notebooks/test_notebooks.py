@@ -45,7 +45,14 @@ def test_a_notebook_runs_in_a_kernel_of_its_own(tmp_path: Path) -> None:
     run_nbval([notebook("20")], tmp_path / "log")
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=[pytest.mark.slow] if path.stem == "45_spark" else [])
+        for path in NOTEBOOKS
+    ],
+    ids=lambda path: path.stem,
+)
 def test_a_notebook_runs_alone_and_again_with_the_same_result(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +150,7 @@ def test_notebooks_are_numbered_in_the_data_s_order() -> None:
         "20_archive",
         "30_cleanup",
         "40_read_and_seek",
+        "45_spark",
         "50_explore",
         "60_operate",
     ]
