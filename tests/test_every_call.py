@@ -544,9 +544,11 @@ QUIET = {
     *("LogExplorer.seek", "LogExplorer.forward", "LogExplorer.back", "LogExplorer.search"),
     *("LogExplorer.code", "LogExplorer.error", "LogExplorer.export"),
     *("LogExplorer.follow", "LogExplorer.stop", "LogExplorer.close"),
+    *("LogExplorer.go", "LogExplorer.link", "LogExplorer.on_shown", "LogExplorer.open_record"),
     "connection.connect",  # jobs open what Lakelog.connect opens
     *("lakelog demo", "lakelog help", "lakelog register", "lakelog produce"),
     "lakelog gateway",  # until it is stopped: tests/gateway
+    "lakelog explore",  # likewise: tests/explore/page
 }
 
 CLASSES = (

@@ -174,6 +174,7 @@ EXAMPLES = [
     ("lakelog/tracing/README.md", "Spans and trace contexts"),
     ("lakelog/place/tenants/README.md", "Tenants in Python"),
     ("lakelog/operate/transfer/README.md", "Export, import"),
+    ("lakelog/codec/README.md", "Other formats"),
     ("lakelog/explore/README.md", "Explore"),
     ("lakelog/explore/README.md", "Charts"),
     ("lakelog/jobs/README.md", "What runs leave behind"),

