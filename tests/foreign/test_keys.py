@@ -239,7 +239,7 @@ def test_a_key_that_somebody_else_wrote_to_ends_in_our_errors(log, data):
 
 
 @pytest.mark.slow
-@settings(max_examples=3_000)
+@settings(max_examples=500)
 @given(data=st.data())
 def test_several_keys_that_somebody_else_wrote_to_end_in_our_errors(log, data):
     log.reset()
