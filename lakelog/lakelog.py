@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from .base.back_off import PATIENCE_S
 from .base.clock import Clock, SystemClock
+from .base.notebook import warm_up
 from .base.text_table import counted
 from .cleanup import STEPS
 from .cold.change import nothing_hot
@@ -265,6 +266,7 @@ class Lakelog:
                 "redis_url, or cold, or both"
             )
         lakelog = cls(place if tenant is None else place.of_tenant(tenant), engine, clock=clock)
+        warm_up("pandas", "lakelog.explore.explorer.widget")  # which half the first look takes
         if lakelog.redis is None:
             return lakelog
         try:
