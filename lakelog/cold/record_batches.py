@@ -61,7 +61,7 @@ _FIXED_BYTES = 24  # offset, timestamp, type, and where the others begin
 
 
 def row_bytes(batch: pa.RecordBatch) -> np.ndarray:
-    """About how many bytes each row takes in plain columns of `FILE_SCHEMA`."""
+    """About how many bytes each row takes in plain columns of `FILE_SCHEMA`, or of values."""
     sizes = np.full(batch.num_rows, _FIXED_BYTES, np.int64)
     for column in batch.columns:
         if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
@@ -69,7 +69,7 @@ def row_bytes(batch: pa.RecordBatch) -> np.ndarray:
             upto = np.zeros(len(items) + 1, np.int64)
             np.cumsum(sum(_lengths(items.field(i)) for i in range(2)), out=upto[1:])
             sizes += np.diff(upto[offsets])
-        elif not pa.types.is_primitive(column.type):
+        elif not pa.types.is_primitive(column.type) and not pa.types.is_decimal(column.type):
             sizes += _lengths(column)
     return sizes
 

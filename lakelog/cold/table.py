@@ -208,6 +208,19 @@ class ColdTable(ColdRows, Protocol):
         """
         ...
 
+    def value_columns(
+        self, files: Sequence[SegmentFile], start: int, end: int, schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch] | None:
+        """As `read`, of columns of values too, as they were when the files were written.
+
+        Args:
+            schema: of columns of `RECORDS`, and of `value_columns` that are not nested.
+
+        Returns:
+            None: a file lacks one of them, or the platform does not show its files.
+        """
+        ...
+
     def missing(self, files: Iterable[SegmentFile]) -> Sequence[SegmentFile]:
         """The files that are gone from the store, though the newest version names them: the newest
         after they were looked for, since files come and go meanwhile.

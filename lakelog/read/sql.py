@@ -11,11 +11,12 @@ key_bytes  blob           as it was sent
 value_bytes blob
 ========== ============== ===========================================================
 
-Then come the typed columns of the topic (``lakelog.value.columns``) and ``value_error``, made of
-the values of both tiers as they are read: a file that is older than a column has it, too.
+Then come the typed columns of the topic (``lakelog.value.columns``) and ``value_error``. Where an
+archived file has them, they are read as they lie; else they are made of the values as these are
+read: a file that is older than a column has it, too.
 
-DuckDB asks for columns and hands over the conditions on them. Parts of the log that cannot hold a
-match, by partition, offset or time, are not read.
+DuckDB asks for columns and hands over the conditions on them. What it does not ask for is not read,
+and neither are parts of the log that cannot hold a match, by partition, offset or time.
 """
 
 from __future__ import annotations
@@ -39,8 +40,13 @@ from msgspec import Struct
 from ..base import compute as pc
 from ..codec.formats.decoders import decoded
 from ..codec.value_columns import columns_of_decoded, value_schema
+from ..cold.answers import RowGroupTimes
+from ..cold.segment import SegmentFile
+from ..cold.table import ColdSnapshot, ColdTable
 from ..errors import InvalidArgumentError, MissingExtraError
-from ..values.record import HEADERS_TYPE
+from ..values.config import DATA_KEYS, TopicConfig
+from ..values.record import HEADERS_TYPE, RECORDS
+from ..values.topic_partition import OffsetRange
 from .fetch import range_fetches
 from .stretches import Piece, pieces
 from .tiers import Tiers
@@ -296,9 +302,9 @@ class _TopicTable(ds.Dataset):  # type: ignore[misc]
         **_: Any,
     ) -> ds.Scanner:
         names = list(self._schema.names if columns is None else columns)
-        asked = f"{names} {filter}"  # a value is parsed where a column of it may be meant
-        typed = [name for name in self._schema.names[len(TABLE) :] if name in asked]
-        schema = pa.schema([*TABLE, *map(self._schema.field, typed)])
+        asked = f"{names} {filter}"  # a column is read where it may be meant
+        read = [field for field in self._schema if field.name in asked]
+        schema = pa.schema(read or [TABLE.field("offset")])  # rows are counted by a column
         return ds.Scanner.from_batches(
             self._batches(filter, schema), schema=schema, columns=names, filter=filter
         )
@@ -306,24 +312,104 @@ class _TopicTable(ds.Dataset):  # type: ignore[misc]
     def _batches(
         self, condition: pc.Expression | None, schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
-        typed = schema.names[len(TABLE) :]
+        typed = [name for name in schema.names if name not in TABLE.names]
         try:
             tiers, parts = self._seen
-            for partition, start, end in _joined(may_match(parts, condition, schema)):
-                for step in range_fetches(tiers, tiers.topic.partition(partition), start, end):
+            asked = {_STORED.get(name, name) for name in schema.names} & {*RECORDS.names}
+            kept = _AskedRows.of(tiers, asked, [self._values.field(name) for name in typed])
+            matching = may_match(parts, condition, pa.schema([*TABLE, *map(schema.field, typed)]))
+            for partition, start, end in _joined(matching):
+                for step in range_fetches(kept, tiers.topic.partition(partition), start, end):
                     if step.records.num_rows:
-                        config = tiers.topic.config
-                        stored = decoded(step.records.column("value"), config.value_format)
-                        keys = decoded(step.records.column("key"), config.key_format)
-                        texts = (keys.values, stored.values)
-                        columns = _as_table(step.records, partition, *texts).columns
-                        if typed:
-                            values = columns_of_decoded(stored, self._values)
-                            columns += [values.column(name) for name in typed]
-                        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+                        yield self._table(step.records, partition, schema, tiers.topic.config)
         except Exception as error:
             self.error = error
             raise
+
+    def _table(
+        self, records: pa.RecordBatch, partition: int, schema: pa.Schema, config: TopicConfig
+    ) -> pa.RecordBatch:
+        """The columns of a query, of records that have what it asks for."""
+        read = {*records.schema.names}
+        made = {*schema.names} - {*TABLE.names} - read
+        stored = keys = None
+        if made or "value" in schema.names:
+            stored = decoded(records.column("value"), config.value_format)
+        if "key" in schema.names:
+            keys = decoded(records.column("key"), config.key_format).values
+        values = columns_of_decoded(stored, self._values) if made and stored else None
+        columns = []
+        for name in schema.names:
+            if values is not None and name in made:
+                columns.append(values.column(name))
+            elif name == "partition":
+                columns.append(pa.repeat(pa.scalar(partition, pa.int32()), records.num_rows))
+            elif name == "timestamp":
+                times = records.column(name)
+                no_time = pc.less(times, _time(0))
+                columns.append(pc.if_else(no_time, pa.scalar(None, times.type), times))
+            elif name == "key":
+                columns.append(_text(keys))
+            elif name == "value" and stored is not None:
+                columns.append(_text(stored.values))
+            else:
+                columns.append(records.column(_STORED.get(name, name)))
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+#: Under which names records have columns of a table.
+_STORED = {"key_bytes": "key", "value_bytes": "value"}
+
+
+class _AskedRows:
+    """Archived rows, of which only columns are read that a query asks for.
+
+    Args:
+        names: of `RECORDS`.
+        typed: columns of values.
+    """
+
+    def __init__(self, table: ColdTable, names: Collection[str], typed: list[pa.Field]) -> None:
+        self._table = table
+        whole = {*names, "value"} if typed else names
+        self._names = [name for name in RECORDS.names if name in whole or name == "offset"]
+        self._schema = None
+        if typed and not any(pa.types.is_nested(field.type) for field in typed):
+            own = [field for field in RECORDS if field.name in names or field.name == "offset"]
+            self._schema = pa.schema([*own, *typed])
+
+    @classmethod
+    def of(cls, tiers: Tiers, names: Collection[str], typed: list[pa.Field]) -> Tiers:
+        """Both tiers, where the cold one gives those columns; the hot one gives all."""
+        config, table = tiers.topic.config, tiers.table
+        if table is None or tiers.rows is not table or config.encrypts or config.text(DATA_KEYS):
+            return tiers
+        if "value" in names and not typed:  # which is most of what there is to be read
+            return tiers
+        return tiers.reading(cls(table, names, typed))
+
+    def snapshot(self, newer_than: ColdSnapshot | None = None) -> ColdSnapshot:
+        return self._table.snapshot(newer_than)
+
+    def read(
+        self, files: Iterable[SegmentFile], start: int, end: int, columns: object = None
+    ) -> Iterator[pa.RecordBatch]:
+        files = list(files)
+        if self._schema is not None:
+            found = self._table.value_columns(files, start, end, self._schema)
+            if found is not None:
+                return found
+        return self._table.read(files, start, end, self._names)
+
+    def with_keys(
+        self, files: Iterable[SegmentFile], start: int, end: int, keys: frozenset[bytes]
+    ) -> Sequence[OffsetRange]:
+        return self._table.with_keys(files, start, end, keys)
+
+    def row_groups(
+        self, files: Iterable[SegmentFile], start: int, end: int
+    ) -> Sequence[RowGroupTimes]:
+        return self._table.row_groups(files, start, end)
 
 
 def may_match(
@@ -357,24 +443,6 @@ def _joined(parts: Iterable[_Part]) -> Iterator[tuple[int, int, int]]:
         at = (part.partition, part.piece.start, part.piece.end)
     if at is not None:
         yield at
-
-
-def _as_table(
-    records: pa.RecordBatch, partition: int, keys: pa.Array, values: pa.Array
-) -> pa.RecordBatch:
-    times = records.column("timestamp")
-    no_time = pc.less(times, _time(0))
-    columns = {
-        "partition": pa.repeat(pa.scalar(partition, pa.int32()), records.num_rows),
-        "offset": records.column("offset"),
-        "timestamp": pc.if_else(no_time, pa.scalar(None, times.type), times),
-        "key": _text(keys),
-        "value": _text(values),
-        "headers": records.column("headers"),
-        "key_bytes": records.column("key"),
-        "value_bytes": records.column("value"),
-    }
-    return pa.RecordBatch.from_arrays([columns[name] for name in TABLE.names], schema=TABLE)
 
 
 def _text(data: pa.Array) -> pa.Array:

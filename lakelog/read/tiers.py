@@ -5,6 +5,7 @@ as they were given.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from types import MappingProxyType
 from typing import NoReturn
 
@@ -82,6 +83,12 @@ class Tiers:
         self._open_table = open_table
         self._cold: ColdSnapshot | None = None
         self._local_log_starts: dict[int, int] = {}
+
+    def reading(self, rows: ColdRows) -> Tiers:
+        """The same, whose archived rows somebody else gives; values stay as they are stored."""
+        made = copy(self)
+        made.rows, made.values = rows, self.values.stored()
+        return made
 
     def look(
         self, partitions: Iterable[int], hot: Mapping[TopicPartition, HotOffsets] | None = None
@@ -349,6 +356,10 @@ class Values:
         self._renewed = renewed
         self.are_stored = are_stored
 
+    def stored(self) -> Values:
+        """What leaves all values as they are stored."""
+        return Values(self._topic, self._renewed, are_stored=True)
+
     def of_step(self, topic_partition: TopicPartition, step: Fetched) -> Fetched:
         """The step with its values as they were given.
 
@@ -356,6 +367,8 @@ class Values:
             DecryptionError: one is not what was encrypted there.
             EncryptionKeyError: the key cannot be had here.
         """
+        if self.are_stored:
+            return step
         offsets = step.records.column("offset")
         records = self._of_records(
             step.records, lambda row: (topic_partition, offsets[row].as_py())

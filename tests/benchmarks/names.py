@@ -14,6 +14,7 @@ BY_ITSELF = (
     "search",
     "freshness",
     "encryption",
+    "frames",
     "limits",
     "many_topics",
     "many_files",

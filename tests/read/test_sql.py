@@ -18,8 +18,10 @@ duckdb = pytest.importorskip("duckdb")
 
 from lakelog import Lakelog  # noqa: E402
 from lakelog.codec.infer import infer  # noqa: E402
+from lakelog.cold.by_path.path_table import PathTable  # noqa: E402
 from lakelog.cold.segment import UNKNOWN_TIMESTAMP_MS  # noqa: E402
 from lakelog.errors import ColdTierError, InvalidArgumentError  # noqa: E402
+from lakelog.read import sql  # noqa: E402
 from lakelog.read.sql import TABLE, _Part, may_match  # noqa: E402
 from lakelog.read.stretches import Piece  # noqa: E402
 
@@ -144,6 +146,56 @@ def test_typed_columns_are_there_of_what_is_older_than_they_are(typed: Lakelog) 
     assert rows(typed, "select key_bytes from \"typed.orders\" where key = 'k2'") == [(b"k2",)]
     joined = 'select product from t join "typed.orders" o on t."offset" = o.qty and t.partition = 0'
     assert sorted(rows(typed, joined)) == [("p0",), ("p1",), ("p2",), ("p3",)]
+
+
+ALL_KINDS = (
+    "zn bigint NOT NULL, zd decimal(9,2), zx double, zf float, zt tinyint, "
+    "zs string DEFAULT 'none', zday date, zat timestamp, zok boolean, tags array<string>, "
+    "deep struct<a int>"
+)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "select zn, zd, zx, zf, zt, zs, zday, zat, zok from o order by zn",
+        "select count(*), sum(zn), max(zat) from o where zok",
+        "select zn, tags, deep.a from o where zn > 2 order by zn",
+        "select value_error, count(*) from o group by all order by 1",
+        "select key, zn from o where zs = 'none' order by zn",
+        "select \"offset\", timestamp, zs from o where zday > date '2020-01-02' order by 1",
+        "select count(*) from o",
+        "select count(value), count(key_bytes), any_value(headers) from o",
+    ],
+)
+def test_columns_of_archived_values_are_read_as_they_lie(
+    lake: Lakelog, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    settings = {"local.retention.ms": 0, "retention.ms": -1, "lakelog.value.columns": ALL_KINDS}
+    lake.topics.create("o", 1, settings)
+    for start in (0, 20):  # the last are in Redis alone
+        with lake.producer() as producer:
+            for n in range(start, start + 20):
+                value = {"zn": n, "zd": n / 4, "zx": n / 3, "zf": n / 2, "zt": n, "zok": n > 9}
+                value |= {"zday": f"2020-01-0{1 + n % 9}", "zat": f"2020-01-01T00:00:{n:02}Z"}
+                value |= {"zs": f"text {n}"} if n % 3 else {}
+                value |= {"tags": [f"{n}", None], "deep": {"a": n}}
+                producer.send("o", "none" if n % 7 == 6 else json.dumps(value), key=f"k{n}")
+        if not start:
+            lake.archive("o")
+    parsed: list[int] = []
+    parse = sql.columns_of_decoded
+
+    def columns_of_decoded(found: Any, schema: pa.Schema) -> pa.RecordBatch:
+        parsed.append(len(found.values))
+        return parse(found, schema)
+
+    monkeypatch.setattr(sql, "columns_of_decoded", columns_of_decoded)
+    found = rows(lake, statement)
+    asks_for_none = statement.startswith(("select count(*) from", "select count(value)"))
+    assert sum(parsed) == (0 if asks_for_none else 40 if "tags" in statement else 20)
+    monkeypatch.setattr(PathTable, "value_columns", lambda *_: None)
+    assert rows(lake, statement) == found
 
 
 def test_the_columns_that_infer_proposes_can_be_selected_at_once(lake: Lakelog) -> None:

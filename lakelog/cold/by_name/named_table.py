@@ -218,6 +218,11 @@ class NamedTable(EitherView):
     def data_files(self, partition: int) -> Sequence[SegmentFile]:
         return self.newest_files(partition) if self.unchecked().version >= 0 else []
 
+    def value_columns(
+        self, files: Sequence[SegmentFile], start: int, end: int, schema: pa.Schema
+    ) -> None:
+        return None
+
     def missing(self, files: Iterable[SegmentFile]) -> Sequence[SegmentFile]:
         """See `ColdTable.missing`: slices of a data file that is gone. They are seen where the
         table is read where it lies.

@@ -387,6 +387,11 @@ class PathTable(TimestampLookup[SegmentReader], ColdTable):
     ) -> Iterator[pa.RecordBatch]:
         return self._reader.read(files, start, end, columns)
 
+    def value_columns(
+        self, files: Sequence[SegmentFile], start: int, end: int, schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch] | None:
+        return self._reader.value_columns(files, start, end, schema)
+
     def with_keys(
         self, files: Iterable[SegmentFile], start: int, end: int, keys: frozenset[bytes]
     ) -> Sequence[OffsetRange]:

@@ -95,7 +95,23 @@ class SegmentReader:
         columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """See `ColdTable.read`. `columns` may also name ``delete_horizon``."""
-        schema = projection(columns)
+        return self._read(files, start, end, projection(columns))
+
+    def value_columns(
+        self, files: Sequence[SegmentFile], start: int, end: int, schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch] | None:
+        """See `ColdTable.value_columns`."""
+        names = {self._stored_as.get(name, name) for name in schema.names}
+        for file in files:
+            with ExitStack() as opened:
+                _, _, footer = self._open(opened, file)
+            if not names <= {column.split(".")[0] for column in footer.columns}:
+                return None
+        return self._read(files, start, end, schema)
+
+    def _read(
+        self, files: Iterable[SegmentFile], start: int, end: int, schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
         wanted = (
             file
             for file in files
@@ -136,7 +152,7 @@ class SegmentReader:
                     if part.group.first < end and part.group.last >= start
                 ]
                 for part in self._unless_filtered(parts, wanted):
-                    keys_of = self._batches(part, ["key"])
+                    keys_of = self._batches(part, projection(["key"]))
                     if any(pc.any(pc.is_in(rows.column("key"), among)).as_py() for rows in keys_of):
                         first, last = part.group.first, part.group.last
                         found.append(OffsetRange(max(start, first), min(end, last + 1)))
@@ -262,7 +278,7 @@ class SegmentReader:
             def batches(group: RowGroup, columns: list[str]) -> Iterator[pa.RecordBatch]:
                 first_row = sum(one.rows for one in footer.row_groups[: group.index])
                 part = _Part(file, source, parquet, group, False, footer, first_row, deleted)
-                return self._batches(part, columns)
+                return self._batches(part, projection(columns))
 
             yield OpenFile(footer, source.size(), batches)
 
@@ -276,7 +292,7 @@ class SegmentReader:
                 (
                     Tombstones.of(batch)
                     for part in self._parts(opened, file)
-                    for batch in self._batches(part, TOMBSTONE_COLUMNS)
+                    for batch in self._batches(part, projection(TOMBSTONE_COLUMNS))
                 ),
                 Tombstones(),
             )
@@ -344,12 +360,11 @@ class SegmentReader:
         return SegmentReader, (self._storage, self._table_path, self._stored_as)
 
     def _batches(
-        self, part: _Part, columns: list[str], batch_rows: int = BATCH_ROWS
+        self, part: _Part, schema: pa.Schema, batch_rows: int = BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:
         """Rows of a row group in lakelog's types, a bounded part of them at a time."""
-        schema = projection(columns)
         path = f"{self._table_path}/{part.file.path}"
-        for batch in self._stored(part, columns, batch_rows):
+        for batch in self._stored(part, schema.names, batch_rows):
             pieces = cut_rows(batch, BATCH_BYTES)
             while True:
                 with self._storage.naming(path):
@@ -404,7 +419,7 @@ class SegmentReader:
     ) -> Iterator[pa.RecordBatch]:
         few = min(end, part.group.last + 1) - max(start, part.group.first) <= SEEK_BATCH_ROWS
         for batch in self._batches(
-            part, _with_offset(schema), SEEK_BATCH_ROWS if few else BATCH_ROWS
+            part, _plus_offset(schema), SEEK_BATCH_ROWS if few else BATCH_ROWS
         ):
             offsets = _int64_view(batch.column("offset"))
             low = bisect_left(offsets, start)
@@ -438,7 +453,7 @@ class SegmentReader:
                 _between(shaped(batch, _plus_offset(schema)), low, high)
                 for part in parts
                 if part.group.first < high and part.group.last >= low
-                for batch in self._batches(part, _with_offset(schema))
+                for batch in self._batches(part, _plus_offset(schema))
             ]
             table = pa.Table.from_batches(batches)
             table = table.take(pc.sort_indices(table["offset"])).combine_chunks()
@@ -463,7 +478,7 @@ class SegmentReader:
     def _offsets_and_sizes(self, part: _Part, schema: pa.Schema) -> tuple[np.ndarray, np.ndarray]:
         """The offsets, in the file's order, and the approximate bytes of each row."""
         group = part.group
-        columns = _with_offset(schema) if group.has_dictionary else ["offset"]
+        columns = _plus_offset(schema).names if group.has_dictionary else ["offset"]
         offsets, sizes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         average_bytes = max(1, group.size_bytes // max(1, group.rows))
         for batch in self._stored(part, columns):
@@ -505,7 +520,7 @@ class SegmentReader:
 
     def _times(self, part: _Part) -> Iterator[tuple[pa.Array, pa.Array]]:
         """Offsets and timestamps in µs."""
-        for batch in self._batches(part, ["offset", "timestamp"]):
+        for batch in self._batches(part, projection(["offset", "timestamp"])):
             times = batch.column("timestamp").cast(RECORDS.field("timestamp").type)
             yield batch.column("offset"), times.cast(pa.int64())
 
@@ -581,12 +596,8 @@ def _without(batch: pa.RecordBatch, first_row: int, deleted: np.ndarray | None) 
     return batch.filter(pa.array(kept))
 
 
-def _with_offset(schema: pa.Schema) -> list[str]:
-    return list(dict.fromkeys([*schema.names, "offset"]))
-
-
 def _plus_offset(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([FILE_SCHEMA.field(name) for name in _with_offset(schema)])
+    return schema if "offset" in schema.names else schema.append(FILE_SCHEMA.field("offset"))
 
 
 def _between(batch: pa.RecordBatch, start: int, end: int) -> pa.RecordBatch:
