@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from enum import Enum
+from pathlib import PurePath
 from typing import Any, NamedTuple, NoReturn, cast
 from uuid import UUID
 
@@ -84,10 +85,12 @@ def records_of_rows(rows: object, fields: RowFields, first: int = 0) -> pa.Table
     table = as_table(rows)
     if table is not None:
         return _of_table(table, fields)
-    if isinstance(rows, (str, bytes, Mapping)) or not isinstance(rows, Iterable):
+    if isinstance(rows, (str, bytes, Mapping, PurePath)) or not isinstance(rows, Iterable):
+        is_path = isinstance(rows, (str, PurePath))
         raise InvalidArgumentError(
             f"rows are a table (pandas, polars, Arrow, DuckDB) or a list of mappings, dataclasses "
-            f"or models, not one {type(rows).__name__}; for one row put it in a list"
+            f"or models, not one {type(rows).__name__}; "
+            + ("lake.load(topic, path) takes a file" if is_path else "for one row put it in a list")
         )
     return _of_objects(rows, fields, first)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -157,7 +158,8 @@ def test_a_topic_is_made_with_the_columns_of_its_values(lake: Lakelog) -> None:
         ([{"a": 1}, {"b": 1}], {"key": "a"}, "row 1: there is no field 'a'; fields are b"),
         ([{"a": object()}], {}, "row 0: .*object is nothing that JSON has a word for"),
         ([1], {}, "row 0: int has no fields"),
-        ("text", {}, "not one str"),
+        ("text", {}, r"not one str; lake\.load\(topic, path\) takes a file"),
+        (Path("rows.csv"), {}, r"not one PosixPath; lake\.load\(topic, path\) takes a file"),
         ({"a": 1}, {}, "not one dict"),
         (7, {}, "not one int"),
         ([{"at": "soon"}], {"timestamp": "at"}, "row 0: field 'at': 'soon' is no time"),
