@@ -499,7 +499,8 @@ class Lakelog:
             path: of CSV (read by DuckDB), JSON lines, Parquet or Arrow, perhaps compressed. Of JSON
                 lines, each is a value byte for byte.
             format: ``csv``, ``jsonl``, ``parquet`` or ``arrow``; default: as the name tells.
-            rejects: a file that takes lines that cannot be read; default: one ends the load.
+            rejects: a new file that takes lines that cannot be read, and rows that the topic
+                refuses (`lakelog.value.columns.enforce`); default: one ends the load.
             timeout_s: how long it goes on trying while nothing can be appended.
             resume: the id of a load of this file that was broken off: it goes on where it was.
             on_begin: told the load's id, before the first rows are appended.
@@ -542,6 +543,7 @@ class Lakelog:
             acks=acks,
             timeout_s=timeout_s,
             rejects=None if rejects is None else Path(rejects),
+            is_resumed=resume is not None,
             on_begin=on_begin,
             on_rows=on_rows,
         )

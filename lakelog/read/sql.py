@@ -131,14 +131,17 @@ def _run(
     connection.execute("SET TimeZone = ?", [zone])
     for name, table in tables.items():
         connection.register(name, table)
+    return arrow_reader(connection, statement, _BATCH_ROWS)
+
+
+def arrow_reader(
+    connection: Any, statement: str, rows: int, params: Sequence[object] | None = None
+) -> pa.RecordBatchReader:
+    """What a statement finds, in batches of so many rows."""
     major = int(duckdb_for("SQL").__version__.split(".")[0])
     if major >= 2:  # before, `sql` gives no rows of a COPY
-        return connection.sql(statement).to_arrow_reader(_BATCH_ROWS)
-    return arrow_reader(connection.execute(statement), _BATCH_ROWS)
-
-
-def arrow_reader(found: Any, rows: int) -> pa.RecordBatchReader:
-    """What a connection of DuckDB found, in batches of so many rows."""
+        return connection.sql(statement, params=params).to_arrow_reader(rows)
+    found = connection.execute(statement, params)
     take = getattr(found, "to_arrow_reader", None) or found.fetch_record_batch  # older
     return take(rows)
 

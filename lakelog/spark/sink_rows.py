@@ -16,6 +16,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from ..base import compute as pc
+from ..codec.enforced_columns import check_values
 from ..errors import InvalidArgumentError
 from ..ingest.bulk import MAX_CALL_BYTES
 from ..ingest.given_records import as_columns
@@ -66,13 +67,16 @@ class TaskRows:
 
         Raises:
             LakelogError: a row that no topic can take: no topic, an unknown one or one without
-                that partition, a value that is not what its column must hold.
+                that partition, a value that is not what its column must hold, or not what the
+                topic's columns say, where it enforces them.
         """
         for piece, sizes in _pieces(self._columns(batch) for batch in batches if batch.num_rows):
             calls: list[Rows] = []
             for topic, rows in self._by_topic(piece):
                 part = piece if rows is None else piece.take(pa.array(rows))
                 part_sizes = sizes if rows is None else sizes[rows]
+                if topic.config.enforces_columns:
+                    check_values(part.column("value"), topic.config)
                 calls += self._by_partition(topic, part, part_sizes)
             yield calls
 

@@ -11,6 +11,7 @@ import pytest
 
 from lakelog import Lakelog
 from lakelog.errors import DeliveryError, InvalidConfigError, InvalidRecordError
+from lakelog.spark.sink_rows import TaskRows
 from lakelog.values.config import TopicConfig
 
 SETTINGS = {
@@ -115,6 +116,20 @@ def test_clients_of_kafka(lake: Lakelog, entry_format: str) -> None:
         None,
     ]
     assert values(lake) == [GOOD[0], GOOD[2]]
+
+
+def test_rows_of_a_task_of_spark(lake: Lakelog) -> None:
+    topic = lake.topics.create("orders", 1, SETTINGS)
+    rows = TaskRows(lake.topics.get, None, 0)
+
+    def batch(*given: bytes | None) -> pa.RecordBatch:
+        named = pa.array(["orders"] * len(given))
+        return pa.RecordBatch.from_pydict({"value": pa.array(given, pa.binary()), "topic": named})
+
+    ((call,),) = rows.calls([batch(*GOOD)])
+    assert (call.topic, call.records.num_rows) == (topic, len(GOOD))
+    with pytest.raises(InvalidRecordError, match="record 1 was not appended"):
+        list(rows.calls([batch(GOOD[0], WRONG[0])]))
 
 
 def test_values_of_another_format(lake: Lakelog) -> None:

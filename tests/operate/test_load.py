@@ -148,6 +148,52 @@ def test_lines_that_cannot_be_read_are_put_aside(
     assert stored(lake) == ROWS
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_rows_that_the_columns_refuse_are_put_aside_or_end_the_load(
+    lake: Lakelog, tmp_path: Path, ending: str
+) -> None:
+    path, aside = tmp_path / f"rows.{ending}", tmp_path / "aside.jsonl"
+    rows = [{"id": n, "name": f"n {n}"} for n in range(5)]
+    wrong = [{"id": None, "name": "nobody"}, {"id": 7, "name": None}]
+    if ending == "csv":
+        text = "".join("{},{}\n".format(*row.values()) for row in [*rows, *wrong])
+        path.write_text("id,name\n" + text.replace("None", ""))
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, *wrong]))
+    columns = {"lakelog.value.columns": "id bigint NOT NULL, name string NOT NULL"}
+    lake.topics.create("orders", 1, {**columns, "lakelog.value.columns.enforce": "true"})
+    with pytest.raises(
+        InvalidArgumentError, match=rf"rows\.{ending}, row 6: .*id: missing or null"
+    ):
+        lake.load("orders", path)
+    assert stored(lake) == []
+    loaded = lake.load("orders", path, rejects=aside)
+    assert (loaded.rows, loaded.rejected) == (5, 2)
+    assert stored(lake) == rows
+    told = [json.loads(line) for line in aside.read_text().splitlines()]
+    assert [json.loads(one["text"])["name"] for one in told] == ["nobody", None]
+    assert all("NOT NULL" in one["why"] for one in told)
+
+
+def test_nothing_is_written_over_by_what_is_put_aside(lake: Lakelog, tmp_path: Path) -> None:
+    path, note = tmp_path / "rows.csv", tmp_path / "note.txt"
+    path.write_text(CSV + "br,ok,en,!\n")
+    note.write_text("dear diary")
+    lake.topics.create("orders", 1)
+    with pytest.raises(InvalidArgumentError, match="is the file that is loaded"):
+        lake.load("orders", path, rejects=path)
+    with pytest.raises(InvalidArgumentError, match=r"note\.txt is there already"):
+        lake.load("orders", path, rejects=note)
+    assert path.read_text().startswith(CSV)
+    assert note.read_text() == "dear diary"
+    assert stored(lake) == []
+    begun: list[str] = []
+    aside = tmp_path / "aside.jsonl"
+    lake.load("orders", path, rejects=aside, on_begin=begun.append)
+    lake.load("orders", path, rejects=aside, resume=begun[0])  # its own file is another matter
+    assert len(aside.read_text().splitlines()) == 1
+
+
 def test_a_load_that_is_begun_again_appends_what_is_not_there(
     lake: Lakelog, tmp_path: Path
 ) -> None:

@@ -111,8 +111,9 @@ def _csv(path: Path, reject: Reject | None) -> Iterator[pa.Table]:
                 if reject is None:
                     raise InvalidArgumentError(f"{path.name}, line {line:,}: {why}")
                 reject(line, text, why)
-            found = connection.execute(f"SELECT * FROM {source}", [str(plain)])
-            for batch in arrow_reader(found, _STEP_ROWS):
+            for batch in arrow_reader(
+                connection, f"SELECT * FROM {source}", _STEP_ROWS, [str(plain)]
+            ):
                 yield pa.Table.from_batches([batch])
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             said = str(error).strip().splitlines()[0]

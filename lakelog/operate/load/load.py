@@ -9,7 +9,7 @@ was when its process, Redis or the machine ended.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from datetime import timedelta
 from itertools import chain, islice
@@ -19,6 +19,7 @@ from typing import IO, Any
 import msgspec
 import pyarrow as pa
 
+from ...codec.enforced_columns import wrong_values
 from ...errors import InvalidArgumentError, RepeatDiffersError
 from ...hot import Acks, HotLog
 from ...ingest.rows import RowFields, records_of_rows
@@ -78,6 +79,7 @@ def load(
     acks: str = "memory",
     timeout_s: float = 120.0,
     rejects: Path | None = None,
+    is_resumed: bool = False,
     on_begin: Callable[[str], object] = lambda load_id: None,
     on_rows: Callable[[int], object] = lambda rows: None,
 ) -> Loaded:
@@ -88,7 +90,8 @@ def load(
             `TopicLog.recover`; given the highest log end that was told.
         find_topic: the topic, perhaps made for values like the file's first ones, its argument.
         timeout_s: how long it goes on trying while nothing can be appended.
-        rejects: takes the lines that cannot be read; None: one ends the load.
+        rejects: takes the lines that cannot be read, and rows that the topic refuses; None: one
+            ends the load. It must not be there yet, unless `is_resumed`.
         on_begin: told the load's id, before the first rows are handed over.
         on_rows: told how many rows are read and handed over.
 
@@ -98,8 +101,10 @@ def load(
         RepeatDiffersError: the load appended other rows than those of the file.
         LakelogError: as of `Producer.send`.
     """
+    if rejects is not None and path.exists() and rejects.exists() and rejects.samefile(path):
+        raise InvalidArgumentError(f"{rejects} is the file that is loaded: name another file")
     with ExitStack() as stack:
-        rejected = _Rejected(rejects, stack)
+        rejected = _Rejected(rejects, stack, is_resumed=is_resumed)
         batches = _batches(path, format_, fields, rejected if rejects else None, on_rows)
         first = list(islice(batches, 1))
         values = [batch["value"].cast(pa.binary()) for batch in first]
@@ -116,7 +121,8 @@ def load(
             on_begin(load_id)
         try:
             rows_of_task = TaskRows(hot.topics().get, topic, 0)
-            append_rows(append, rows_of_task, chain(first, batches))
+            fitting = _fitting(path, chain(first, batches), topic, rejected if rejects else None)
+            append_rows(append, rows_of_task, fitting)
             rows = append.finish()
         except RepeatDiffersError as error:
             raise RepeatDiffersError(
@@ -149,10 +155,38 @@ def _batches(
         on_rows(len(rows))
 
 
+def _fitting(
+    path: Path, batches: Iterable[pa.RecordBatch], topic: Topic, rejected: Reject | None
+) -> Iterator[pa.RecordBatch]:
+    """The rows that the topic takes; one that enforces its columns does not take all."""
+    before = 0
+    for batch in batches:
+        errors = []
+        if topic.config.enforces_columns:
+            errors = wrong_values(batch["value"].cast(pa.binary()), topic.config)
+        for error in errors:
+            row, value = before + error.index + 1, batch["value"][error.index].as_py()
+            if rejected is None:
+                raise InvalidArgumentError(f"{path.name}, row {row:,}: {error.message}")
+            text = value if isinstance(value, str) else value.decode(errors="backslashreplace")
+            rejected(row, text, error.message)
+        before += batch.num_rows
+        if errors:
+            gone = {error.index for error in errors}
+            batch = batch.filter(pa.array([n not in gone for n in range(batch.num_rows)]))
+        yield batch
+
+
 class _Rejected:
     """Keeps the lines that could not be read, each behind its number and why, as JSON."""
 
-    def __init__(self, path: Path | None, stack: ExitStack) -> None:
+    def __init__(self, path: Path | None, stack: ExitStack, *, is_resumed: bool) -> None:
+        if path is not None and path.exists() and not is_resumed:
+            raise InvalidArgumentError(
+                f"{path} is there already, and would be written over by the lines that cannot be "
+                "read: name another file for them, or remove it",
+                path=str(path),
+            )
         self.count = 0
         self._path = path
         self._stack = stack
