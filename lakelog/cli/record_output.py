@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.text_table import counted
-from .output import Lines, Message
+from .output import FILE_FORMS, Lines, Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,7 +44,18 @@ def check_output(arguments: argparse.Namespace) -> None:
         raise InvalidArgumentError("-f is a form of text; leave out --output")
     if arguments.property and (arguments.format is not None or arguments.output != "text"):
         raise InvalidArgumentError("--property is of text without -f")
+    if arguments.format is None and not arguments.property:
+        form_by_name(arguments)
     check_columns_output(arguments)
+
+
+def form_by_name(arguments: argparse.Namespace) -> None:
+    """A file's name says its form, where no option does."""
+    if arguments.output == "text" and arguments.output_file is not None:
+        ending = Path(arguments.output_file).suffix.lower().removeprefix(".")
+        form = {"jsonl": "json", "ndjson": "json"}.get(ending, ending)
+        if form in ("json", *FILE_FORMS):
+            arguments.output = form
 
 
 def check_columns_output(arguments: argparse.Namespace) -> None:

@@ -16,7 +16,7 @@ from ..base.json_text import readable_json
 from .connect import open_to_read
 from .options import Offer
 from .output import FILE_FORMS, Table
-from .record_output import check_columns_output, columns_written, lines_written
+from .record_output import check_columns_output, columns_written, form_by_name, lines_written
 from .records import RowLimit
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def add_sql(offer: Offer) -> None:
         "--max",
         type=int,
         metavar="N",
-        help=f"stop after N rows (default: {_TEXT_ROWS:,} of text, all of other forms)",
+        help=f"stop after N rows (default: {_TEXT_ROWS:,} of text that is shown, else all)",
     )
     added.add_argument("-o", "--output-file", metavar="FILE", help="default: standard output")
 
@@ -62,6 +62,7 @@ def add_sql(offer: Offer) -> None:
 def _run(arguments: argparse.Namespace) -> Iterator[Any]:
     from ..values.typed_time import zone_named
 
+    form_by_name(arguments)
     check_columns_output(arguments)
     zone_named(arguments.zone)
     limit = RowLimit(arguments.max)
@@ -92,8 +93,11 @@ def rows_written(
 def _text(
     schema: pa.Schema, found: Iterable[pa.RecordBatch], arguments: argparse.Namespace
 ) -> Iterator[Any]:
-    most = _TEXT_ROWS if arguments.max is None else arguments.max
-    rows = [row for batch in RowLimit(most + 1).limited(found) for row in _rows(batch)]
+    most = arguments.max
+    if most is None and arguments.output_file is None:
+        most = _TEXT_ROWS
+    limit = RowLimit(None if most is None else most + 1)
+    rows = [row for batch in limit.limited(found) for row in _rows(batch)]
     names = _names(schema)
     shown = [dict(zip(names, map(_cell, row), strict=True)) for row in rows[:most]]
     if arguments.output_file is None:
@@ -103,7 +107,7 @@ def _text(
 
         lines = [(f"{text_table(shown, names, spaced=False)}\n", len(shown))]
         yield from lines_written(lines, arguments, "row")
-    if len(rows) > most and arguments.max is None:
+    if most is not None and len(rows) > most and arguments.max is None:
         print(
             f"the first {most:,} rows; --max shows more, --output csv or json all", file=sys.stderr
         )

@@ -120,6 +120,8 @@ def _times(column: pa.ChunkedArray, name: str, zone: tzinfo | None) -> pa.Chunke
         return pa.chunked_array(
             [[_time_ms(one, name, zone) for one in column.to_pylist()]], pa.int64()
         )
+    if pa.types.is_date(column.type) and zone is not None:
+        column = column.cast(pa.timestamp("ms"))
     if pa.types.is_timestamp(column.type) and column.type.tz is None:
         if zone is None:
             _refuse_naive(name)
@@ -139,6 +141,8 @@ def _time_ms(value: object, name: str, zone: tzinfo | None) -> int | None:
             if zone is None:
                 _refuse_naive(name)
             value = value.replace(tzinfo=zone)
+        elif isinstance(value, date) and not isinstance(value, datetime) and zone is not None:
+            value = datetime.combine(value, time(), zone)
         return as_timestamp_ms(value)
     except ValueError as error:
         raise InvalidArgumentError(f"field {name!r}: {value!r} is no time: {error}") from error

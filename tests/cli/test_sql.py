@@ -165,3 +165,22 @@ def test_an_interrupt_between_two_statements_ends_a_query() -> None:
     finally:
         process.kill()
     assert shown.split() == [b"stopped"] * 12
+
+
+@pytest.mark.parametrize("ending", ["csv", "json", "jsonl", "parquet", "arrow", "txt"])
+def test_a_file_is_what_its_name_says(run: Run, tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"rows.{ending}"
+    shown, _ = run("select range as n from range(1500)", "-o", str(path))
+    assert f"1,500 rows written to {path}" in shown
+    match ending:
+        case "csv":
+            lines = path.read_text().splitlines()
+            assert (lines[:2], len(lines)) == (["n", "0"], 1501)
+        case "json" | "jsonl":
+            assert json.loads(path.read_text().splitlines()[-1]) == {"n": 1499}
+        case "parquet":
+            assert pq.read_table(path).num_rows == 1500
+        case "arrow":
+            assert pa.ipc.open_stream(path.read_bytes()).read_all().num_rows == 1500
+        case _:
+            assert len(path.read_text().splitlines()) == 1502  # with its head

@@ -130,6 +130,16 @@ def test_times_are_of_the_zone_that_is_given(lake: Lakelog) -> None:
     assert {row["timestamp"] for row in stored(lake)} == {AT - timedelta(hours=2)}
 
 
+def test_dates_are_of_the_zone_that_is_given(lake: Lakelog) -> None:
+    day, midnight_ms = date(2026, 11, 24), 1_795_474_800_000  # 2026-11-23T23:00:00Z
+    lake.topics.create("orders", 1)
+    for rows in ([{"at": day}], pa.table({"at": [day]}), [{"at": "2026-11-24"}]):
+        lake.append("orders", rows, timestamp="at", zone="Europe/Berlin")
+    lake.append("orders", [{"at": day}], timestamp="at")  # else a date is UTC's
+    found = lake.log("orders").read(0).to_arrow()["timestamp"].cast("int64").to_pylist()
+    assert found == [midnight_ms * 1000] * 3 + [(midnight_ms + 3_600_000) * 1000]
+
+
 def test_a_field_may_be_the_value_as_it_is(lake: Lakelog) -> None:
     lake.topics.create("orders", 1)
     lake.append("orders", [{"k": "a", "v": b"\xff"}, {"k": "b", "v": None}], key="k", value="v")
