@@ -56,7 +56,7 @@ def pictures(
         fine: whether to look into what is coarser than a step, within `record_times.PICTURE`.
         on_coarse: gets the picture before that.
     """
-    groups = record_times.groups_of(look)
+    groups = record_times.begun(log, record_times.groups_of(look))
     time = whole(groups) if window is None else window
     if time is None:
         return Picture(None, (), False)

@@ -8,6 +8,7 @@ are counted one by one, as far as a `Budget` allows. What is left is spread even
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ from msgspec.structs import replace
 from ..cold.answers import RowGroupTimes
 from ..cold.schema import ROW_GROUP_ROWS
 from ..cold.segment import UNKNOWN_TIMESTAMP_MS
-from ..errors import MissingFileError, OffsetOutOfRangeError
+from ..errors import LakelogError, MissingFileError, OffsetOutOfRangeError
 from ..read.stretches import TierRange, tiers_between
 from ..read.tiers import Look, SegmentedLook
 from ..read.topic_log import TopicLog
@@ -63,6 +64,29 @@ def groups_of(look: SegmentedLook) -> Groups:
             low[numbers], high[numbers] = low_of, high_of
             parts.append(_between(groups, low[groups.partition], high[groups.partition], tier))
     return Groups.joined(parts)
+
+
+#: Of so many partitions the first record is read.
+_MOST_BEGUN = 64
+
+
+def begun(log: TopicLog, groups: Groups) -> Groups:
+    """The groups, with the time of each partition's first record where that lies in Redis: it tells
+    of a segment's first entry only the largest timestamp, and an entry may have days of records.
+    """
+    min_ms = groups.min_ms.copy()
+    order = np.lexsort((groups.start, groups.partition))
+    _, firsts = np.unique(groups.partition[order], return_index=True)
+    for row in order[firsts][:_MOST_BEGUN]:
+        if groups.tier[row] == COLD:
+            continue
+        start = int(groups.start[row])
+        with suppress(LakelogError):  # the picture shows what is known without it
+            for batch in log.read(int(groups.partition[row]), start, start + 1):
+                first_ms = batch.column("timestamp")[0].value // 1000
+                if first_ms >= 0 and not 0 <= min_ms[row] <= first_ms:
+                    min_ms[row] = first_ms
+    return replace(groups, min_ms=min_ms)
 
 
 def _ranges(look: SegmentedLook) -> dict[int, list[list[tuple[int, int, int]]]]:

@@ -119,6 +119,21 @@ def test_tiers_are_told_apart(make_bench):
     assert each == {COLD: 1_500, BOTH: 500, HOT: 1_000}
 
 
+@pytest.mark.parametrize("archived", [0, 300])
+def test_all_that_one_entry_brought_is_in_the_picture(make_bench, archived):
+    """Redis tells of it only when the last of its records was, as of a file that was loaded."""
+    bench = make_bench()
+    times = [60_000 * n for n in range(300)]
+    bench.append(times, entry_format=EntryFormat.ARROW)
+    if archived:
+        bench.tier(archived, 0)  # Redis has them, too
+    opened = OpenedTopic(bench.log)
+    found = pictures(opened.log, opened.look([0])).found
+    assert (found.edges_ms[0], found.outside) == (0, 0)
+    assert found.edges_ms[-1] > times[-1]
+    assert float(found.totals.sum()) == pytest.approx(300)
+
+
 def test_too_many_records_are_not_counted_one_by_one(orders, monkeypatch):
     opened = OpenedTopic(orders.lakelog.log("orders"))
     look = opened.look([0])
