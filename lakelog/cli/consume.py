@@ -44,7 +44,7 @@ nothing is found.
 {POSITIONS}
 examples:
   lakelog --dir ./log grep N229JB
-  lakelog --dir ./log grep 'delayed by' flights orders --from yesterday --output json
+  lakelog --dir ./log grep 'delayed by' flights orders --from 'yesterday UTC'
   lakelog --dir ./log grep timeout web.log -v --where 'header.level = "error"' --max 20
   lakelog --dir ./log grep N229JB -c
 """
@@ -66,7 +66,7 @@ def add_consume(offer: Offer) -> None:
     added.add_argument(
         "--columns",
         action="store_true",
-        help="members of JSON values as columns, as in lakelog sql",
+        help="members of JSON values as columns: the topic's, else those that values have",
     )
     add_output_options(added)
 

@@ -157,12 +157,16 @@ class TaskAppend:
                 finds out.
         """
         tries = Tries("appending the rows of a task", self._back_off)
+        has_reserved = False  # more offsets, by the round before
         while calls:
             left, error = self._round(calls)
             if len(left) < len(calls):
                 tries.renew()
-            if error is not None:
+                has_reserved = False
+            reserves = isinstance(error, RecoveryNeededError) and error.reserved_end is not None
+            if error is not None and (has_reserved or not reserves):
                 tries.pause(error)
+            has_reserved = reserves
             calls = left
         tries.succeeded()
 

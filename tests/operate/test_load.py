@@ -24,6 +24,7 @@ from lakelog.errors import (
 )
 from lakelog.operate.load import files
 from lakelog.testing.eventually import eventually
+from lakelog.values.reservation import FEW_OFFSETS
 
 ROWS = [{"id": n, "name": f"n {n}", "part": n % 2} for n in range(50)]
 TABLE = pa.Table.from_pylist(ROWS)
@@ -270,3 +271,14 @@ def test_an_id_is_one_of_a_load_that_redis_still_knows(lake: Lakelog, tmp_path: 
     assert stored(lake) == []
     with pytest.raises(UnknownTopicOrPartitionError):
         lake.load("none", path)
+
+
+def test_a_load_that_needs_more_offsets_than_are_reserved_alarms_nobody(
+    lake: Lakelog, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("id\n" + "".join(f"{n}\n" for n in range(5_000)))
+    lake.topics.first_offsets = FEW_OFFSETS
+    lake.topics.create("orders", 1)
+    assert lake.load("orders", path).rows == 5_000
+    assert [one.message for one in caplog.records if one.levelname == "WARNING"] == []
