@@ -19,10 +19,20 @@ from .partition_queue import Call, PartitionQueue
 def encode_for(queue: PartitionQueue, records: pa.RecordBatch | Sequence[Row]) -> tuple[Entry, ...]:
     """`PRODUCED` records, or rows of them, as entries, as the queue's topic wants them.
 
-    Their values are checked or encrypted, if it wants that; the bounds are those of what is stored.
+    Their values are checked, if it wants that; see `encode_checked`.
     """
     for error in refused_by_columns(queue, records):
         raise error
+    return encode_checked(queue, records)
+
+
+def encode_checked(
+    queue: PartitionQueue, records: pa.RecordBatch | Sequence[Row]
+) -> tuple[Entry, ...]:
+    """As `encode_for`, of records that `refused_by_columns` has none of.
+
+    Their values are encrypted, if the topic wants that; the bounds are those of what is stored.
+    """
     if queue.sealing is not None:
         if isinstance(records, pa.RecordBatch):
             records = queue.sealing.seal_records(records)

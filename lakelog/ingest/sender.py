@@ -30,7 +30,14 @@ from ..values.topic_partition import TopicPartition
 from .accumulator import Accumulator, delivery_error
 from .answers import ExpiryWarning, Verdict, verdict
 from .delivery import Delivery
-from .encoding import allows_more, encode_for, records_of, refused_by_columns, without
+from .encoding import (
+    allows_more,
+    encode_checked,
+    encode_for,
+    records_of,
+    refused_by_columns,
+    without,
+)
 from .partition_queue import Call, PartitionQueue
 from .producer_config import ProducerConfig
 
@@ -266,7 +273,7 @@ class Sender:
         is_renewed = False
         while rows and not call.entries:
             try:
-                call.entries = encode_for(call.queue, records)
+                call.entries = encode_checked(call.queue, records)
             except (RecordTooLargeError, InvalidRecordError) as error:
                 if isinstance(error, RecordTooLargeError) and not is_renewed:
                     is_renewed = True  # the limit may have been raised since it was looked up
