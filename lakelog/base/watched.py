@@ -68,9 +68,10 @@ def _bar() -> Any:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    texts = (
+    columns = (
         TextColumn("{task.description}"),
+        BarColumn(),
         TextColumn("{task.percentage:>3.0f} % {task.fields[said]}"),
+        TimeRemainingColumn(),
     )
-    columns = (texts[0], BarColumn(), texts[1], TimeRemainingColumn())
     return Progress(*columns, console=Console(stderr=True), transient=True)

@@ -164,7 +164,10 @@ class Search(Frames):
                 scan.close()
 
     def __iter__(self) -> Iterator[pa.Table]:
-        yield from Merge(self._scans({}, backward=False))
+        yield from self._merged()
+
+    def _merged(self, on_progress: Callable[[Progress], None] = lambda _: None) -> Merge:
+        return Merge(self._scans({}, backward=False), on_progress=on_progress)
 
     def records(self) -> Iterator[Record]:
         """The matches one by one."""
@@ -178,8 +181,7 @@ class Search(Frames):
             def told(seen: Progress) -> None:
                 at(seen.share, f"{seen.matches:,} found")
 
-            merge = Merge(self._scans({}, backward=False), on_progress=told)
-            return pa.concat_tables([FOUND.empty_table(), *merge])
+            return pa.concat_tables([FOUND.empty_table(), *self._merged(told)])
 
     def _config(self) -> TopicConfig:
         return self._tiers.topic.config
