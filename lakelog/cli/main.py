@@ -228,13 +228,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         recorded.end(arguments, "failed", output.describe(error))
         if arguments.verbose:
             raise
-        print(f"lakelog: {output.describe(error)}", file=sys.stderr)
+        print(f"lakelog: {output.describe(error)}{_option_for(error, arguments)}", file=sys.stderr)
         code = 1
     if getattr(arguments, "abandoned", False):  # threads that an orderly exit would wait for
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
     return code
+
+
+def _option_for(error: Exception, arguments: argparse.Namespace) -> str:
+    """The command's own option that gives what an error misses; empty if there is none."""
+    is_missed = getattr(error, "name", None) == "zone" and getattr(arguments, "zone", "") is None
+    return "; as an option, --zone UTC" if is_missed else ""
 
 
 def _complete(command_line: argparse.ArgumentParser) -> None:

@@ -103,7 +103,8 @@ def time_position(text: str) -> Position:
     """What ``--time`` says.
 
     Raises:
-        InvalidArgumentError: none of Kafka's numbers and names, and not a time.
+        InvalidArgumentError: none of Kafka's numbers and names, and not a time; or one without a
+            zone.
     """
     from ..values.offsets import NAMED_POSITIONS, AtTimestamp, position
 
@@ -116,8 +117,9 @@ def time_position(text: str) -> Position:
             return AtTimestamp(int(text))
         if not re.fullmatch(r"[+-]?\d+", text):  # as a position that would be an offset
             return position(text)
-    except InvalidArgumentError:
-        pass
+    except InvalidArgumentError as error:
+        if error.value is not None:  # it is meant as a time: the error says what it lacks
+            raise
     numbered = ", ".join(f"{number} or {name}" for number, name in _NUMBERED.items())
     raise InvalidArgumentError(
         f"--time {text[:80]!r} cannot be read; give epoch milliseconds, a time with its zone "

@@ -36,7 +36,11 @@ def add_range_options(added: argparse.ArgumentParser) -> None:
     added.add_argument("-p", "--partition", type=int, help="only this one (default: all)")
     added.add_argument("--from", dest="start", metavar="POSITION", help="default: earliest")
     added.add_argument("--to", dest="end", metavar="POSITION", help="exclusive; default: latest")
-    added.add_argument("--zone", help="of times without one, such as Europe/Berlin")
+    added.add_argument(
+        "--zone",
+        help="of times without one, such as Europe/Berlin (without it, --where takes them as UTC, "
+        "and --from and --to take none)",
+    )
     added.add_argument("--max", type=int, metavar="N", help="stop after N records")
     added.add_argument("--where", metavar="EXPR", help="only records that match")
     added.add_argument("--key", help="only records with this key, whole")

@@ -275,6 +275,7 @@ def _zone(parts: dict[str, str | None], text: str, zone: tzinfo | None) -> tzinf
         if zone is None:
             raise InvalidArgumentError(
                 f"{text!r} has no time zone, so it names no moment; if it is UTC, say '{text} UTC'",
+                name="zone",
                 value=text,
             )
         return zone

@@ -444,6 +444,8 @@ def test_a_paused_hot_tier_refuses_appends_until_resumed(run: Run) -> None:
         (["consume", "there", "--from", "99"], "out of range"),
         (["consume", "there", "--from", "2013-12-31T00:00:00"], "no time zone"),
         (["consume", "there", "--from", "yesterday"], "if it is UTC, say 'yesterday UTC'"),
+        (["consume", "there", "--to", "12:00"], "12:00 UTC'; as an option, --zone UTC"),
+        (["grep", "x", "--from", "12:00"], "12:00 UTC'; as an option, --zone UTC"),
         (["consume", "there", "--from", "soon"], "is not a position"),
         (["consume", "there", "--from", "2", "--to", "1"], "ends before it begins"),
         (["archive", "--until", "earliest"], "does not bound"),
