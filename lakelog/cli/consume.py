@@ -157,8 +157,8 @@ def add_grep(offer: Offer) -> None:
         _GREP,
         forms=("text", "json", "csv"),
     )
-    added.add_argument("text", help="what to look for, as it is")
-    added.add_argument("topics", nargs="*", metavar="TOPIC", help="default: all")
+    added.add_argument("text", metavar="TEXT", help="what to look for, as it is")
+    added.add_argument("topics", nargs="*", default=[], metavar="TOPIC", help="default: all")
     added.add_argument(
         "-v", "--invert-match", action="store_true", help="records that do not have it"
     )

@@ -108,7 +108,10 @@ class _CommandLine(argparse.ArgumentParser):
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """The arguments, and as `argv` what was typed."""
-        found = super().parse_args(args, namespace)
+        found, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            of = getattr(found, "parser", self)  # the command's
+            of.error(f"unrecognized arguments: {' '.join(unknown)}")
         found.argv = list(sys.argv[1:] if args is None else args)
         return found
 

@@ -44,7 +44,7 @@ class Offer:
             epilog=epilog,
             formatter_class=_RAW,
         )
-        added.set_defaults(run=run, **defaults)
+        added.set_defaults(run=run, parser=added, **defaults)
         return added
 
     def verbs(self, description: str, epilog: str | None = None) -> Callable[..., Any]:
@@ -75,7 +75,7 @@ class Offer:
                 epilog=epilog,
                 formatter_class=_RAW,
             )
-            parser.set_defaults(run=run, **defaults)
+            parser.set_defaults(run=run, parser=parser, **defaults)
             return parser
 
         return verb

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 def add_output_options(added: argparse.ArgumentParser) -> None:
     added.add_argument(
-        "-f", "--format", metavar="FORMAT", help="kcat's: %%t %%p %%o %%T %%k %%s %%h"
+        "-f",
+        "--format",
+        metavar="FORMAT",
+        help="kcat's: %%t %%p %%o %%T %%k %%s %%h (JSON: --output)",
     )
     added.add_argument(
         "--property",
@@ -40,6 +43,12 @@ def check_output(arguments: argparse.Namespace) -> None:
     """
     from ..errors import InvalidArgumentError
 
+    form = (arguments.format or "").lower()
+    if form in ("text", "json", *FILE_FORMS):
+        raise InvalidArgumentError(
+            f"-f {arguments.format} would print that word for each record: for the form give "
+            f"--output {form}; -f takes a format such as '%k=%s\\n'"
+        )
     if arguments.format is not None and arguments.output != "text":
         raise InvalidArgumentError("-f is a form of text; leave out --output")
     if arguments.property and (arguments.format is not None or arguments.output != "text"):

@@ -59,6 +59,31 @@ def test_every_file_that_has_a_command_is_offered():
     assert offered == {name: FILES.get(name, name) for name in COMMANDS}
 
 
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["consume", "orders", "--bogus"], "lakelog consume"),
+        (["--dir", "log", "consume", "orders", "more"], "lakelog consume"),
+        (["topics", "create", "orders", "--bogus"], "lakelog topics create"),
+        (["grep", "text", "--bogus", "orders"], "lakelog grep"),
+        (["--bogus"], "lakelog"),
+    ],
+)
+def test_what_no_command_has_is_told_by_the_one_that_was_asked(arguments, named, capsys):
+    with pytest.raises(SystemExit) as exit_:
+        cli.main(arguments)
+    assert exit_.value.code == 2
+    said, where = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"{named}: unrecognized arguments: ")
+    assert where == f"`{named} --help` shows how it is used"
+
+
+def test_grep_misses_its_text_alone(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["grep"])
+    assert "grep: the following arguments are required: TEXT\n" in capsys.readouterr().err
+
+
 def test_an_unknown_command_is_told_which_there_are(capsys):
     with pytest.raises(SystemExit):
         cli.main(["compact"])

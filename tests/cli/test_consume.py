@@ -300,6 +300,8 @@ def test_what_does_not_go_together_is_refused(
 
     assert "-o FILE" in refused("--output", "parquet")
     assert "-f is a form of text" in refused("--output", "json", "-f", "%s")
+    assert "for the form give --output json" in refused("--format", "json")
+    assert "for the form give --output csv" in refused("-f", "CSV")
     assert "has an end" in refused("--output", "parquet", "--follow", "-o", "x")
     assert "not a time zone" in refused("--zone", "Mars")
     with pytest.raises(SystemExit):
