@@ -15,7 +15,7 @@ from ..errors import (
     NewerVersionError,
     UnknownTopicOrPartitionError,
 )
-from ..values.topic import Topic
+from ..values.topic import Topic, near_names
 from .properties import mirrored_topic
 
 #: What makes a table or a name useless to those who read tables alone; fields: path, topic.
@@ -144,11 +144,12 @@ class Catalogue(Struct, frozen=True):
                 topic=name,
             )
         whose = "" if self.keyspace is None else f" of keyspace {self.keyspace!r}"
+        there_are = f"there are {', '.join(sorted(meant)) or 'none at all'}"
         kept = [topic for topic in self.deleted if topic.name == name and topic.purged_ms is None]
         was = (
             f": it was deleted, and `lakelog topics undelete {name}` brings it back"
             if kept
-            else f"; there are {', '.join(sorted(meant)) or 'none at all'}"
+            else f"; {near_names(name, meant) or there_are}"
         )
         raise UnknownTopicOrPartitionError(
             f"no table of a topic {name!r}{whose} lies under {root}{was}", topic=name

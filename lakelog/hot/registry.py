@@ -51,7 +51,7 @@ from ..values.config import (
 )
 from ..values.data_keys import DataKeys
 from ..values.keyspace_defaults import KeyspaceDefaults
-from ..values.topic import Topic, catalog_name, check_new_topic_name, check_topic_name
+from ..values.topic import Topic, catalog_name, check_new_topic_name, check_topic_name, near_names
 from ..values.topic_partition import OffsetRange, TopicPartition
 from .archived_into import ArchivedInto, ArchivedIntoRegister
 from .connection import Servers, by_name, call_script
@@ -803,7 +803,8 @@ class TopicRegistry:
 
     def _way_on(self, name: str) -> str:
         """What to do about a name that no topic has."""
-        if any(topic.purged_ms is None for topic in self.deleted(name)):
+        topics, _, _, deleted = self._everything()
+        if any(topic.name == name and topic.purged_ms is None for topic in deleted):
             return (
                 f"it was deleted: lake.undelete({name!r}) or `lakelog topics undelete {name}` "
                 "brings it back while it is kept"
@@ -813,7 +814,9 @@ class TopicRegistry:
                 f"its table is there: lake.restore({name!r}) or `lakelog restore {name}` brings it "
                 "back"
             )
-        return f"create it with topics.create({name!r}) or `lakelog topics create {name}`"
+        create = f"create it with topics.create({name!r}) or `lakelog topics create {name}`"
+        near = near_names(name, [topic.name for topic in topics])
+        return f"{near} Else {create}" if near else create
 
     def _lost(self, name: str) -> bool:
         """Whether a topic's table says that Redis has lost it; no answer is no."""

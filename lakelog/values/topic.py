@@ -92,6 +92,14 @@ class Topic(Struct, frozen=True):
         return [TopicPartition(self.name, number) for number in range(self.partitions)]
 
 
+def near_names(name: str, names: Iterable[str]) -> str:
+    """``did you mean 'orders'?``, of the topics that a mistyped name may mean; empty for none."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(names))
+    return f"did you mean {' or '.join(map(repr, near))}?" if near else ""
+
+
 def topic_name(given: object) -> str:
     """A topic's name, also of the topic itself.
 

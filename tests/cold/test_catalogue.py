@@ -159,6 +159,14 @@ def test_a_keyspace_that_has_no_such_topic_is_not_given_anothers():
         catalogue.topic("orders", "here")
 
 
+def test_a_mistyped_name_is_told_which_are_near():
+    catalogue = Catalogue((of("a", 1, 7),), (), "a")
+    with pytest.raises(UnknownTopicOrPartitionError, match=r"here; did you mean 'orders'\?$"):
+        catalogue.topic("Order", "here")
+    with pytest.raises(UnknownTopicOrPartitionError, match=r"here; there are orders$"):
+        catalogue.topic("flights", "here")
+
+
 def test_folders_of_others_are_passed_over(make, storage, root, topic, caplog):
     make(topic)
     (root / "notes.txt").write_text("mine")

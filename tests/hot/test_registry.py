@@ -48,6 +48,17 @@ def topics(hot):
 # -- create, get, list -------------------------------------------------------------------------
 
 
+def test_a_mistyped_name_is_told_which_are_near(topics):
+    for name in ("orders", "returns", "order.lines"):
+        topics.create(name)
+    with pytest.raises(
+        UnknownTopicOrPartitionError, match=r"; did you mean 'orders' or 'order.lines'\? Else "
+    ):
+        topics.get("ordres")
+    with pytest.raises(UnknownTopicOrPartitionError, match=r"'lakelog'; create it with"):
+        topics.get("flights")
+
+
 def test_a_created_topic_is_what_get_and_list_say(topics):
     created = topics.create("orders", 3, {"retention.ms": 5, "segment.bytes": 2**20})
     assert created == topics.get("orders")
