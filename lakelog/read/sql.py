@@ -46,6 +46,7 @@ from ..cold.table import ColdSnapshot, ColdTable
 from ..errors import InvalidArgumentError, MissingExtraError
 from ..values.config import DATA_KEYS, TopicConfig
 from ..values.record import HEADERS_TYPE, RECORDS
+from ..values.topic import near_names
 from ..values.topic_partition import OffsetRange
 from .fetch import range_fetches
 from .stretches import Piece, pieces
@@ -110,7 +111,7 @@ def query(
     }
     connection = duckdb.connect(config={"python_enable_replacements": False})
     try:
-        with _told(tables.values(), list(topics)):
+        with _told(statement, tables, list(topics)):
             run = partial(_run, connection, tables, zone, statement)
             rows = _interruptible(connection, run)
     except BaseException:
@@ -118,7 +119,7 @@ def query(
         raise
 
     def batches() -> Iterator[pa.RecordBatch]:
-        with connection, _told(tables.values(), list(topics)):
+        with connection, _told(statement, tables, list(topics)):
             while (batch := _interruptible(connection, partial(next, rows, None))) is not None:
                 yield batch
 
@@ -212,33 +213,88 @@ def _named(statement: str, topics: Iterable[str]) -> list[str]:
 
 
 @contextmanager
-def _told(tables: Collection[_TopicTable], topics: Sequence[str]) -> Iterator[None]:
+def _told(
+    statement: str, tables: Mapping[str, _TopicTable], topics: Sequence[str]
+) -> Iterator[None]:
     """What DuckDB raises, as lakelog does; above all what reading a topic raised inside it."""
     import duckdb
 
     try:
         yield
     except (duckdb.Error, pa.ArrowException, OSError) as error:
-        for table in tables:
+        for table in tables.values():
             if table.error is not None:
                 raise table.error from None
         if isinstance(error, OSError):
             raise
+        named = [name for name in tables if re.search(rf"(?i)\b{re.escape(name)}\b", statement)]
+        untyped = [name for name in named if not tables[name].is_typed]
         raise InvalidArgumentError(
-            f"the statement cannot be run: {_advised(str(error), topics)}"
+            f"the statement cannot be run: {_advised(str(error), named, untyped, topics)}"
         ) from error
 
 
-def _advised(said: str, topics: Sequence[str]) -> str:
-    if re.search(r'at or near "(from|offset|,|desc|asc)"', said) and "offset" in said.lower():
-        return f'{said}\noffset is a word of SQL: write "offset" in quotes, or orders.offset'
+#: How DuckDB tells of a column that there is not.
+_NO_COLUMN = re.compile(
+    r'Referenced column "(.+?)" not found|does not have a column named "(.+?)"'
+    r"""|Cannot extract field '(.+?)' from expression "value\""""
+)
+#: Where it cannot read a statement: at a word, or after one.
+_NOT_READ = re.compile(r'at or near "(.+?)"\s+(LINE \d+: .*)\n( *)\^')
+
+
+def _advised(said: str, named: Sequence[str], untyped: Sequence[str], topics: Sequence[str]) -> str:
+    """What DuckDB says, and what to do about it.
+
+    Args:
+        named: the topics that the statement names.
+        untyped: those of them without typed columns.
+        topics: all that there are.
+    """
+    if (found := _NOT_READ.search(said)) and (word := _word_of_sql(*found.groups())):
+        topic = next(filter(str.isidentifier, named), "orders")
+        return (
+            f"{said}\n{word} is a word of SQL: for a column of that name write "
+            f'"{word}" in quotes, or {topic}.{word}'
+        )
+    if untyped and (missing := _NO_COLUMN.search(said)):
+        member = next(filter(None, missing.groups()))
+        step = member if member.isidentifier() else f'"{member}"'
+        return (
+            f"{said}\nA member of a JSON value is value->>'$.{step}'; `lakelog topics infer "
+            f"{untyped[0]}` proposes columns for members"
+        )
     if missing := re.search(r"Table with name (\S+) does not exist", said):
         names = ", ".join(topics[:5]) + (", …" if len(topics) > 5 else "")
+        there_are = f"there {'are' if len(topics) > 1 else 'is'} {names or 'none'}."
+        near = near_names(missing[1], topics).replace("'", "")  # which are of texts in SQL
         return (
-            f"there is no topic {missing[1]}; there {'are' if len(topics) > 1 else 'is'} "
-            f"{names or 'none'}. A name with a dot or a dash stands in double quotes"
+            f"there is no topic {missing[1]}; {near or there_are} A name with a dot or a dash "
+            "stands in double quotes"
         )
     return said
+
+
+def _word_of_sql(at: str, line: str, blanks: str) -> str | None:
+    """The word that no column can have as its name unless it is quoted, if that is the matter.
+
+    Args:
+        at: where reading ended: at such a word, or behind one that a column list ended with.
+        line: which that is in.
+        blanks: as many as come before it.
+    """
+    import duckdb
+
+    if at.lower() in ("from", "asc", "desc") or not at.isidentifier():
+        before = re.search(r"(\w+)\s*$", line[: len(blanks)])
+        at = before[1] if before else ""
+    with duckdb.connect() as connection:
+        found = connection.execute(
+            "select 1 from duckdb_keywords() where keyword_name = lower(?) "
+            "and keyword_category in ('reserved', 'type_function')",
+            [at],
+        ).fetchone()
+    return at if found else None
 
 
 # -- a topic as DuckDB sees it -----------------------------------------------------------------
@@ -282,6 +338,7 @@ class _TopicTable(ds.Dataset):  # type: ignore[misc]
         self._values = value_schema(columns)
         typed = [field for field in self._values if field.name.lower() not in TABLE.names]
         self._schema = pa.schema([*TABLE, *typed])
+        self.is_typed = bool(typed)
         self.error: BaseException | None = None
 
     @cached_property

@@ -256,15 +256,43 @@ def test_no_statement_warns(lake: Lakelog, statement: str, found: list[tuple[Any
     ("statement", "says"),
     [
         ("select * from nothere", "there is no topic nothere; there is t"),
+        ("select * from tt", "there is no topic tt; did you mean t"),
+        ("select n from t", r"member of a JSON value is value->>'\$\.n'.*topics infer t` proposes"),
+        ("select x.n from t x", r"value->>'\$\.n'"),
+        ("select value.n from t", r"value->>'\$\.n'"),
+        ("select n from t x, typed", "topics infer t` proposes"),
+        ('select "a b" from t', r"""value->>'\$\."a b"'"""),
         ("selec", "syntax error"),
+        (
+            "select when from t",
+            'when is a word of SQL: for a column of that name write "when" in quotes, or t.when',
+        ),
+        (
+            "select to, key from t",
+            'to is a word of SQL: for a column of that name write "to" in quotes',
+        ),
+        ("select key from t where group = 1", 'write "group" in quotes'),
         (" ;", "there is no statement"),
         ("select offset from t", 'write "offset" in quotes'),
         ("select value::int from t", "Could not convert"),
     ],
 )
 def test_what_cannot_be_run_is_said(lake: Lakelog, statement: str, says: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=says):
+    if "typed" in statement:
+        lake.topics.create("typed", 1, {"lakelog.value.columns": "m int"})
+    with pytest.raises(InvalidArgumentError, match=f"(?s){says}"):
         lake.sql(statement).read_all()
+
+
+@pytest.mark.parametrize(
+    "statement", ["select count(* from t", "select n from typed", "select b from (select 1 a)"]
+)
+def test_no_advice_is_given_where_it_does_not_fit(lake: Lakelog, statement: str) -> None:
+    lake.topics.create("typed", 1, {"lakelog.value.columns": "m int"})
+    with pytest.raises(InvalidArgumentError) as caught:
+        lake.sql(statement).read_all()
+    assert "word of SQL" not in str(caught.value)
+    assert "JSON" not in str(caught.value)
 
 
 def test_topics_that_are_one_name_in_sql_are_refused(lake: Lakelog) -> None:
