@@ -129,11 +129,17 @@ class Lakelog:
     def __init__(
         self,
         place: LogPlace,
-        engine: Engine,
+        engine: Engine | None = None,
         *,
         clock: Clock | None = None,
         login: tuple[str, str] | None = None,
     ) -> None:
+        if engine is None:  # somebody's first line
+            raise InvalidArgumentError(
+                f"Lakelog({place!r}) opens no log: Lakelog.embedded({str(place)!r}) opens the one "
+                "of a directory, with a Redis of its own, and Lakelog.connect(redis_url, cold) any "
+                "other"
+            )
         tracer()  # what the environment says of it and cannot be shows here
         self._place = place
         self._engine = engine

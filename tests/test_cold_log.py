@@ -100,6 +100,8 @@ def test_it_says_what_it_does_not_know(cold, root):
 
 
 def test_a_place_is_needed():
+    with pytest.raises(InvalidArgumentError, match=r"Lakelog\.embedded\('\./x'\)"):
+        Lakelog("./x")
     with pytest.raises(InvalidArgumentError, match="neither a Redis nor a cold root"):
         Lakelog.connect(None, None)
 

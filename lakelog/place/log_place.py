@@ -433,6 +433,7 @@ def cold_root(
         text = str(path) if isinstance(path, PathLike) else path
         root = PathRoot(Storage(text, storage_options), schema)
         check_lasts(text, "cold" if schema is None else "location")
+        _check_no_directory(root.storage)
         return root
     if storage_options:
         raise InvalidArgumentError("storage options open an object store, and none is named")
@@ -441,3 +442,16 @@ def cold_root(
     from .by_name import NamedRoot
 
     return NamedRoot(schema, spark, tables_at)
+
+
+def _check_no_directory(storage: Storage) -> None:
+    """The directory of `Lakelog.embedded` is no cold root: its tables lie in a folder of it."""
+    folder = Path(storage.root)
+    is_one = storage.is_local and (folder / "redis" / "redis.conf").exists()
+    if is_one and (folder / "cold").is_dir():
+        raise InvalidArgumentError(
+            f"{folder} is the directory of a log with its own Redis, whose tables lie in "
+            f"{folder}/cold: open it by --dir {folder} (Lakelog.embedded), or give {folder}/cold "
+            "for what is archived",
+            value=storage.root,
+        )

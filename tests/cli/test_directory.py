@@ -14,6 +14,7 @@ import pytest
 
 from lakelog import Lakelog
 from lakelog.cli import main as cli
+from lakelog.errors import InvalidArgumentError
 from lakelog.hot.embedded.redis_server import EmbeddedRedis
 from tests.support.command_line import running
 
@@ -152,6 +153,26 @@ def test_a_mistyped_directory_is_an_error_and_makes_nothing(
     cli.main(["--dir", str(folder), "--output", "json", "doctor"])
     assert "there is no log in" in capsys.readouterr().out
     assert not folder.exists()
+
+
+def test_a_directory_given_as_the_cold_root_is_told_where_its_tables_lie(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "log"
+    with Lakelog.embedded(folder, engine="inline") as lake:
+        lake.topics.create("t")
+        with lake.producer() as producer:
+            producer.send("t", "v")
+        lake.archive("t")
+    for command in (["consume", "t"], ["status"], ["cleanup", "plan"], ["sql", "from t"]):
+        assert cli.main(["--cold", str(folder), *command]) == 1
+        said = capsys.readouterr().err
+        assert f"whose tables lie in {folder}/cold" in said
+        assert f"--dir {folder}" in said
+    with pytest.raises(InvalidArgumentError, match=r"Lakelog\.embedded"):
+        Lakelog.connect(None, folder)
+    assert {path.name for path in folder.iterdir()} == {"cold", "redis"}
+    assert cli.main(["--cold", f"{folder}/cold", "consume", "t"]) == 0
 
 
 def test_a_directory_that_nobody_uses_is_not_paused(
