@@ -14,7 +14,7 @@ from __future__ import annotations
 import builtins
 import logging
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -129,6 +129,12 @@ class Copies(Protocol):
     def foreign_columns(self, topic: Topic) -> Mapping[str, str]:
         """The topic's value columns that its table has in another spelling or of another type, as
         the table has them. None where the table cannot be seen from here.
+        """
+        ...
+
+    def unwritten_columns(self, topic: Topic) -> Collection[str]:
+        """The topic's value columns that no file can have: its table lacks them, or has them in
+        another spelling or of another type. None where its table cannot be seen from here.
         """
         ...
 
@@ -330,16 +336,16 @@ class TopicRegistry:
         deleted: the log starts at its local log start.
 
         Raises:
-            InvalidConfigError: not legal, or it would remove a value column or change its type, or
-                delete what is archived although nothing says that it may go, or have a topic
-                archived where no cold root was given; nothing was changed.
+            InvalidConfigError: not legal, or it would remove a value column that files have or
+                change its type, or delete what is archived although nothing says that it may go,
+                or have a topic archived where no cold root was given; nothing was changed.
             EncryptionKeyError: its values are to be encrypted, and the key cannot be had here.
             ConcurrentChangeError: somebody else altered it meanwhile.
         """
         check_not_ours(changes)
         topic = self._whole(name)
         config, above = self._with_data_keys(topic, topic.config.replace(changes))
-        check_change(topic.config, config, lambda: self._foreign_columns(topic, topic.config))
+        check_change(topic.config, config, lambda: self._unwritten_columns(topic))
         if config.tiered and config.value_columns != topic.config.value_columns:
             self._check_columns(topic, config)
         if self.is_hot_alone and config.tiered and not topic.config.tiered:
@@ -357,6 +363,9 @@ class TopicRegistry:
         if self._copies is None:
             return {}
         return self._copies.foreign_columns(replace(topic, config=config))
+
+    def _unwritten_columns(self, topic: Topic) -> Collection[str]:
+        return () if self._copies is None else self._copies.unwritten_columns(topic)
 
     def _check_columns(self, topic: Topic, config: TopicConfig) -> None:
         """Refuse value columns that the table has otherwise: nothing could be archived."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from uuid import UUID
 
 from msgspec.structs import replace
 
-from ..cold.schema import foreign_columns
+from ..cold.schema import columns_to_write, foreign_columns, value_columns
 from ..cold.table import NO_TABLE, ColdTable
 from ..errors import (
     ForeignTableError,
@@ -92,6 +92,23 @@ class ColdMirror:
             logger.info("whether the table of %s has other columns is not known: %s", topic, error)
             return {}
         return {name: f"{field.name!r} of type {field.type}" for name, field in found.items()}
+
+    def unwritten_columns(self, topic: Topic) -> Collection[str]:
+        """See `Copies.unwritten_columns`.
+
+        A run that archives meanwhile may write what is gone then: the next run tells of it, and the
+        column can change again.
+        """
+        if self._root is None:
+            return ()
+        try:
+            table = self._table(topic)
+            self._hot.check_own(topic, table)  # the files may be another's
+            there = table.newest_columns()
+        except LakelogError as error:
+            logger.info("which columns the table of %s has is not known: %s", topic, error)
+            return ()
+        return {*value_columns(topic).names} - {*columns_to_write(topic, there).names}
 
     def settled(self, topic: Topic) -> None:
         """See `Copies.settled`: cleanup without Redis, and a restore, go by them."""

@@ -718,8 +718,9 @@ def check_change(
         unwritten: asked where value columns go: those that no file can have.
 
     Raises:
-        InvalidConfigError: a value column goes or gets another type; or the topic would lose its
-            cold tier, and nothing says that what is archived may go; or data keys would be lost.
+        InvalidConfigError: a value column that files may have goes or gets another type; or the
+            topic would lose its cold tier, and nothing says that what is archived may go; or data
+            keys would be lost.
     """
     if old.tiered and not new.tiered and not new["remote.log.delete.on.disable"]:
         raise InvalidConfigError(

@@ -112,6 +112,9 @@ class TableTold:
     def foreign_columns(self, topic: Topic) -> Mapping[str, str]:
         return {}
 
+    def unwritten_columns(self, topic: Topic) -> tuple[str, ...]:
+        return ()
+
     def settled(self, topic: Topic) -> None:
         """Nothing."""
 
