@@ -17,6 +17,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..base.failpoints import failpoint
+from ..base.text_table import counted
 from ..cold.change import Change, Rewrite
 from ..cold.offset_set import OffsetSet
 from ..cold.registers import CleanedEnd, Register
@@ -71,9 +72,10 @@ class PartitionCompacted(Struct, frozen=True):
         if not self.keyless_dropped:
             return ()
         return (
-            f"compaction of {self.topic_partition} dropped {self.keyless_dropped:,} records "
-            "without a key, appended before the topic was compacted: none can be the latest of its "
-            "key. Where such records are to stay, set cleanup.policy=delete",
+            f"compaction of {self.topic_partition} dropped "
+            f"{counted(self.keyless_dropped, 'record')} without a key, appended before the "
+            "topic was compacted: none can be the latest of its key. Where such records are to "
+            "stay, set cleanup.policy=delete",
         )
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from ..base.text_table import counted
 from ..values.topic import Topic
 from .segment import SegmentFile
 
@@ -28,7 +29,7 @@ class PurgedTopic(Struct, frozen=True):
         if self.cold is None or not self.cold.files:
             return gone
         size = "" if self.cold.size_bytes is None else f", {self.cold.size_bytes:,} bytes"
-        return f"{gone}: {self.cold.files:,} files{size} at {self.cold.place}"
+        return f"{gone}: {counted(self.cold.files, 'file')}{size} at {self.cold.place}"
 
 
 #: Why a file lies there. The first two are nobody's any more; the others may be needed.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from uuid import UUID
 
+from ..base.text_table import counted
 from ..errors import LakelogError, TopicExistsError, UnknownTopicIdError
 from ..hot.topic_definition import checked_partitions
 from ..values.config import TopicConfig
@@ -134,7 +135,7 @@ def _count_flaw(topic: Topic | None, name: str, count: int) -> tuple[ErrorCode, 
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}"
     if count > topic.partitions:
         return ErrorCode.NONE, None
-    has = f"topic {name!r} has {topic.partitions} partitions"
+    has = f"topic {name!r} has {counted(topic.partitions, 'partition')}"
     if count == topic.partitions:
         return ErrorCode.INVALID_PARTITIONS, f"{has} already"
     return ErrorCode.INVALID_PARTITIONS, f"{has}, more than {count}; they only grow"

@@ -10,6 +10,7 @@ from uuid import UUID
 import pyarrow as pa
 from msgspec import Struct
 
+from ..base.text_table import counted
 from ..codec import EntryId, ProducedBatch, decode, in_steps
 from ..errors import (
     HotTierPausedError,
@@ -214,9 +215,9 @@ def _refusal(status: str, call: AppendCall, details: list[Any]) -> LakelogError:
             )
         case "FULL_OF_OFFSETS":
             return PolicyViolationError(
-                f"{batch.record_count} records cannot be appended to {tp}: it ends at offset "
-                f"{details[0]}, and offsets end below 2^53. Nothing of the call was written. Write "
-                f"to another topic, or delete this one and create it again",
+                f"{counted(batch.record_count, 'record')} cannot be appended to {tp}: it ends at "
+                f"offset {details[0]}, and offsets end below 2^53. Nothing of the call was "
+                f"written. Write to another topic, or delete this one and create it again",
                 topic_partition=tp,
                 log_end=details[0],
             )
@@ -337,8 +338,9 @@ def _invalid_timestamp(
                 setting = f"message.timestamp.{word}.max.ms={limit_ms}"
     index, timestamp_ms, reason = errors[-1]
     return InvalidTimestampError(
-        f"{len(errors)} of the call's {call.batch.record_count} records have a timestamp out of "
-        f"bounds, such as record {index} with {timestamp_ms}: {reason}, more than {setting} of "
+        f"{len(errors)} of {counted(call.batch.record_count, 'record')} of the call "
+        f"{'has' if len(errors) == 1 else 'have'} a timestamp out of bounds, such as record "
+        f"{index} with {timestamp_ms}: {reason}, more than {setting} of "
         f"topic {tp.topic!r} allows. Nothing of the call was written",
         topic_partition=tp,
         record_errors=errors,

@@ -26,6 +26,7 @@ import yaml
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..base.text_table import counted
 from ..errors import (
     InvalidConfigError,
     InvalidTopicError,
@@ -104,7 +105,8 @@ def diff(declared: DeclaredTopic, existing: Topic | None) -> list[TopicChange]:
     name = declared.name
     if existing is None:
         settings = "".join(f", {key}={value}" for key, value in declared.settings)
-        return [TopicChange(name, "create", after=f"{declared.partitions} partitions{settings}")]
+        after = f"{counted(declared.partitions, 'partition')}{settings}"
+        return [TopicChange(name, "create", after=after)]
     if declared.partitions < existing.partitions:
         raise InvalidTopicError(
             f"{declared.source}: topic {name!r} has {existing.partitions} partitions and cannot "

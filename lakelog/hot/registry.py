@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from ..base.clock import Clock
 from ..base.secret_reference import check_secret_reference
+from ..base.text_table import counted
 from ..codec.encryption.keyring import with_new_key, wrapped_under
 from ..codec.encryption.of_topic import key_encryption_key, keyring_of
 from ..errors import (
@@ -791,8 +792,9 @@ class TopicRegistry:
             return
         used, limit = int(answer[1]), int(answer[2])
         raise QuotaExceededError(
-            f"keyspace {self._keys.keyspace!r} has {used} topics, and {QUOTA_TOPICS}={limit}: "
-            f"topic {name!r} would be one too many. Delete one, or have the quota raised",
+            f"keyspace {self._keys.keyspace!r} has {counted(used, 'topic')}, and "
+            f"{QUOTA_TOPICS}={limit}: topic {name!r} would be one too many. Delete one, "
+            "or have the quota raised",
             quota=QUOTA_TOPICS,
             used=used,
             limit=limit,

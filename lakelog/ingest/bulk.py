@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 import pyarrow as pa
 
+from ..base.text_table import counted
 from ..codec import Entry
 from ..errors import (
     DeliveryError,
@@ -223,7 +224,7 @@ def _raise(error: Exception, status: np.ndarray) -> NoReturn:
         pa.array(np.flatnonzero(status == _UNKNOWN)),
     )
     message = (
-        f"{error}; of the batch's {len(status)} records {batch.written} are in the log, "
+        f"{error}; of the batch's {counted(len(status), 'record')} {batch.written} are in the log, "
         f"{batch.not_written} are surely not and {batch.unknown} may or may not be (see "
         "error.batch)"
     )

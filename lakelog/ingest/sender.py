@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..base import metrics as m
 from ..base.back_off import Telling
+from ..base.text_table import counted
 from ..codec import Entry
 from ..errors import (
     DeliveryError,
@@ -535,7 +536,7 @@ class Sender:
 
 def _tell_failed(count: int, queue: PartitionQueue, error: Exception) -> None:
     """Also for those who never ask: of a producer that is gone, nobody can."""
-    _log.warning("%d records for %s failed: %s", count, queue.topic_partition, error)
+    _log.warning("%s for %s failed: %s", counted(count, "record"), queue.topic_partition, error)
 
 
 def _note_unanswered(call: Call, answer: Exception) -> None:

@@ -263,6 +263,7 @@ def test_declared_topics_apply_once(run: Run, tmp_path: Path) -> None:
     )
     planned = run_json(run, "topics", "apply", str(tmp_path), "--dry-run")
     assert [row["action"] for row in planned] == ["create", "create"]
+    assert [row["after"] for row in planned] == ["2 partitions, retention.ms=1000", "1 partition"]
     assert run_json(run, "topics", "list") == []
     run("topics", "apply", str(tmp_path))
     assert "2 topics are as declared" in run("topics", "apply", str(tmp_path))

@@ -185,7 +185,7 @@ def test_a_record_refused_after_its_producer_was_forgotten_is_told(
     result = make_producer(tier).send("t", "a", timestamp_ms=2**45)
     gc.collect()
     assert result.exception() is not None
-    assert "1 records for t-0 failed" in caplog.text
+    assert "1 record for t-0 failed" in caplog.text
 
 
 def test_a_record_refused_within_a_call_that_is_written_is_told(
@@ -198,7 +198,7 @@ def test_a_record_refused_within_a_call_that_is_written_is_told(
     with pytest.raises(DeliveryError):
         producer.close()
     assert tier.values("t") == [b"a"]
-    assert "1 records for t-0 failed" in caplog.text
+    assert "1 record for t-0 failed" in caplog.text
 
 
 def test_a_callback_that_leaves_by_sys_exit_does_not_end_the_sending(tier, make_producer) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from ...base.text_table import counted
 from ...errors import (
     CommitConflictError,
     CorruptRecordError,
@@ -102,12 +103,12 @@ class ColdSkips:
             return error
         if file.records >= 0 and rows != file.records:
             return CorruptRecordError(
-                f"{file.path} has {rows} records of its range instead of {file.records}",
+                f"{file.path} has {counted(rows, 'record')} of its range instead of {file.records}",
                 path=file.path,
             )
         raise PolicyViolationError(
-            f"{file.path} can be read and has its {rows} records; only files that cannot are "
-            "skipped. To delete records, use `lakelog delete-records`",
+            f"{file.path} can be read and has its {counted(rows, 'record')}; only files "
+            "that cannot are skipped. To delete records, use `lakelog delete-records`",
             path=file.path,
         )
 
