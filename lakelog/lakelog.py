@@ -488,10 +488,13 @@ class Lakelog:
         partition: str | None = None,
         value: str | None = None,
         zone: str | None = None,
+        time_format: str | None = None,
         create: bool = False,
         partitions: int = 1,
         config: Mapping[str, object] | None = None,
         format: str | None = None,
+        encoding: str | None = None,
+        null: Sequence[str] = (),
         rejects: str | Path | None = None,
         resume: str | None = None,
         acks: str = "memory",
@@ -504,9 +507,14 @@ class Lakelog:
         Args:
             path: of CSV (read by DuckDB), JSON lines, Parquet or Arrow, perhaps compressed. Of JSON
                 lines, each is a value byte for byte.
+            time_format: of times that are not ISO, as `datetime.strptime` takes it, such as
+                ``%d.%m.%Y %H:%M``.
             format: ``csv``, ``jsonl``, ``parquet`` or ``arrow``; default: as the name tells.
-            rejects: a new file that takes lines that cannot be read, and rows that the topic
-                refuses (`lakelog.value.columns.enforce`); default: one ends the load.
+            encoding: of text that is not UTF-8, such as ``cp1252``.
+            null: texts of CSV that stand for no value, such as ``NA``, besides ``NULL``, ``NaN``
+                and none.
+            rejects: a new file that takes lines that cannot be read, and rows that the topic does
+                not take; default: one ends the load.
             timeout_s: how long it goes on trying while nothing can be appended.
             resume: the id of a load of this file that was broken off: it goes on where it was.
             on_begin: told the load's id, before the first rows are appended.
@@ -519,14 +527,14 @@ class Lakelog:
             LakelogError: as `Producer.send`.
         """
         from .ingest.rows import RowFields
-        from .operate.load.files import format_of
+        from .operate.load.files import FileForm, format_of
         from .operate.load.load import check_load_id, load, new_load_id
         from .values.typed_time import zone_named
 
         file, now_ms = Path(path), self._clock.now_ms()
         where = None if zone is None else zone_named(zone)
-        fields = RowFields(key, timestamp, partition, value, where)
-        kind = format or format_of(file)
+        fields = RowFields(key, timestamp, partition, value, where, time_format)
+        form = FileForm(format or format_of(file), encoding, tuple(null))
         found = None if create and resume is None else self.topics.get(topic)
         if found is not None and resume is not None:
             check_load_id(resume, found, now_ms)
@@ -543,7 +551,7 @@ class Lakelog:
             recover,
             find_topic,
             file,
-            kind,
+            form,
             fields,
             load_id,
             acks=acks,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.text_table import counted
 from .connect import open_log
-from .options import Offer
+from .options import Offer, add_config_option, parse_settings
 from .output import Failed, Message, row
 from .progress import ConsoleProgress
 from .stop_signals import HeldInterrupt
@@ -78,11 +78,24 @@ def add_produce(offer: Offer) -> None:
     added.add_argument(
         "--partitions", type=int, metavar="N", help="of one that is made; default: 1"
     )
+    add_config_option(added, "a setting of one that is made; repeatable")
     rows = added.add_argument_group("rows of a file")
     for name in ("key", "timestamp", "partition", "value"):
         rows.add_argument(f"--{name}-field", metavar="NAME", help=_FIELD_HELP[name])
     rows.add_argument("--zone", help="of times without one, such as Europe/Berlin")
-    rows.add_argument("--rejects", metavar="FILE", help="takes lines that cannot be read")
+    rows.add_argument(
+        "--time-format",
+        metavar="FORM",
+        help="of times that are not ISO, such as '%%d.%%m.%%Y %%H:%%M'",
+    )
+    rows.add_argument("--encoding", help="of text that is not UTF-8, such as cp1252")
+    rows.add_argument(
+        "--null",
+        action="append",
+        metavar="TEXT",
+        help="stands for no value in CSV, such as NA; repeatable",
+    )
+    rows.add_argument("--rejects", metavar="FILE", help="takes rows that cannot be appended")
     rows.add_argument("--resume", metavar="ID", help="go on with a load that was broken off")
     added.add_argument("--key-separator", metavar="TEXT", help="splits a line into key and value")
     added.add_argument("-p", "--partition", type=int, help="for all records; default: by key")
@@ -92,15 +105,22 @@ def add_produce(offer: Offer) -> None:
 def _run(arguments: argparse.Namespace) -> Message:
     from ..errors import InvalidArgumentError, LakelogError
 
-    if arguments.partitions is not None and not arguments.create:
+    if (arguments.partitions is not None or arguments.config) and not arguments.create:
+        name = "--config" if arguments.config else "--partitions"
         raise InvalidArgumentError(
-            "--partitions is of a topic that is made: give --create, too. `lakelog topics alter` "
-            "gives more to one that is there"
+            f"{name} is of a topic that is made: give --create, too. `lakelog topics alter "
+            f"{arguments.topic} {name} …` changes one that is there"
         )
+    if arguments.file is None and Path(arguments.topic).is_file():
+        raise InvalidArgumentError(
+            f"{arguments.topic!r} is a file: name the topic before it, as in `lakelog produce "
+            f"TOPIC {arguments.topic}`"
+        )
+    config = parse_settings("--config", arguments.config)
     arguments.partitions = 1 if arguments.partitions is None else arguments.partitions
     arguments.makes_log = arguments.create
     if arguments.file is not None or arguments.format in ("csv", "jsonl", "parquet", "arrow"):
-        return _load(arguments)
+        return _load(arguments, config)
     given = next((name for name in _OF_ROWS if getattr(arguments, name) is not None), None)
     if given is not None:
         raise InvalidArgumentError(
@@ -112,8 +132,10 @@ def _run(arguments: argparse.Namespace) -> Message:
         raise InvalidArgumentError("--key-separator is empty; give the text between key and value")
     with open_log(arguments) as log, HeldInterrupt().holding() as interrupt:
         if arguments.create:
-            log.topics.create(arguments.topic, arguments.partitions, if_not_exists=True)
+            log.topics.create(arguments.topic, arguments.partitions, config, if_not_exists=True)
         log.topics.get(arguments.topic)
+        if sys.stdin.isatty():
+            print("from here on, each line is a record; Ctrl-D ends", file=sys.stderr)
         producer = log.producer(acks=arguments.acks)
         appended = _Appended(arguments.topic, interrupt)
         refused: LakelogError | None = None
@@ -139,11 +161,11 @@ def _run(arguments: argparse.Namespace) -> Message:
 #: Options of rows.
 _OF_ROWS = (
     *("key_field", "timestamp_field", "partition_field", "value_field"),
-    *("zone", "rejects", "resume"),
+    *("zone", "time_format", "encoding", "null", "rejects", "resume"),
 )
 
 
-def _load(arguments: argparse.Namespace) -> Message:
+def _load(arguments: argparse.Namespace, config: dict[str, Any]) -> Message:
     from ..errors import InvalidArgumentError, LakelogError
 
     if arguments.format in ("lines", "json"):
@@ -171,9 +193,13 @@ def _load(arguments: argparse.Namespace) -> Message:
                     partition=arguments.partition_field,
                     value=arguments.value_field,
                     zone=arguments.zone,
+                    time_format=arguments.time_format,
                     create=arguments.create,
                     partitions=arguments.partitions,
+                    config=config,
                     format=arguments.format,
+                    encoding=arguments.encoding,
+                    null=arguments.null or (),
                     rejects=arguments.rejects,
                     resume=arguments.resume,
                     acks=arguments.acks,
@@ -193,7 +219,7 @@ def _load(arguments: argparse.Namespace) -> Message:
             raise Failed(said, f"{why}. {how}", code=code) from error
     text = f"topic {loaded.topic} has {counted(loaded.rows, 'row')} of {path.name}"
     if loaded.rejected:
-        text += f"; {counted(loaded.rejected, 'line')} could not be read: {arguments.rejects}"
+        text += f"; {counted(loaded.rejected, 'line')} put aside: {arguments.rejects}"
     return Message(text, row(loaded, "topic load_id rows rejected"))
 
 
@@ -203,13 +229,16 @@ def _file_of(arguments: argparse.Namespace) -> Iterator[Path]:
     if arguments.file is not None:
         yield Path(arguments.file)
         return
-    import shutil
     import tempfile
 
+    if sys.stdin.isatty():
+        print(f"reading {arguments.format} from here on; Ctrl-D ends", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="lakelog-load-") as folder:
         path = Path(folder, f"stdin.{arguments.format}")
         with path.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
+            given: Any = sys.stdin.buffer
+            for piece in iter(given.read1, b""):  # so that one Ctrl-D ends it
+                file.write(piece)
         yield path
 
 

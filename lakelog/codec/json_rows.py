@@ -216,8 +216,13 @@ def in_zone(column: pa.Array | pa.ChunkedArray, name: str, zone: tzinfo) -> pa.A
     """
     try:
         return pc.assume_timezone(column, str(zone), ambiguous="earliest")
-    except pa.ArrowInvalid as error:
-        raise InvalidArgumentError(f"column {name!r} in {zone}: {error}") from error
+    except pa.ArrowInvalid:
+        moved = pc.assume_timezone(column, str(zone), ambiguous="earliest", nonexistent="earliest")
+        wrong = column.filter(pc.not_equal(pc.local_timestamp(moved), column))
+        raise InvalidArgumentError(
+            f"column {name!r}: {wrong[0]} is no time of {zone}, whose clocks are put forward "
+            "across it"
+        ) from None
 
 
 def _list(column: pa.Array, name: str, zone: tzinfo | None) -> pa.Array:

@@ -113,7 +113,8 @@ class ExpiryWarning:
         logger.warning(
             "topic %r takes records that are older than retention.ms=%d already, such as one of "
             "%s: they go %s, with all of their segment, unless it holds a younger record. To keep "
-            "them, raise the topic's retention.ms (-1: no limit)",
+            "them, raise the topic's retention.ms (-1: no limit): `lakelog topics alter "
+            "%s --config retention.ms=-1`",
             topic.name,
             limit_ms,
             datetime.fromtimestamp(oldest_ms / 1000, timezone.utc).isoformat(" ", "milliseconds"),
@@ -121,4 +122,5 @@ class ExpiryWarning:
             if topic.config.tiered
             else "when retention is checked next, every log.retention.check.interval.ms="
             f"{topic.config.retention_check_interval_ms}",
+            topic.name,
         )

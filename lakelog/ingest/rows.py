@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from ..codec.json_rows import in_zone, json_objects, key_texts
 from ..errors import InvalidArgumentError
-from ..values.typed_time import zone_named
+from ..values.typed_time import on_clock, zone_named
 from .given_records import as_table
 from .given_values import as_timestamp_ms
 
@@ -62,6 +62,7 @@ class RowFields(msgspec.Struct, frozen=True):
         partition: a whole number.
         value: is the value as it is, text or bytes.
         zone: of times without one.
+        time_format: of times that are not ISO, as `datetime.strptime` takes it.
     """
 
     key: str | None = None
@@ -69,14 +70,14 @@ class RowFields(msgspec.Struct, frozen=True):
     partition: str | None = None
     value: str | None = None
     zone: tzinfo | None = None
+    time_format: str | None = None
 
 
-def records_of_rows(rows: object, fields: RowFields, first: int = 0) -> pa.Table:
+def records_of_rows(rows: object, fields: RowFields) -> pa.Table:
     """The records as `Producer.send_batch` takes them.
 
     Args:
         rows: a table of any library (see `given_records.as_table`), or an iterable of objects.
-        first: the number of the first of them, for errors.
 
     Raises:
         InvalidArgumentError: they are neither, a field is not there, or a value is of no kind that
@@ -92,7 +93,7 @@ def records_of_rows(rows: object, fields: RowFields, first: int = 0) -> pa.Table
             f"or models, not one {type(rows).__name__}; "
             + ("lake.load(topic, path) takes a file" if is_path else "for one row put it in a list")
         )
-    return _of_objects(rows, fields, first)
+    return _of_objects(rows, fields)
 
 
 def _of_table(table: pa.Table, fields: RowFields) -> pa.Table:
@@ -107,19 +108,20 @@ def _of_table(table: pa.Table, fields: RowFields) -> pa.Table:
     if fields.key is not None:
         columns["key"] = key_texts(table[fields.key], fields.key, fields.zone)
     if fields.timestamp is not None:
-        columns["timestamp"] = _times(table[fields.timestamp], fields.timestamp, fields.zone)
+        columns["timestamp"] = _times(table[fields.timestamp], fields.timestamp, fields)
     if fields.partition is not None:
         columns["partition"] = table[fields.partition]
     return pa.table(columns)
 
 
-def _times(column: pa.ChunkedArray, name: str, zone: tzinfo | None) -> pa.ChunkedArray:
+def _times(column: pa.ChunkedArray, name: str, fields: RowFields) -> pa.ChunkedArray:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if "string" in str(column.type):
         return pa.chunked_array(
-            [[_time_ms(one, name, zone) for one in column.to_pylist()]], pa.int64()
+            [[_time_ms(one, name, fields) for one in column.to_pylist()]], pa.int64()
         )
+    zone = fields.zone
     if pa.types.is_date(column.type) and zone is not None:
         column = column.cast(pa.timestamp("ms"))
     if pa.types.is_timestamp(column.type) and column.type.tz is None:
@@ -129,28 +131,40 @@ def _times(column: pa.ChunkedArray, name: str, zone: tzinfo | None) -> pa.Chunke
     return column
 
 
-def _time_ms(value: object, name: str, zone: tzinfo | None) -> int | None:
+def _time_ms(value: object, name: str, fields: RowFields) -> int | None:
     """Epoch milliseconds of a time that somebody gave in a row; None: none was."""
     if value is None:
         return None
+    zone = fields.zone
     try:
         if isinstance(value, str):
-            text = value.strip()
-            value = datetime.fromisoformat(text[:-1] + "+00:00" if text[-1:] in "zZ" else text)
+            value = _time_of(value.strip(), fields.time_format)
         if isinstance(value, datetime) and value.tzinfo is None:
             if zone is None:
                 _refuse_naive(name)
-            value = value.replace(tzinfo=zone)
+            value = on_clock(value, zone)
         elif isinstance(value, date) and not isinstance(value, datetime) and zone is not None:
-            value = datetime.combine(value, time(), zone)
+            value = on_clock(datetime.combine(value, time()), zone)
         return as_timestamp_ms(value)
     except ValueError as error:
-        raise InvalidArgumentError(f"field {name!r}: {value!r} is no time: {error}") from error
+        raise InvalidArgumentError(f"field {name!r}: {error}") from error
 
 
-def _of_objects(rows: Iterable[Any], fields: RowFields, first: int) -> pa.Table:
+def _time_of(text: str, time_format: str | None) -> datetime:
+    if time_format is not None:
+        return datetime.strptime(text, time_format)  # noqa: DTZ007 - its zone comes next
+    try:
+        return datetime.fromisoformat(text[:-1] + "+00:00" if text[-1:] in "zZ" else text)
+    except ValueError:
+        raise InvalidArgumentError(
+            f"{text!r} is no time as ISO writes it. A load takes another form of times by "
+            "time_format (--time-format), such as '%d.%m.%Y %H:%M'"
+        ) from None
+
+
+def _of_objects(rows: Iterable[Any], fields: RowFields) -> pa.Table:
     found: dict[str, list[Any]] = {"value": []}
-    for number, row in enumerate(rows, first):
+    for number, row in enumerate(rows):
         try:
             members = _members(row)
             if members is None:
@@ -166,22 +180,24 @@ def _of_objects(rows: Iterable[Any], fields: RowFields, first: int) -> pa.Table:
             if fields.key is not None:
                 found.setdefault("key", []).append(_key(members[fields.key], fields.zone))
             if fields.timestamp is not None:
-                time_ms = _time_ms(members[fields.timestamp], fields.timestamp, fields.zone)
+                time_ms = _time_ms(members[fields.timestamp], fields.timestamp, fields)
                 found.setdefault("timestamp", []).append(time_ms)
             if fields.partition is not None:
                 found.setdefault("partition", []).append(members[fields.partition])
         except (InvalidArgumentError, TypeError, ValueError, RecursionError) as error:
             raise InvalidArgumentError(f"row {number}: {error}") from error
-    try:
-        return pa.table({name: _column(name, column) for name, column in found.items()})
-    except (pa.ArrowException, TypeError) as error:
-        raise InvalidArgumentError(str(error)) from error
+    return pa.table({name: _column(name, column) for name, column in found.items()})
 
 
 def _column(name: str, column: list[Any]) -> pa.Array:
-    if name in ("timestamp", "partition"):
-        return pa.array(column, pa.int64())
-    return pa.array([one.encode() if isinstance(one, str) else one for one in column], pa.binary())
+    try:
+        if name in ("timestamp", "partition"):
+            return pa.array(column)
+        texts = [one.encode() if isinstance(one, str) else one for one in column]
+        return pa.array(texts, pa.binary())
+    except (pa.ArrowException, TypeError, OverflowError) as error:
+        takes = "whole numbers" if name == "partition" else "text or bytes"
+        raise InvalidArgumentError(f"a {name} takes {takes}: {error}") from error
 
 
 _JSON = msgspec.json.Encoder(decimal_format="number")

@@ -174,6 +174,20 @@ def zone_named(name: str) -> tzinfo:
         ) from None
 
 
+def on_clock(naive: datetime, where: tzinfo) -> datetime:
+    """The moment when a zone's clocks show that; of an hour that is there twice, the first.
+
+    Raises:
+        InvalidArgumentError: they never do.
+    """
+    moment = naive.replace(tzinfo=where)
+    if moment.astimezone(timezone.utc).astimezone(where).replace(tzinfo=None) != naive:
+        raise InvalidArgumentError(
+            f"{naive} is no time of {where}, whose clocks are put forward across it", value=naive
+        )
+    return moment
+
+
 def rounded_up_ms(moment: datetime) -> int:
     """Epoch milliseconds of an aware datetime; what is finer is rounded up.
 

@@ -85,7 +85,8 @@ def test_an_old_record_stays_readable_and_is_warned_of_once_a_topic(
         "topic 't' takes records that are older than retention.ms=60000 already, such as one of "
         "1970-01-01 00:00:01.000+00:00: they go when retention is checked next, every "
         "log.retention.check.interval.ms=300000, with all of their segment, unless it holds a "
-        "younger record. To keep them, raise the topic's retention.ms (-1: no limit)"
+        "younger record. To keep them, raise the topic's retention.ms (-1: no limit): "
+        "`lakelog topics alter t --config retention.ms=-1`"
     ]
     producer.send("u", b"old", timestamp_ms=1_000).result()
     assert len(said()) == 2

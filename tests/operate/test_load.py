@@ -5,9 +5,14 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
+import random
+import re
 import subprocess
 import sys
+import tempfile
 import time
+from datetime import datetime, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +20,18 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from lakelog import Lakelog
+from lakelog.codec.json_rows import json_objects
 from lakelog.errors import (
     InvalidArgumentError,
     RepeatDiffersError,
     UnknownTopicOrPartitionError,
 )
 from lakelog.operate.load import files
+from lakelog.operate.load.files import FileForm
 from lakelog.testing.eventually import eventually
 from lakelog.values.reservation import FEW_OFFSETS
 
@@ -110,13 +119,17 @@ def test_marks_of_byte_order(lake: Lakelog, tmp_path: Path, encoding: str, endin
         ("a.csv", b"a,b\n1,2\n3\n", r"a\.csv, line 3: Expected Number of Columns: 2 Found: 1"),
         ("a.csv", b"a,b\n1,2\n3,4,5\n", r"a\.csv, line 3: Expected Number of Columns: 2 Found: 3"),
         ("a.csv", b"a,b,a\n1,2,3\n", r"a\.csv, line 1: column 'a' is there 2 times"),
-        ("a.csv", b'a,b\n1,"2\n', r"a\.csv: .*is a quote not closed"),
-        ("a.csv.gz", gzip.compress(CSV.encode() * 99)[:-40], r"a\.csv\.gz: .*end"),
+        ("a.csv", b'a,b\n1,"2\n', r"a\.csv, line 2: .*unterminated quote"),
+        ("a.csv.gz", gzip.compress(CSV.encode() * 99)[:-40], r"a\.csv\.gz, line [\d,]+: .*end"),
         ("a.jsonl", b'{"a":1}\n{"a":\n', r"a\.jsonl, line 2: no JSON"),
         ("a.jsonl", b"[1]\n", r"a\.jsonl, line 1: '\[1\].* is no JSON object"),
         ("a.jsonl", b'{"a":"\xff"}\n', r"a\.jsonl, line 1: no JSON"),
         ("a.jsonl", b'{"a":"' + b"x" * 2_000 + b'"}\n', r"line 1: it is longer than 1000 bytes"),
-        ("a.jsonl.gz", gzip.compress(JSON.encode() * 99)[:-40], r"behind line [\d,]+: .*end"),
+        (
+            "a.jsonl.gz",
+            gzip.compress(JSON.encode() * 99)[:-40],
+            r"a\.jsonl\.gz, line [\d,]+: .*end",
+        ),
         ("a.parquet", b"PAR1nothing", r"a\.parquet: "),
         ("a.arrow", b"nothing", r"a\.arrow: "),
         ("a.txt", b"x", "a.txt does not tell what it is: names end in .csv"),
@@ -149,6 +162,223 @@ def test_lines_that_cannot_be_read_are_put_aside(
     assert stored(lake) == ROWS
 
 
+_FIELD = st.sampled_from([b"1", b"x", b"", b'"q"', b'"a,b"', b'"two\nlines"', b'"\r\n\r\n"'])
+_LINES = st.one_of(
+    st.tuples(st.just(True), st.lists(_FIELD, min_size=2, max_size=2)),
+    st.tuples(
+        st.just(False), st.lists(_FIELD, min_size=2, max_size=3).map(lambda some: [*some, b"x"])
+    ),
+    st.tuples(st.just(False), st.just([b"k\xe4se", b"1"])),
+    st.tuples(st.just(False), st.just([b"alone"])),
+)
+
+
+@given(lines=st.lists(_LINES, max_size=30), line_end=st.sampled_from([b"\n", b"\r\n"]))
+def test_lines_of_csv_that_are_put_aside_are_told_byte_for_byte(
+    lines: list[tuple[bool, list[bytes]]], line_end: bytes
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path, told = Path(folder, "rows.csv"), []
+        wanted, number, good = [], 2, 0
+        text = b"a,b" + line_end
+        for is_row, fields in lines:
+            line = b",".join(fields)
+            if not is_row:
+                wanted.append(("line", number, line))
+            good += is_row
+            number += (line + line_end).count(b"\n")
+            text += line + line_end
+        path.write_bytes(text)
+        rows = list(files.rows_of(path, FileForm("csv"), lambda *one: told.append(one[:3])))
+    assert told == wanted
+    assert sum(len(one.rows) for one in rows) == good
+
+
+_TEXTS = st.one_of(
+    st.integers().map(str),
+    st.floats().map(repr),
+    st.decimals(allow_nan=False, allow_infinity=False).map(str),
+    st.datetimes().map(str),
+    st.datetimes(timezones=st.just(timezone.utc)).map(str),
+    st.dates().map(str),
+    st.sampled_from(
+        "01067|+49|1e400|true|FALSE|yes|t|NA|1,5|1_000|.5|5.|-0|2013-02-30|01/02/2013|10:00|0x10|-|.|"
+        "e5|-.|Infinity|2013-01-01T10:00:00.123456789| 1|1 |2013-01-01 24:00|"
+        f"{'1' * 38}|{'1' * 39}".split("|")
+    ),
+)
+
+
+@given(st.one_of(st.lists(_TEXTS, min_size=1, max_size=5), _TEXTS.map(lambda one: [one, one])))
+@example(["1", "12345678901234567", "x"])
+@example(["0.1", "1234567890123456"])
+def test_a_value_of_csv_is_what_is_written_or_its_text(texts: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "rows.csv")
+        lines = [json.dumps(one) for one in texts]  # none of them has a quote
+        path.write_text("\n".join(["A", *lines]) + "\n")
+        for few in (1, 10_000):  # rows of the sample
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setattr(files, "_SAMPLED", few)
+                (rows,) = files.rows_of(path, FileForm("csv"), None)
+            found = json_objects(rows.rows, timezone.utc).to_pylist()
+            for text, one in zip(texts, found, strict=True):
+                value = json.loads(one, parse_float=str, parse_int=str)["A"]
+                raw = one.removeprefix('{"A":').removesuffix("}")
+                assert _means(text, value, is_text=raw.startswith('"')), (text, one)
+
+
+def _means(text: str, value: object, *, is_text: bool) -> bool:
+    if value is None:
+        return text in ("nan", "NaN")
+    if isinstance(value, bool):
+        return str(value).lower() == text.lower()
+    if value == text:
+        return True
+    if is_text:  # of a time: the same moment
+        assert isinstance(value, str)
+        at, same = (datetime.fromisoformat(one.replace("Z", "+00:00")) for one in (text, value))
+        return at.replace(tzinfo=at.tzinfo or timezone.utc) == same.replace(
+            tzinfo=same.tzinfo or timezone.utc
+        )
+    assert isinstance(value, str)
+    return Decimal(value) == Decimal(text) or float(value) == float(text)
+
+
+@pytest.mark.parametrize("ending", ["csv.gz", "csv.bz2", "csv.zst", "json.gz", "ndjson.zst"])
+def test_what_a_file_has_that_ends_early_is_loaded_where_lines_are_put_aside(
+    lake: Lakelog, tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = "".join(f'{{"id":{n},"pad":"{random.Random(n).random()}"}}\n' for n in range(60_000))
+    if ending.startswith("csv"):
+        whole = "id,pad\n" + "".join(f"{n},{random.Random(n).random()}\n" for n in range(60_000))
+    monkeypatch.setitem(globals(), "CSV", whole)
+    monkeypatch.setitem(globals(), "JSON", whole)
+    path, aside = written(tmp_path / f"rows.{ending}", ending), tmp_path / "aside.jsonl"
+    path.write_bytes(path.read_bytes()[:-20_000])
+    with pytest.raises(InvalidArgumentError, match="cannot be read further"):
+        lake.load("orders", path, create=True)
+    loaded = lake.load("early", path, create=True, rejects=aside)
+    (told,) = map(json.loads, aside.read_text().splitlines())
+    assert loaded.rejected == 1
+    assert 1_000 < loaded.rows < 60_000
+    assert told["line"] == loaded.rows + (2 if ending.startswith("csv") else 1)
+    assert "cannot be read further" in told["why"]
+    assert whole.splitlines()[told["line"] - 1].startswith(told["text"])
+
+
+def test_names_of_columns_are_kept_and_texts_stand_for_no_value(
+    lake: Lakelog, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text('a,A,,"two\nlines",b\n1,2,3,4,NA\n5,6,7,8,9\n')
+    lake.load("orders", path, create=True, null=["NA"])
+    first = {"a": 1, "A": 2, "column2": 3, "two\nlines": 4, "b": None}
+    assert stored(lake)[0] == first
+    assert stored(lake)[1]["b"] == 9
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "csv.gz"])
+def test_text_of_another_encoding(lake: Lakelog, tmp_path: Path, ending: str) -> None:
+    text = "name,n\nKäse …\u2028,1\n" if "csv" in ending else '{"name":"Käse …","n":1}\n'
+    text = text.replace("\u2028", "")
+    path = tmp_path / f"rows.{ending}"
+    data = text.encode("cp1252")
+    path.write_bytes(gzip.compress(data) if ending.endswith("gz") else data)
+    with pytest.raises(InvalidArgumentError, match=r"UTF-8|utf-8|codec|unicode"):
+        lake.load("orders", path, create=True)
+    with pytest.raises(InvalidArgumentError, match="'klingon' is no encoding"):
+        lake.load("orders", path, create=True, encoding="klingon")
+    lake.load("orders", path, create=True, encoding="cp1252")
+    assert stored(lake) == [{"name": "Käse …", "n": 1}]
+
+
+def test_an_array_of_json_is_its_elements(
+    lake: Lakelog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "rows.json"
+    path.write_text('\n[\n {"a" : 1},\n{"a": [2]} ]\n'.lstrip())
+    lake.load("orders", path, create=True)
+    assert lake.log("orders").read(0).to_arrow()["value"].to_pylist() == [
+        b'{"a" : 1}',
+        b'{"a": [2]}',
+    ]
+    path.write_text('[{"a": 1}, 2]')
+    with pytest.raises(InvalidArgumentError, match=r"rows\.json, row 2: '2' is no JSON object"):
+        lake.load("orders", path)
+    path.write_text('[{"a": 1},\n{"a": 2}\n')
+    with pytest.raises(InvalidArgumentError, match=r"rows\.json, line 1: no JSON"):
+        lake.load("orders", path)
+    monkeypatch.setattr(files, "MAX_ARRAY_BYTES", 10)
+    with pytest.raises(InvalidArgumentError, match=r"one array of JSON.*jq -c '\.\[\]' rows\.json"):
+        lake.load("orders", path)
+
+
+_AT = "2013-12-31T23:59:00Z"
+#: A row that no topic takes among others, and why.
+_ODD_ROWS = [
+    ({"at": "31.12.2013"}, "'31.12.2013' is no time as ISO writes it.*--time-format"),
+    ({"at": "2013-03-31T02:30:00"}, "2013-03-31 02:30:00 is no time of Europe/Berlin"),
+    ({"at": "9999-01-01T00:00:00Z"}, r"9999-01-01 .* message\.timestamp\.after\.max\.ms=3600000"),
+    ({"at": "2000-01-01T00:00:00Z"}, r"2000-01-01 .* message\.timestamp\.before\.max\.ms"),
+    ({"part": 7}, "partition 7 is none of the topic's: 0 to 1"),
+    ({"part": -1}, "partition -1 is none"),
+    ({"part": 0.5}, "partition takes whole numbers"),
+    ({"part": "x"}, "partition takes whole numbers"),
+    ({"key": None}, "no key, which a compacted topic needs"),
+]
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+@pytest.mark.parametrize(("odd", "why"), _ODD_ROWS)
+def test_a_row_that_the_topic_does_not_take_is_told_or_put_aside(
+    lake: Lakelog, tmp_path: Path, ending: str, odd: dict[str, Any], why: str
+) -> None:
+    path, aside = tmp_path / f"rows.{ending}", tmp_path / "aside.jsonl"
+    rows = [{"key": f"k{n}", "at": _AT, "part": n % 2} for n in range(9)]
+    rows[5] |= odd
+    table = pa.Table.from_pylist(
+        [{k: None if v is None else str(v) for k, v in row.items()} for row in rows]
+    )
+    if ending == "csv":
+        lines = [",".join(one or "" for one in row.values()) for row in table.to_pylist()]
+        path.write_text("key,at,part\n" + "\n".join(lines) + "\n")
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    early_ms = 20 * 366 * 86_400_000
+    config = {"cleanup.policy": "compact", "message.timestamp.before.max.ms": early_ms}
+    lake.topics.create("orders", 2, config)
+    names = {"key": "key", "timestamp": "at", "partition": "part", "zone": "Europe/Berlin"}
+    where = {"csv": "row", "jsonl": "line"}[ending]
+    with pytest.raises(InvalidArgumentError, match=rf"rows\.{ending}, {where} 6: .*{why}"):
+        lake.load("orders", path, **names)
+    begun: list[str] = []
+    loaded = lake.load("orders", path, rejects=aside, on_begin=begun.append, **names)
+    assert (loaded.rows, loaded.rejected) == (8, 1)
+    (told,) = map(json.loads, aside.read_text().splitlines())
+    assert told[where] == 6
+    assert re.search(why, told["why"])
+    again = lake.load("orders", path, rejects=aside, resume=begun[0], **names)
+    assert (again.rows, again.rejected) == (8, 1)
+
+
+def test_times_of_a_form_that_is_said(lake: Lakelog, tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("at,n\n31.12.2013 23:59,1\n01.02.2014 10:00,2\n")
+    form = "%d.%m.%Y %H:%M"
+    lake.load("orders", path, create=True, timestamp="at", zone="Europe/Berlin", time_format=form)
+    times = lake.log("orders").read(0).to_arrow()["timestamp"].to_pylist()
+    assert [str(one) for one in times] == [
+        "2013-12-31 22:59:00+00:00",
+        "2014-02-01 09:00:00+00:00",
+    ]
+    path.write_text("at,n\n2013-02-01,1\n")  # ISO by its look
+    lake.load("days", path, create=True, timestamp="at", zone="UTC", time_format="%Y-%d-%m")
+    assert str(lake.log("days").read(0).to_arrow()["timestamp"][0]).startswith("2013-01-02")
+    with pytest.raises(InvalidArgumentError, match=r"rows\.csv, row 1: .*does not match format"):
+        lake.load("days", path, timestamp="at", zone="UTC", time_format="%d.%m.%Y")
+
+
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
 def test_rows_that_the_columns_refuse_are_put_aside_or_end_the_load(
     lake: Lakelog, tmp_path: Path, ending: str
@@ -163,8 +393,9 @@ def test_rows_that_the_columns_refuse_are_put_aside_or_end_the_load(
         path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, *wrong]))
     columns = {"lakelog.value.columns": "id bigint NOT NULL, name string NOT NULL"}
     lake.topics.create("orders", 1, {**columns, "lakelog.value.columns.enforce": "true"})
+    where = {"csv": "row", "jsonl": "line"}[ending]
     with pytest.raises(
-        InvalidArgumentError, match=rf"rows\.{ending}, row 6: .*id: missing or null"
+        InvalidArgumentError, match=rf"rows\.{ending}, {where} 6: .*id: missing or null"
     ):
         lake.load("orders", path)
     assert stored(lake) == []
@@ -204,7 +435,7 @@ def test_a_load_that_is_begun_again_appends_what_is_not_there(
     path.write_bytes(whole[: len(whole) * 3 // 4])
     lake.topics.create("orders", 4)
     begun: list[str] = []
-    with pytest.raises(InvalidArgumentError, match="the rows before it can be loaded"):
+    with pytest.raises(InvalidArgumentError, match=r"cannot be read further.*--rejects"):
         lake.load("orders", path, key="id", on_begin=begun.append)
     some = len(stored(lake))
     assert 0 < some < 20_000

@@ -9,26 +9,33 @@ was when its process, Redis or the machine ended.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
-from datetime import timedelta
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta, timezone
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
 
+from ...base import compute as pc
 from ...codec.enforced_columns import wrong_values
+from ...codec.json_rows import json_objects
 from ...errors import InvalidArgumentError, RepeatDiffersError
 from ...hot import Acks, HotLog
+from ...ingest.given_records import as_columns
 from ...ingest.rows import RowFields, records_of_rows
 from ...spark.sink import append_rows
 from ...spark.sink_append import BACK_OFF, TaskAppend, TaskIdentity
 from ...spark.sink_rows import TaskRows
+from ...values.config import INT64_MAX
+from ...values.record import NO_TIMESTAMP_MS, TimestampType
 from ...values.topic import Topic
 from ...values.topic_partition import TopicPartition
-from .files import LINE, Reject, rows_of
+from ...values.typed_time import clock_text
+from .files import LINE, FileForm, Reject, Rows, rows_of
 
 
 class Loaded(msgspec.Struct, frozen=True):
@@ -45,15 +52,19 @@ def new_load_id(now_ms: int) -> str:
     return f"{now_ms // 1000:x}-{secrets.token_hex(4)}"
 
 
+def _began_ms(load_id: str) -> int:
+    return int(load_id.partition("-")[0], 16) * 1000
+
+
 def check_load_id(load_id: str, topic: Topic, now_ms: int) -> None:
     """Refuses the id of a load that Redis may have forgotten.
 
     Raises:
         InvalidArgumentError: it is none, or too old.
     """
-    began, _, rest = load_id.partition("-")
+    rest = load_id.partition("-")[2]
     try:
-        began_ms = int(began, 16) * 1000
+        began_ms = _began_ms(load_id)
     except ValueError:
         rest = ""
     if not rest:
@@ -72,7 +83,7 @@ def load(
     recover: Callable[[Topic, TopicPartition, int], None],
     find_topic: Callable[[pa.ChunkedArray], Topic],
     path: Path,
-    format_: str,
+    form: FileForm,
     fields: RowFields,
     load_id: str,
     *,
@@ -90,7 +101,7 @@ def load(
             `TopicLog.recover`; given the highest log end that was told.
         find_topic: the topic, perhaps made for values like the file's first ones, its argument.
         timeout_s: how long it goes on trying while nothing can be appended.
-        rejects: takes the lines that cannot be read, and rows that the topic refuses; None: one
+        rejects: takes the lines that cannot be read, and rows that cannot be appended; None: one
             ends the load. It must not be there yet, unless `is_resumed`.
         on_begin: told the load's id, before the first rows are handed over.
         on_rows: told how many rows are read and handed over.
@@ -105,9 +116,10 @@ def load(
         raise InvalidArgumentError(f"{rejects} is the file that is loaded: name another file")
     with ExitStack() as stack:
         rejected = _Rejected(rejects, stack, is_resumed=is_resumed)
-        batches = _batches(path, format_, fields, rejected if rejects else None, on_rows)
-        first = list(islice(batches, 1))
-        values = [batch["value"].cast(pa.binary()) for batch in first]
+        reject = rejected if rejects else None
+        pieces = _pieces(path, form, fields, reject, on_rows)
+        first = list(islice(pieces, 1))
+        values = [piece.records["value"] for piece in first]
         topic = find_topic(pa.chunked_array(values, pa.binary()))
         append = TaskAppend(
             hot,
@@ -121,7 +133,8 @@ def load(
             on_begin(load_id)
         try:
             rows_of_task = TaskRows(hot.topics().get, topic, 0)
-            fitting = _fitting(path, chain(first, batches), topic, rejected if rejects else None)
+            began_ms = _began_ms(load_id)
+            fitting = _fitting(path, chain(first, pieces), topic, began_ms, reject)
             append_rows(append, rows_of_task, fitting)
             rows = append.finish()
         except RepeatDiffersError as error:
@@ -135,46 +148,132 @@ def load(
     return Loaded(topic.name, load_id, rows, rejected.count)
 
 
-def _batches(
+class _Piece(NamedTuple):
+    """Some records, and how the row of each is named."""
+
+    records: pa.RecordBatch
+    unit: str
+    numbers: Sequence[int]
+
+    def without(self, gone: Collection[int]) -> _Piece:
+        """But for the records of these indices."""
+        kept = [n for n in range(self.records.num_rows) if n not in gone]
+        records = self.records.take(pa.array(kept, pa.int64()))
+        return _Piece(records, self.unit, [self.numbers[n] for n in kept])
+
+
+def _pieces(
     path: Path,
-    format_: str,
+    form: FileForm,
     fields: RowFields,
-    rejected: Reject | None,
+    reject: Reject | None,
     on_rows: Callable[[int], object],
-) -> Iterator[pa.RecordBatch]:
-    if format_ == "jsonl" and fields.value is None:
+) -> Iterator[_Piece]:
+    if form.format == "jsonl" and fields.value is None:
         fields = msgspec.structs.replace(fields, value=LINE)
-    first = 0
-    for rows in rows_of(path, format_, rejected):
-        try:
-            records = records_of_rows(rows, fields, first)
-        except InvalidArgumentError as error:
-            raise InvalidArgumentError(f"{path.name}: {error.message}") from error
-        first += len(rows)
-        yield from records.combine_chunks().to_batches()
-        on_rows(len(rows))
+    if fields.time_format is not None and fields.timestamp is not None:
+        form = msgspec.structs.replace(form, texts=form.texts | {fields.timestamp})
+    for rows in rows_of(path, form, reject):
+        if isinstance(rows.rows, pa.Table):
+            with _named(path.name):  # what is wrong with all rows
+                records_of_rows(rows.rows.slice(0, 0), fields)
+        yield from _records(path, rows, fields, reject)
+        on_rows(len(rows.rows))
+
+
+def _records(path: Path, rows: Rows, fields: RowFields, reject: Reject | None) -> Iterator[_Piece]:
+    """The records of rows; looks for those that are none by halves, since there are few."""
+    try:
+        table = records_of_rows(rows.rows, fields)
+        records, partitions = as_columns(table, NO_TIMESTAMP_MS)
+    except InvalidArgumentError as error:
+        count = len(rows.rows)
+        if count == 1:
+            why = error.message.removeprefix("row 0: ")
+            if reject is None:
+                where = f"{path.name}, {rows.unit} {rows.numbers[0]:,}"
+                raise InvalidArgumentError(f"{where}: {why}") from error
+            reject(rows.unit, rows.numbers[0], _as_json(rows.rows), why)
+            return
+        for half in (slice(0, count // 2), slice(count // 2, count)):
+            yield from _records(
+                path, Rows(rows.rows[half], rows.unit, rows.numbers[half]), fields, reject
+            )
+        return
+    records = records.rename_columns(["timestamp", *records.column_names[1:]])
+    if partitions is not None:
+        records = records.append_column("partition", partitions)
+    for batch in records.combine_chunks().to_batches():
+        yield _Piece(batch, rows.unit, rows.numbers)
+
+
+def _as_json(row: pa.Table | list[Any]) -> bytes:
+    made: bytes = row[0][LINE] if isinstance(row, list) else json_objects(row)[0].as_py().encode()
+    return made
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    try:
+        yield
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{name}: {error.message}") from error
 
 
 def _fitting(
-    path: Path, batches: Iterable[pa.RecordBatch], topic: Topic, rejected: Reject | None
+    path: Path, pieces: Iterable[_Piece], topic: Topic, now_ms: int, reject: Reject | None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows that the topic takes; one that enforces its columns does not take all."""
-    before = 0
-    for batch in batches:
-        errors = []
-        if topic.config.enforces_columns:
-            errors = wrong_values(batch["value"].cast(pa.binary()), topic.config)
-        for error in errors:
-            row, value = before + error.index + 1, batch["value"][error.index].as_py()
-            if rejected is None:
-                raise InvalidArgumentError(f"{path.name}, row {row:,}: {error.message}")
-            text = value if isinstance(value, str) else value.decode(errors="backslashreplace")
-            rejected(row, text, error.message)
-        before += batch.num_rows
-        if errors:
-            gone = {error.index for error in errors}
-            batch = batch.filter(pa.array([n not in gone for n in range(batch.num_rows)]))
-        yield batch
+    """The rows that the topic takes."""
+    for piece in pieces:
+        wrong = _wrong(piece.records, topic, now_ms)
+        for index, why in sorted(wrong.items()):
+            number, value = piece.numbers[index], piece.records["value"][index].as_py()
+            if reject is None:
+                raise InvalidArgumentError(f"{path.name}, {piece.unit} {number:,}: {why}")
+            reject(piece.unit, number, value or b"", why)
+        yield (piece.without(wrong) if wrong else piece).records
+
+
+def _wrong(records: pa.RecordBatch, topic: Topic, now_ms: int) -> dict[int, str]:
+    """Why the topic does not take some of the records, by index.
+
+    Args:
+        now_ms: when the load began, so that one that is resumed sees the same. What Redis' clock
+            finds too late or too early then all the same ends the load.
+    """
+    config, names = topic.config, records.schema.names
+    wrong: dict[int, str] = {}
+
+    def note(found: pa.Array, why: Callable[[int], str]) -> None:
+        for index in pc.indices_nonzero(found).to_pylist():
+            wrong.setdefault(index, why(index))
+
+    if "partition" in names:
+        partitions, last = records["partition"], topic.partitions - 1
+        beyond = pc.or_(pc.less(partitions, 0), pc.greater(partitions, last))
+        note(beyond, lambda n: f"partition {partitions[n]} is none of the topic's: 0 to {last}")
+    if config.compacted:
+        note(records["key"].is_null(), lambda n: "it has no key, which a compacted topic needs")
+    if config["message.timestamp.type"] is TimestampType.CREATE_TIME:
+        times_ms = records["timestamp"]
+        given = pc.not_equal(times_ms, NO_TIMESTAMP_MS)
+        for word, earlier, later in (("before", times_ms, now_ms), ("after", now_ms, times_ms)):
+            setting = f"message.timestamp.{word}.max.ms"
+            limit_ms = config[setting]
+            if limit_ms < INT64_MAX:
+                is_far = pc.greater(pc.subtract(later, earlier), limit_ms)
+                why = (
+                    f"its time is further {word} that of the load than {setting}={limit_ms} allows"
+                )
+                note(pc.and_(given, is_far), partial(_too_far, times_ms, why))
+    if config.enforces_columns:
+        for error in wrong_values(records["value"], config):
+            wrong.setdefault(error.index, error.message)
+    return wrong
+
+
+def _too_far(times_ms: pa.Array, why: str, index: int) -> str:
+    return f"{clock_text(times_ms[index].as_py(), timezone.utc)}: {why}"
 
 
 class _Rejected:
@@ -192,10 +291,13 @@ class _Rejected:
         self._stack = stack
         self._file: IO[bytes] | None = None
 
-    def __call__(self, line: int, text: str, why: str) -> None:
+    def __call__(self, unit: str, number: int, data: bytes, why: str) -> None:
         assert self._path is not None
         if self._file is None:
             self._file = self._stack.enter_context(self._path.open("wb"))
-        told: dict[str, Any] = {"line": line, "why": why, "text": text}
+        text = data.decode(errors="replace")
+        told: dict[str, Any] = {unit: number, "why": why, "text": text}
+        if text.encode() != data:
+            told["text_base64"] = data  # which the encoder writes so
         self._file.write(msgspec.json.encode(told) + b"\n")
         self.count += 1
