@@ -25,6 +25,7 @@ from ..operate.group_lag import GroupLag
 from ..operate.status import Status
 from ..operate.who import who
 from .looks import JobResult
+from .partition_rows import PartitionRows
 from .run_record import ROWS_INTERVAL_S, STOP_TIMEOUT_S, GroupRows, RunRecord, in_time, nothing_told
 from .status_rows import (
     DONE,
@@ -88,7 +89,7 @@ class JobRun:
         self._topics = topics
         self._table = table or open_status_table(log.place.cold, log.place.naming_status)
         self._rows_interval_s = rows_interval_s
-        self._group_rows = GroupRows()
+        self._group_rows, self._partition_rows = GroupRows(), PartitionRows()
         self._is_repeatable = bool(run_id)
         parts = ["" if set(steps) == set(STEPS) else "+".join(steps), ",".join(topics or ())]
         name = "/".join(filter(None, [run_id or unnamed_id(), *parts]))
@@ -244,12 +245,16 @@ class JobRun:
         error: str | None = None,
     ) -> pa.Table:
         groups: list[GroupLag] = []
+        effects = effects_of(reports)
+        if result == RUNNING:
+            odd = [one.topic for one in troubles if one.topic]
+            status = self._partition_rows.choose(status, effects, odd)
         if status.servers:
             groups = self._group_rows.look(self._log, self._topics)
         return status_rows(
             self.key,
             status,
-            effects_of(reports),
+            effects,
             time.monotonic() - started_s,
             done=result == DONE,
             error=error,
@@ -286,6 +291,7 @@ class JobRun:
             rows = self._rows(status, done, troubles, started_s, result, error)
             in_time(lambda: self._table.append(rows), CALL_TIMEOUT_S, "writing the run's rows")
             self._group_rows.confirm()
+            self._partition_rows.confirm()
         except Exception as failure:
             logger.warning("where things stand was not written down: %s", failure)
             return False

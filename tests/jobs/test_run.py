@@ -291,7 +291,7 @@ def test_a_continuous_run_tells_where_things_stand_while_it_runs(log: Lakelog) -
         thread.join()
     rows = run.rows().to_pylist()
     assert [row["done"] for row in rows].count(True) == 2
-    assert [row["done"] for row in rows].count(False) >= 6
+    assert [row["done"] for row in rows].count(False) >= 4  # all of the first, one of each other
     assert sum(row["records"] or 0 for row in rows) == 80
     assert [part["archived_end"] for part in ended[0]["partitions"]] == [30, 50]
 
