@@ -15,7 +15,8 @@ is the default, they refuse a reader that would take them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
@@ -50,7 +51,7 @@ from ..values.topic import Topic
 from ..values.topic_partition import OffsetRange, TopicPartition
 from .group_progress import GroupProgress
 from .kafka_columns import source_schema
-from .offsets_json import Gaps, Offsets, StreamOffset
+from .offsets_json import ASSUMED_BYTES, Offsets, StreamOffset
 from .options import OF_TRIGGERS, ReadOptions, check, parse, parse_write
 from .range_rows import Looked, looked_at, not_covered, range_rows, spark_rows, together
 from .ranges import (
@@ -90,11 +91,6 @@ T = TypeVar("T")
 NAME = "lakelog"
 
 _LOOKING = "looking where the log ends"
-
-#: Of a record, where a micro-batch is cut for its tasks. What is stored would say better, but says
-#: something else once records are archived; a micro-batch that is run again must be cut as before,
-#: or a sink that knows what each task wrote (lakelog's own) would not know its tasks again.
-ASSUMED_BYTES = 128
 
 
 class LakelogDataSource(DataSource):  # type: ignore[misc]  # pyspark is not typed for mypy here
@@ -303,7 +299,8 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
         # Of a deleted topic too, so that its next creation is told from it.
         topic_ids = {**begin.topic_ids, **ends.topic_ids}
         gaps = self._gaps_between(begin.offsets, offsets, ends.topic_ids)
-        end = StreamOffset(offsets, topic_ids, since=since, gaps=gaps)
+        sizes = self._record_bytes(begin.offsets, offsets, ends.topic_ids)
+        end = StreamOffset(offsets, topic_ids, since=since, gaps=gaps, record_bytes=sizes)
         self._reported = replace(end, offsets=ends.offsets)
         return end.to_json()
 
@@ -327,7 +324,7 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
                 of_topic[tp.partition] = OffsetRange(first.get(tp, 0), end_offset)
         return self._patiently(
             "planning a micro-batch",
-            lambda: self._input_ranges(ranges, until.topic_ids, until.gaps),
+            lambda: self._input_ranges(ranges, until),
         )
 
     def commit(self, end: Mapping[str, Any]) -> None:
@@ -452,6 +449,28 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
                     found[tp] = gaps
         return found
 
+    def _record_bytes(
+        self, begin: Offsets, end: Offsets, topic_ids: Mapping[str, UUID]
+    ) -> dict[str, int]:
+        """What a record takes of those topics whose records are larger than is assumed.
+
+        A power of two, so that it seldom changes from one micro-batch to the next.
+        """
+        records: dict[str, int] = {}
+        sizes: dict[str, float] = {}
+        for tp, until in end.items():
+            start, topic_id = begin.get(tp, 0), topic_ids.get(tp.topic)
+            if start < until and topic_id is not None and tp.partition in self._looks[topic_id].hot:
+                span = self._looks[topic_id], tp.partition, start, until
+                records[tp.topic] = records.get(tp.topic, 0) + count_records(*span).records
+                sizes[tp.topic] = sizes.get(tp.topic, 0.0) + size_of(*span)
+        found = {name: sizes[name] / count for name, count in records.items() if count}
+        return {
+            name: 1 << math.ceil(math.log2(each))
+            for name, each in found.items()
+            if each > ASSUMED_BYTES
+        }
+
     def _latest_without_start(self) -> StreamOffset:
         """For Spark 4.0 and 4.1, which asks for the end before the beginning of the first batch."""
         if self._initial is None and not self._begun:
@@ -468,16 +487,18 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
         if self._last is None or self._last.offsets != offsets:
             topic_ids = {**known.topic_ids, **ends.topic_ids}
             gaps = self._gaps_between(known.offsets, offsets, ends.topic_ids)
-            self._last = StreamOffset(offsets, topic_ids, since=since, gaps=gaps)
+            sizes = self._record_bytes(known.offsets, offsets, ends.topic_ids)
+            self._last = StreamOffset(
+                offsets, topic_ids, since=since, gaps=gaps, record_bytes=sizes
+            )
         return self._last
 
     def _input_ranges(
         self,
         ranges: Mapping[str, Mapping[int, OffsetRange]],
-        topic_ids: Mapping[str, UUID],
-        gaps: Gaps,
+        until: StreamOffset,
     ) -> list[InputTask]:
-        options = self._options
+        options, topic_ids = self._options, until.topic_ids
         registry = options.place.open_hot().topics()
         sized: list[SizedRange] = []
         for name, of_topic in ranges.items():
@@ -497,10 +518,7 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
                     if start < seen.log_start:
                         tp = topic.partition(number)
                         raise not_covered(tp, start, end, seen.log_start, seen.log_end)
-            sized += [
-                _assumed(topic, number, one, gaps.get(topic.partition(number), ()))
-                for number, one in of_topic.items()
-            ]
+            sized += [_assumed(topic, number, one, until) for number, one in of_topic.items()]
         return _tasks(options, sized, SHARED_RANGES_OF_STREAM)
 
 
@@ -549,19 +567,18 @@ def _tasks(options: ReadOptions, sized: Sequence[SizedRange], max_ranges: int) -
     ]
 
 
-def _assumed(
-    topic: Topic, partition: int, offsets: OffsetRange, gaps: Iterable[OffsetRange]
-) -> SizedRange:
-    """A micro-batch's range: a record of `ASSUMED_BYTES` at each offset that was not skipped."""
+def _assumed(topic: Topic, partition: int, offsets: OffsetRange, until: StreamOffset) -> SizedRange:
+    """A micro-batch's range, as its end says: a record at each offset that was not skipped."""
     start, end = offsets
+    gaps = until.gaps.get(topic.partition(partition), ())
     stretches, at = [], start
     for gap in [*sorted(gaps), OffsetRange(end, end)]:
-        until = min(gap.start, end)
-        if at < until:
-            stretches.append(Stretch(partition, at, until, until - at))
+        stop = min(gap.start, end)
+        if at < stop:
+            stretches.append(Stretch(partition, at, stop, stop - at))
         at = max(at, gap.end)
     records = sum(stretch.records for stretch in stretches)
-    size_bytes = float(records) * ASSUMED_BYTES
+    size_bytes = float(records) * until.record_bytes.get(topic.name, ASSUMED_BYTES)
     return SizedRange(topic, partition, start, end, tuple(stretches), size_bytes)
 
 

@@ -11,6 +11,8 @@
 | ``"@gaps orders 0": {"20": 99}``  | in a micro-batch's end: the ranges of offsets in it that   |
 |                                   | were skipped after an unclean stop, as known when it was   |
 |                                   | planned; start and end, which is exclusive                 |
+| ``"@bytes orders": {"0": 4096}``  | likewise: what a record of the topic took then, about;     |
+|                                   | without it, `ASSUMED_BYTES`                                |
 
 No topic's name has an ``@``. The members beside the topics look like topics all the same: whoever
 walks over a query's progress as over Kafka's, from topics to partitions to offsets, meets nothing
@@ -18,8 +20,9 @@ else. An id is alike in all offsets, so it adds nothing to a lag.
 
 ``@since`` is there because Spark keeps where a micro-batch ends but not where the first one began:
 it asks again after a restart, and "latest" would be another place by then, with the records in
-between lost. ``@gaps`` is there because a micro-batch is cut for its tasks by its records, and in
-the same way when it is run again: what a log knows of its gaps changes as cleanup merges segments.
+between lost. ``@gaps`` and ``@bytes`` are there because a micro-batch is cut for its tasks by its
+records, and in the same way when it is run again: what a log knows of its gaps changes as cleanup
+merges segments, and what is stored as records are archived.
 """
 
 from __future__ import annotations
@@ -43,6 +46,10 @@ _ID = "@id"
 _INITIAL = "@initial"
 _SINCE = "@since"
 _GAPS = "@gaps"
+_BYTES = "@bytes"
+
+#: Of a record, where a micro-batch's end does not say it.
+ASSUMED_BYTES = 128
 
 _WORD_BITS = 32
 _WORDS = 128 // _WORD_BITS
@@ -61,6 +68,7 @@ class StreamOffset(Struct, frozen=True):
     initial: bool = False
     since: Offsets | None = None
     gaps: Gaps = field(default_factory=dict)  # of the partitions that have some
+    record_bytes: Mapping[str, int] = field(default_factory=dict)  # of topics with larger records
 
     def to_json(self) -> dict[str, Any]:
         """The members of the table above, in one order."""
@@ -75,6 +83,8 @@ class StreamOffset(Struct, frozen=True):
         for name, partition in sorted(self.gaps):
             gaps = self.gaps[TopicPartition(name, partition)]
             members[f"{_GAPS} {name} {partition}"] = {str(gap.start): gap.end for gap in gaps}
+        for name in sorted(self.record_bytes):
+            members[f"{_BYTES} {name}"] = {"0": self.record_bytes[name]}
         return members
 
     @classmethod
@@ -118,8 +128,7 @@ def _nested(values: Mapping[TopicPartition, Any]) -> dict[str, Any]:
 def _parsed(members: Mapping[str, Any]) -> StreamOffset:
     offsets: dict[TopicPartition, int] = {}
     since: dict[TopicPartition, int] | None = None
-    topic_ids = {}
-    gaps = {}
+    topic_ids, gaps, record_bytes = {}, {}, {}
     for name, member in members.items():
         kind, *of = name.split(" ")
         if not name.startswith("@"):
@@ -135,7 +144,9 @@ def _parsed(members: Mapping[str, Any]) -> StreamOffset:
             gaps[TopicPartition(check_topic_name(topic), _partition(partition))] = tuple(
                 OffsetRange(_offset(int(start)), _offset(end)) for start, end in member.items()
             )
-    return StreamOffset(offsets, topic_ids, _INITIAL in members, since, gaps)
+        elif kind == _BYTES:
+            record_bytes[check_topic_name(*of)] = max(1, _offset(member["0"]))
+    return StreamOffset(offsets, topic_ids, _INITIAL in members, since, gaps, record_bytes)
 
 
 def _as_written_now(members: Mapping[str, Any]) -> dict[str, Any]:

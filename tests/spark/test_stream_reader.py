@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -289,6 +290,25 @@ def test_a_micro_batch_is_cut_as_before_when_its_records_moved(make_log) -> None
     log.append(500, 1)
     again = reader(log, **options)
     assert ranges(again.partitions(again.initialOffset(), logged(end))) == before
+
+
+def test_a_micro_batch_of_large_records_is_cut_by_their_size(make_log) -> None:
+    log = make_log(8)
+    for partition in range(8):
+        for _ in range(5):
+            log.append(5, partition, padding=random.randbytes(200_000))
+    first = reader(log, startingOffsets="earliest")
+    start = first.initialOffset()
+    end = first.latestOffset(start, None)
+    assert end["@bytes orders"] == {"0": 262_144}  # 200 kB, and a little
+    before = ranges(first.partitions(start, logged(end)))
+    assert len(before) == 8  # of 5 MB each; a task has no more than 4 MiB of several
+    log.archive()
+    again = reader(log, startingOffsets="earliest")
+    assert ranges(again.partitions(again.initialOffset(), logged(end))) == before
+    older = {name: member for name, member in logged(end).items() if "@bytes" not in name}
+    assert len(again.partitions(start, older)) == 1  # as whoever wrote it cut it
+    assert again.latestOffset(logged(end), None) == end  # nothing new, nothing else
 
 
 # -- over a gap --------------------------------------------------------------------------------
