@@ -147,6 +147,8 @@ class WriteOptions(Struct, frozen=True):
     acks: Acks = Acks()
     idempotent: bool = True
     include_headers: bool = True
+    txn_app_id: str | None = None  # with the next: the batch, however often it is written
+    txn_version: int | None = None
 
 
 # -- what the text of an option says -----------------------------------------------------------
@@ -278,6 +280,8 @@ OPTIONS = (
     Option("topic", Use.WRITE, "topic", check_topic_name),  # of all rows, over the column
     Option("acks", Use.WRITE, "acks", Acks.parse),
     Option("idempotent", Use.WRITE, "idempotent", _flag),
+    Option("txnAppId", Use.WRITE, "txn_app_id"),  # as for Delta's writes in foreachBatch
+    Option("txnVersion", Use.WRITE, "txn_version", partial(_count, least=0)),
 )
 
 #: How much each micro-batch of a stream takes.
@@ -319,7 +323,10 @@ def parse_write(given: Mapping[str, str]) -> WriteOptions:
     options = _known(own, Use.WRITE)
     if "topic" not in options and "," not in options.get("subscribe", ","):
         options["topic"] = options["subscribe"].strip()  # of a view that is read and written
-    return WriteOptions(log_place(options), **_said(options, Use.WRITE))
+    made = WriteOptions(log_place(options), **_said(options, Use.WRITE))
+    if (made.txn_app_id is None) != (made.txn_version is None):
+        _refuse("txnAppId and txnVersion name a batch together: give both, or none")
+    return made
 
 
 def parse(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:

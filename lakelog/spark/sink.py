@@ -15,8 +15,8 @@ Other columns are left alone, so a frame that was read from a topic can be writt
 its checkpoint append a row once: `sink_append` has how. It holds for rows that come again in the
 same order and in the same Spark partitions. If their order changes, the repeat fails rather than
 lose or double rows in silence. It also holds no longer than ``producer.id.expiration.ms`` after a
-micro-batch was left half written. A batch write that failed and is called again is a new one; its
-rows are appended again.
+micro-batch was left half written. A batch write that failed and is called again is a new one, and
+its rows are appended again, unless ``txnAppId`` and ``txnVersion`` say which it is.
 """
 
 from __future__ import annotations
@@ -180,7 +180,10 @@ class LakelogWriter(_Writer, DataSourceArrowWriter):  # type: ignore[misc]
         self._run = uuid.uuid4()
 
     def _identity(self, context: TaskContext) -> TaskIdentity:
-        return TaskIdentity(f"write {self._run}", context.partitionId())
+        app_id, version = self._options.txn_app_id, self._options.txn_version
+        if app_id is None or version is None:
+            return TaskIdentity(f"write {self._run}", context.partitionId())
+        return TaskIdentity(f"txn {app_id}", context.partitionId(), version)
 
     def commit(self, messages: Sequence[Appended | None]) -> None:
         """Says how much was written; the rows are in the log already."""
@@ -197,10 +200,15 @@ class LakelogStreamWriter(_Writer, StreamWriter):  # type: ignore[misc]
     """Writes a stream's micro-batches.
 
     In complete mode each micro-batch appends the whole result, as with Kafka's sink. Spark refuses
-    the update mode for sources in Python.
+    the update mode for sources in Python; `foreachBatch` has it.
     """
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
+        if options.txn_app_id is not None:
+            raise InvalidArgumentError(
+                "txnAppId and txnVersion are of a batch, such as one in foreachBatch; a stream's "
+                "micro-batches are told apart by their query and number"
+            )
         super().__init__(options, schema)
         self._schema = schema
 
