@@ -322,7 +322,9 @@ class _Appended:
         if self.first_error is not None:
             parts.append(f"line {self._first_line:,}: {self.first_error.message}")
         if self.not_written:
-            parts.append(f"{self.not_written:,} records that were read are not in the log")
+            count = self.not_written
+            read = f"{counted(count, 'record')} that {'was' if count == 1 else 'were'} read"
+            parts.append(f"{read} {'is' if count == 1 else 'are'} not in the log")
         if self.unknown:
             parts.append(
                 f"{self.unknown:,} {'more' if self.not_written else 'records'} may or may not be "

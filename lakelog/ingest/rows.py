@@ -273,5 +273,6 @@ def _refuse_name(name: str, names: list[Any]) -> NoReturn:
 def _refuse_naive(name: str) -> NoReturn:
     raise InvalidArgumentError(
         f"the times of field {name!r} have no zone: say in which they are, such as zone='UTC' or "
-        "zone='Europe/Berlin'"
+        "zone='Europe/Berlin'",
+        name="zone",
     )

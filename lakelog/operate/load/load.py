@@ -192,7 +192,7 @@ def _records(path: Path, rows: Rows, fields: RowFields, reject: Reject | None) -
             why = error.message.removeprefix("row 0: ")
             if reject is None:
                 where = f"{path.name}, {rows.unit} {rows.numbers[0]:,}"
-                raise InvalidArgumentError(f"{where}: {why}") from error
+                raise InvalidArgumentError(f"{where}: {why}", name=error.name) from error
             reject(rows.unit, rows.numbers[0], _as_json(rows.rows), why)
             return
         for half in (slice(0, count // 2), slice(count // 2, count)):
@@ -217,7 +217,7 @@ def _named(name: str) -> Iterator[None]:
     try:
         yield
     except InvalidArgumentError as error:
-        raise InvalidArgumentError(f"{name}: {error.message}") from error
+        raise InvalidArgumentError(f"{name}: {error.message}", name=error.name) from error
 
 
 def _fitting(
