@@ -95,8 +95,8 @@ def test_a_colleague_opens_the_link(
     url, token = served
     colleague = browser.new_page(viewport={"width": 1280, "height": 1000}, timezone_id="UTC")
     colleague.goto(f"{url}/readings/1/150")
-    colleague.get_by_label("Password or token").fill(token)
-    colleague.get_by_role("button", name="Log in").click()
+    colleague.get_by_label("Token").fill(token)
+    colleague.get_by_role("button", name="Open").click()
     explorer = ExplorerPage(colleague)
     expect(explorer.record).to_contain_text("150")
     expect(colleague).to_have_url(f"{url}/readings/1/150")

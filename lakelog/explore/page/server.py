@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +11,9 @@ from typing import Any
 
 import tornado.ioloop
 import tornado.web
+import zmq
+from ipykernel.kernelspec import get_kernel_dict
+from jinja2 import ChoiceLoader, FileSystemLoader
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_core.utils import run_sync
 from tornado.httpserver import HTTPServer
@@ -34,8 +36,14 @@ class _OwnPython(KernelSpecManager):
     """Kernels of this Python, whatever ``python3`` means to this user's Jupyter."""
 
     def get_kernel_spec(self, kernel_name: str) -> Any:
-        argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-        return KernelSpec(argv=argv, display_name="lakelog", language="python")
+        # One that starts while this process ends would warn of what it no longer finds.
+        own = get_kernel_dict(["--log-level=ERROR"])  # its metadata says whether it can encrypt
+        return KernelSpec(
+            argv=own["argv"],
+            display_name="lakelog",
+            language="python",
+            metadata=own.get("metadata", {}),
+        )
 
     def find_kernel_specs(self) -> dict[str, str]:
         return {"python3": ""}
@@ -67,6 +75,14 @@ class _PageServer(Voila):  # type: ignore[misc]
 
     address: Address
     serving: Callable[[str, Callable[[], None]], None]
+
+    def init_settings(self) -> Any:
+        """Voilà's, with a template of ours before Jupyter's own: ``login.html``."""
+        settings: dict[str, Any] = super().init_settings()
+        templates = settings["jinja2_env"]
+        own = FileSystemLoader(Path(__file__).parent)
+        templates.loader = ChoiceLoader([own, templates.loader])
+        return settings
 
     def init_handlers(self) -> Any:
         """Voilà's, with two of ours in the place of its own."""
@@ -139,6 +155,8 @@ def serve(
             "--VoilaConfiguration.default_pool_size=1",
             "--PasswordIdentityProvider.allow_password_change=False",
             f"--MappingKernelManager.cull_idle_timeout={_CULL_S}",
+            # Other users of this machine may connect to a kernel's ports.
+            f"--KernelManager.transport_encryption={'auto' if zmq.has('curve') else 'disabled'}",
         ]
     )
     server.voila_configuration.kernel_spec_manager_class = _OwnPython

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from http.cookiejar import CookieJar
@@ -68,7 +69,15 @@ class Visitor:
 
     def get(self, path: str) -> tuple[str, str]:
         """Where it ends up, and what it is shown."""
-        with self._opener.open(self._url + path, timeout=TIMEOUT_S) as answer:
+        return self._open(path)
+
+    def log_in(self, path: str, html: str, token: str) -> tuple[str, str]:
+        """As the form of a page does; where it ends up, and what it is shown."""
+        hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', html))
+        return self._open(path, urllib.parse.urlencode({**hidden, "password": token}).encode())
+
+    def _open(self, path: str, form: bytes | None = None) -> tuple[str, str]:
+        with self._opener.open(self._url + path, form, timeout=TIMEOUT_S) as answer:
             return answer.url.removeprefix(self._url), answer.read().decode()
 
 
@@ -81,7 +90,9 @@ def test_who_has_the_token_is_shown_the_page_at_any_address(
     url, with_token = found.groups()
     stranger = Visitor(url)
     assert stranger.get("/orders/0/0")[0].startswith("/login?next=")
-    assert stranger.get("/?token=wrong")[0].startswith("/login?next=")
+    where, html = stranger.get("/?token=wrong")
+    assert where.startswith("/login?next=")
+    assert "This is not the token" in html
     visitor = Visitor(url)
     where, html = visitor.get(with_token)
     assert (where, WIDGET in html) == (with_token, True)
@@ -93,6 +104,26 @@ def test_who_has_the_token_is_shown_the_page_at_any_address(
     process.send_signal(signal.SIGTERM)
     assert process.wait(TIMEOUT_S) == 0
     assert wait_until("kernels to end", lambda: not kernels(directory), POLL.within(TIMEOUT_S))
+    assert process.stderr is not None
+    assert process.stderr.read() == "lakelog: stopped\n"  # nor does a kernel say anything
+
+
+def test_a_stranger_reads_whose_page_it_is_and_where_the_token_is(
+    directory: Path, serve: Callable[..., tuple[subprocess.Popen[str], str]]
+) -> None:
+    _, said = serve("--dir", str(directory), "explore", "--listen", "127.0.0.1:0")
+    url, token = re.findall(r"(http://[\d.:]+)/\?token=([\w-]+)", said)[0]
+    stranger = Visitor(url)
+    where, html = stranger.get("/orders/0/0")
+    assert "<title>lakelog</title>" in html
+    assert "The address that <code>lakelog explore</code> prints" in html
+    assert "This is not the token" not in html
+    assert not re.findall(r'(?:src|href)="(?!data:)', html)
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        stranger.log_in(where, html, "another")
+    assert refused.value.code == 401
+    assert "This is not the token" in refused.value.read().decode()
+    assert stranger.log_in(where, html, token)[0] == "/orders/0/0"
 
 
 def kernels(directory: Path) -> list[int]:
