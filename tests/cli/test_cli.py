@@ -543,6 +543,16 @@ def test_doctor_tells_risks_and_what_mends_them(
     assert findings["eviction"]["do"].endswith("maxmemory-policy noeviction")
 
 
+def test_doctor_tells_which_extras_are_installed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["doctor", "--output", "json"]) == 0
+    findings = {row["what"]: row for row in json.loads(capsys.readouterr().out)}
+    for what in ("voila (page)", "fastavro (schemas)", "cbor2 (schemas)", "plotly (explore)"):
+        assert findings[what]["state"] == "ok"
+    text = " ".join(findings)
+    for extra in ("spark", "sql", "metrics", "tracing", "encryption", "databricks", "completion"):
+        assert f"({extra})" in text
+
+
 def test_doctor_tells_of_tables_that_somebody_changed(
     run: Run, where: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
