@@ -9,7 +9,8 @@ import plotly.graph_objects as go
 import pyarrow as pa
 
 MIMETYPE = "application/vnd.plotly.v1+json"
-_CONFIG = {"responsive": True, "displaylogo": False}
+#: Not "responsive": JupyterLab fits charts itself, and with it their height would be lost.
+_CONFIG = {"displaylogo": False}
 
 
 class Chart(go.Figure):  # type: ignore[misc]  # plotly has no types
