@@ -112,6 +112,20 @@ def test_a_colleague_opens_the_link(
     colleague.close()
 
 
+def test_a_dark_browser_gets_a_dark_page(
+    browser: Browser, served: tuple[str, str], take_picture: Callable[..., Path]
+) -> None:
+    url, token = served
+    dark = browser.new_page(viewport={"width": 1280, "height": 1000}, color_scheme="dark")
+    dark.goto(f"{url}/readings/1/150?token={token}")
+    explorer = ExplorerPage(dark)
+    expect(explorer.record).to_contain_text("150")
+    expect(dark.locator("body")).to_have_css("background-color", "rgb(17, 17, 17)")
+    expect(explorer.rows.first).to_have_css("color", "rgb(255, 255, 255)")
+    take_picture(dark, "page-dark")
+    dark.close()
+
+
 def test_groups(page: Page, served: tuple[str, str], take_picture: Callable[..., Path]) -> None:
     page.get_by_role("button", name="Groups").click()
     group = rows(page, "night & day")

@@ -11,6 +11,9 @@ CSS = """
   --ll-line: rgba(128,128,128,.35); --ll-faint: rgba(128,128,128,.12);
   color: var(--jp-ui-font-color1, inherit); max-width: 100%; overflow-x: hidden; }
 [data-jp-theme-light="false"] .lakelog-explorer, .vscode-dark .lakelog-explorer {
+  color-scheme: dark;
+  --jp-widgets-dropdown-arrow: url("data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' \
+viewBox='0 0 18 18'%3E%3Cpath fill='%23ccc' d='M5 7h8l-4 5z'/%3E%3C/svg%3E");
   --ll-cold: #5aa6e0; --ll-hot: #f0a546; --ll-wrong: #ff7b6b; }
 .lakelog-explorer .widget-html, .lakelog-explorer .jupyter-widgets.widget-html,
 .lakelog-explorer .widget-html-content { max-width: 100%; min-width: 0; line-height: 1.4;

@@ -31,6 +31,18 @@ _CULL_S = 600
 #: What a template asks other hosts for: its icons, which no page of ours has.
 _ELSEWHERE = re.compile(r"<link[^>]*href=\"https://[^>]*>")
 
+#: Where a template's page begins, and what has it be dark in a browser that is.
+_BODY = re.compile(r"<body [^>]*data-jp-theme-light=\"true\"[^>]*>")
+_AS_THE_BROWSER = """\
+<script>
+if (matchMedia("(prefers-color-scheme: dark)").matches) {
+  document.body.dataset.jpThemeLight = "false";
+  const theme = document.querySelector("link[href*='/theme-light.css']");
+  if (theme) { theme.href = theme.href.replace(/theme-light.*/, "theme-dark.css"); }
+}
+</script>
+"""
+
 
 class _OwnPython(KernelSpecManager):
     """Kernels of this Python, whatever ``python3`` means to this user's Jupyter."""
@@ -55,7 +67,7 @@ class _Page(TornadoVoilaHandler):  # type: ignore[misc]
     @tornado.web.authenticated
     async def get(self, path: str | None = None) -> None:
         async for html in self.get_generator():
-            self.write(_ELSEWHERE.sub("", html))
+            self.write(_BODY.sub(rf"\g<0>{_AS_THE_BROWSER}", _ELSEWHERE.sub("", html)))
             self.flush()
 
 
