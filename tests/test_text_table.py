@@ -33,6 +33,16 @@ def test_a_table_is_headings_a_rule_and_rows() -> None:
     ]
 
 
+def test_data_of_others_is_shown_as_it_is() -> None:
+    row = {"dep_time": 2013, "price": 1234.56, "share": 0.1234567, "large": 1e22, "late": True}
+    assert text_table([row, {"dep_time": None}], is_ours=False).split("\n") == [
+        "dep_time    price      share  large  late",
+        "────────  ───────  ─────────  ─────  ────",
+        "    2013  1234.56  0.1234567  1e+22  true",
+        "       –        –          –      –     –",
+    ]
+
+
 def test_columns_are_chosen_and_numbers_that_are_text_end_at_one_line() -> None:
     rows = [{"size": "9 B", "other": 1, "key": "a"}, {"size": "1.0 KiB"}]
     assert text_table(rows, ("key", "size"), right={"size"}).split("\n") == [

@@ -25,7 +25,7 @@ def text_table(
     columns: Sequence[str] | None = None,
     *,
     right: Collection[str] = (),
-    spaced: bool = True,
+    is_ours: bool = True,
     cells_wide: int | None = None,
 ) -> str:
     """Rows as lines of equal columns, under headings and a rule.
@@ -34,7 +34,8 @@ def text_table(
         rows: values by column; one that is missing is None.
         columns: what is shown, in order; default: the first row's keys.
         right: columns that end at one line besides those of numbers: numbers that are text already.
-        spaced: headings are the columns' names with spaces for underscores; else as they are.
+        is_ours: the columns are lakelog's: headings have spaces for underscores, numbers are
+            rounded and have commas. Else names and values are somebody's data, shown as they are.
         cells_wide: columns that do not fit in so much follow below, again behind those that say
             what a row is of; None: in one line, however long.
 
@@ -48,8 +49,8 @@ def text_table(
         ends_level = name in right or all(map(_is_number, values))
         padded.append(
             _column(
-                name.replace("_", " ") if spaced else name,
-                map(shown, values),
+                name.replace("_", " ") if is_ours else name,
+                map(shown if is_ours else data_text, values),
                 ends_level=ends_level,
             )
         )
@@ -110,6 +111,13 @@ def shown(value: object) -> str:
     if isinstance(value, float):
         return f"{value:,.2f}" if abs(value) < 1000 else f"{value:,.0f}"
     return printable(str(value))
+
+
+def data_text(value: object) -> str:
+    """A value of somebody's data as text: every digit of a number and no other; else as `shown`."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, (int, float)) else shown(value)
 
 
 def counted(count: int, noun: str) -> str:

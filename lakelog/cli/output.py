@@ -27,7 +27,7 @@ class Table:
     columns: Sequence[str] | None = None  # what text shows, in order; default: the first row's keys
     empty: str = "nothing"  # printed when there are no rows
     title: str | None = None  # printed above rows
-    is_ours: bool = True  # columns are named by lakelog: shown with spaces, and times as times
+    is_ours: bool = True  # columns and values are lakelog's; else somebody's data, shown as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def _as_text(table: Table, rows: Sequence[Mapping[str, Any]]) -> str:
             ]
             columns = [times.get(name, name) for name in columns]
     wide = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    return text_table(rows, columns, spaced=table.is_ours, cells_wide=wide)
+    return text_table(rows, columns, is_ours=table.is_ours, cells_wide=wide)
 
 
 def _time_text(one: Mapping[str, Any], name: str) -> str | None:

@@ -105,7 +105,7 @@ def _text(
     else:
         from ..base.text_table import text_table
 
-        lines = [(f"{text_table(shown, names, spaced=False)}\n", len(shown))]
+        lines = [(f"{text_table(shown, names, is_ours=False)}\n", len(shown))]
         yield from lines_written(lines, arguments, "row")
     if most is not None and len(rows) > most and arguments.max is None:
         print(
@@ -129,6 +129,11 @@ def _rows(batch: pa.RecordBatch) -> Iterable[tuple[Any, ...]]:
 def _values(column: pa.Array) -> list[Any]:
     import pyarrow as pa
 
+    if column.type == pa.float32():  # 0.1, which is 0.10000000149011612 in Python
+        return [
+            None if text is None else _plain(float(text))
+            for text in column.cast("string").to_pylist()
+        ]
     if column.type == pa.timestamp("ns"):  # pandas, where it is there, would cut them
         return [_far_time(scalar) if scalar.is_valid else None for scalar in column]
     try:

@@ -56,6 +56,13 @@ def test_text_ends_somewhere_and_says_so(run: Run) -> None:
     assert len(run("from range(1001)", "--output", "csv")[0].splitlines()) == 1002
 
 
+def test_numbers_are_shown_as_they_are(run: Run) -> None:
+    shown, _ = run(
+        "select 2013 y, 1234.56::double x, 0.1::float f, 12345.5::decimal(9, 2) d, true b"
+    )
+    assert shown.splitlines()[-1].split() == ["2013", "1234.56", "0.1", "12345.50", "true"]
+
+
 def test_json_csv_parquet_and_arrow(run: Run, tmp_path: Path) -> None:
     query = 'select timestamp, headers, key_bytes, 1.5::decimal(3, 1) d from "web.log" limit 1'
     expected = {"timestamp": "1970-01-01T00:00:00+00:00", "headers": [], "d": "1.5"}

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from ...base import compute as pc
 from ...base.notebook import of_notebook
+from ...base.text_table import data_text
 from ...errors import InvalidArgumentError
 from .. import words
 from ..table import Cell, Column, Line, html_table, rest_text
@@ -123,19 +124,29 @@ def float64(table: pa.Table, name: str) -> np.ndarray[Any, np.dtype[np.float64]]
 def table_html(table: pa.Table, caption: str = "", *, rows: int = DEFAULT_ROWS) -> str:
     """The first rows as one HTML table, with everything in it escaped.
 
-    It has no colours of its own, so it reads in a light and in a dark theme.
+    It has no colours of its own, so it reads in a light and in a dark theme. Names and values are
+    shown as they are; numbers of a table that a log gave for a chart are rounded, with commas.
 
     Args:
         table: any Arrow table.
         caption: a sentence above it, as text.
         rows: how many are shown; a line below says how many are not.
     """
+    return _html(table, caption, rows, is_ours=bool(_said(table)))
+
+
+def _html(table: pa.Table, caption: str, rows: int, *, is_ours: bool) -> str:
     shown = table.slice(0, rows)
     columns = [
-        Column(field.name.replace("_", " "), _RIGHT if _is_number(field.type) else "", short=True)
+        Column(
+            field.name.replace("_", " ") if is_ours else field.name,
+            _RIGHT if _is_number(field.type) else "",
+            short=True,
+        )
         for field in table.schema
     ]
-    cells = [[Cell(_text(value)) for value in _values(column)] for column in shown.columns]
+    text = _text if is_ours else _data_text
+    cells = [[Cell(text(value)) for value in _values(column)] for column in shown.columns]
     lines = [Line(row) for row in zip(*cells, strict=True)]
     said = f"<p><b>{html.escape(caption)}</b></p>" if caption else ""
     rest = rest_text(table.num_rows - shown.num_rows)
@@ -158,7 +169,8 @@ class PlainTable:
         self.caption = caption
 
     def _repr_html_(self) -> str:
-        return table_html(self.table, self.caption)
+        is_ours = bool(self.caption or _said(self.table))
+        return _html(self.table, self.caption, DEFAULT_ROWS, is_ours=is_ours)
 
     def __repr__(self) -> str:
         return f"{self.caption or 'a table'} ({words.count(self.table.num_rows, 'row')})"
@@ -180,6 +192,10 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
     except (OverflowError, ValueError):  # a timestamp beyond the year 9999, which Python has not
         found = column.cast(pa.int64()).to_pylist()
     return found
+
+
+def _data_text(value: Any) -> str:
+    return data_text(value) if isinstance(value, (bool, int, float)) else _text(value)
 
 
 def _text(value: Any) -> str:
@@ -222,7 +238,7 @@ def drawn(
             raise
         return PlainTable(table, message)
     traces, layout = draw()
-    kept = table_html(table, message, rows=_KEPT_ROWS)
+    kept = _html(table, message, _KEPT_ROWS, is_ours=True)
     return Chart(data=traces, layout=layout, table=table, message=message, table_html=kept)
 
 
