@@ -19,6 +19,7 @@ from .shown import (
     described,
     drawn,
     notes_of,
+    partitions_asked,
     partitions_of,
 )
 
@@ -51,9 +52,10 @@ def compaction_rows(log: TopicLog, partitions: Iterable[int] | None = None) -> p
         forgets the size of removed files; `compaction_report_rows` knows it from runs' reports.
 
     Raises:
+        InvalidArgumentError: `log` is not the log of a topic.
         LakelogError: a tier cannot be read.
     """
-    asked = list(range(log.topic.partitions) if partitions is None else partitions)
+    asked = partitions_asked("compaction_rows", log, partitions)
     look = log.tiers().look(asked)
     rows = []
     unknown = []

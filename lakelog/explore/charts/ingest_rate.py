@@ -19,7 +19,7 @@ from ...values.offsets import timestamp_ms
 from .. import record_times, words
 from ..histogram import Groups, edges, histogram, whole
 from .look import COLD, HOT, Numbers, layout, says
-from .shown import about, checked, described, drawn, float64, int64, notes_of
+from .shown import about, checked, described, drawn, float64, int64, notes_of, partitions_asked
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -69,12 +69,13 @@ def ingest_rates(
         ``spread_seconds`` is the time that they were spread over, on average; null without records.
 
     Raises:
-        InvalidArgumentError: a time without a zone, an end before the start, no bins.
+        InvalidArgumentError: `log` is not the log of a topic, a time without a zone, an end before
+            the start, no bins.
         LakelogError: a tier cannot be read.
     """
     if bins < 1:
         raise InvalidArgumentError(f"bins={bins} is no number of parts ≥ 1")
-    asked = list(range(log.topic.partitions) if partitions is None else partitions)
+    asked = partitions_asked("ingest_rates", log, partitions)
     look, budget = log.tiers().look_at_segments(asked), record_times.CHART
     groups, removed = record_times.groups_of(look), record_times.removed_groups(look)
     # Of a hot segment the first time is not known, so the whole time is only known once it is read.

@@ -25,7 +25,7 @@ from .look import (
     lanes,
     says,
 )
-from .shown import about, checked, described, drawn, notes_of, partitions_of
+from .shown import about, checked, described, drawn, notes_of, partitions_asked, partitions_of
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -107,9 +107,10 @@ def partition_ranges(log: TopicLog, partitions: Iterable[int] | None = None) -> 
         A partition without offsets has no row.
 
     Raises:
+        InvalidArgumentError: `log` is not the log of a topic.
         LakelogError: a tier cannot be read.
     """
-    asked = list(range(log.topic.partitions) if partitions is None else partitions)
+    asked = partitions_asked("partition_ranges", log, partitions)
     now_ms = log.hot.now_ms()
     look = log.tiers().look(asked)
     rows: list[tuple[int, str, int, int, int | None]] = []

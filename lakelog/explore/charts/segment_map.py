@@ -30,6 +30,7 @@ from .shown import (
     drawn,
     int64,
     notes_of,
+    partitions_asked,
     partitions_of,
 )
 
@@ -83,9 +84,10 @@ def segment_rows(log: TopicLog, partitions: Iterable[int] | None = None) -> pa.T
         offset that can be read.
 
     Raises:
+        InvalidArgumentError: `log` is not the log of a topic.
         LakelogError: a tier cannot be read.
     """
-    asked = list(range(log.topic.partitions) if partitions is None else partitions)
+    asked = partitions_asked("segment_rows", log, partitions)
     look = log.tiers().look_at_segments(asked)
     whole = {
         (partition, base): offsets

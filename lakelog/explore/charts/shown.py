@@ -21,6 +21,7 @@ from ...base import compute as pc
 from ...base.notebook import of_notebook
 from ...base.text_table import data_text
 from ...errors import InvalidArgumentError
+from ...read.topic_log import TopicLog
 from .. import words
 from ..table import Cell, Column, Line, html_table, rest_text
 
@@ -44,6 +45,21 @@ _STYLE = (
 
 
 # -- the table ------------------------------------------------------------------------------------
+
+
+def partitions_asked(asking: str, log: object, partitions: Iterable[int] | None) -> list[int]:
+    """The partitions that a function is asked for; None: all of the log's.
+
+    Raises:
+        InvalidArgumentError: it was given something else than a topic's log.
+    """
+    if not isinstance(log, TopicLog):
+        of = repr(log) if isinstance(log, str) else '"NAME"'
+        raise InvalidArgumentError(
+            f"{asking} takes the log of a topic, and was given a {type(log).__name__}: "
+            f"charts.{asking}(lake.log({of}))"
+        )
+    return list(range(log.topic.partitions) if partitions is None else partitions)
 
 
 def described(
@@ -293,5 +309,5 @@ def bundle(shown: Any) -> dict[str, Any]:
             return drawing(shown)
     raise InvalidArgumentError(
         f"{type(shown).__name__} is neither a chart nor a table: pass what a function of "
-        "lakelog.explore.charts gave, a plotly Figure or an Arrow table"
+        "lakelog.explore.charts gave, a plotly Figure or an Arrow table (.to_table() of a read)"
     )

@@ -105,6 +105,21 @@ def test_a_chart_is_a_figure_and_survives_pickling():
     assert bundle(again) == bundle(figure)
 
 
+@pytest.mark.parametrize(
+    "asking", ["partition_ranges", "segment_rows", "ingest_rates", "compaction_rows"]
+)
+def test_a_name_in_the_place_of_a_log_is_told_what_gives_one(asking):
+    call = getattr(charts, asking)
+    with pytest.raises(InvalidArgumentError) as refused:
+        call("orders")
+    assert refused.value.message == (
+        f"{asking} takes the log of a topic, and was given a str: "
+        f"charts.{asking}(lake.log('orders'))"
+    )
+    with pytest.raises(InvalidArgumentError, match=r'lake\.log\("NAME"\)'):
+        call(None)
+
+
 def test_it_reads_in_either_theme():
     pytest.importorskip("plotly")
     look = charts.partition_map(TABLE).layout
