@@ -164,6 +164,9 @@ def test_data_is_shown_as_it_is_and_what_a_chart_is_drawn_of_for_people():
     assert (
         ">1,234</td>" in charts.PlainTable(pa.table({"records": [1234]}), "A chart.")._repr_html_()
     )
+    rates = pa.table({"records_per_second": [0.00263, 1234.5678]})
+    found = charts.PlainTable(rates, "A chart.")._repr_html_()
+    assert re.findall("<td[^>]*>([^<]*)", found) == ["0.00263", "1,234.568"]
     drawn_of = described(pa.table({"records": [1234]}), topic="orders", partitions=[0])
     assert ">1,234</td>" in bundle(drawn_of)["text/html"]
 
