@@ -92,7 +92,7 @@ from .names import TableName, quoted, unquoted
 from .notes import ARCHIVE, CLEANUP, MOST_CALLS, Commit, State, copy_to_json, parse_copy
 from .spark_errors import TaskErrors, is_left_to_catalog, naming
 from .spark_view import SparkView, read_history, removed_files
-from .tasks import ArchivedRows, RewrittenRows
+from .tasks import ArchivedRows, RewrittenRows, sharing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -504,17 +504,17 @@ class NamedTable(EitherView):
             writer.append()
 
     def _rows(self, commit: NamedCommit, current: ColdSnapshot, errors: TaskErrors) -> DataFrame:
-        """The rows to write: one task for each range, and one for each rewritten segment."""
+        """The rows to write: small ranges share a task; and one for each rewritten segment."""
         from pyspark.sql.functions import col, lit
 
         columns = self._read_columns()
         values = columns_to_write(self._topic, table_columns(columns))
         if commit.ranges:
-            count = len(commit.ranges)
-            # One task each, the largest first, so that the long ones run beside the rest.
-            numbers = self.spark.range(0, count, 1, count)
+            tasks = sharing(commit.ranges)
+            # The largest first, so that the long ones run beside the rest.
+            numbers = self.spark.range(0, len(tasks), 1, len(tasks))
             names = [*TABLE_SCHEMA.names, *values.names]
-            rows = ArchivedRows(commit.ranges, self._rows_of, names, values, errors)
+            rows = ArchivedRows(tasks, self._rows_of, names, values, errors)
             schema = type(columns)([columns[name] for name in names])
             return numbers.mapInArrow(rows, schema).select(
                 *(

@@ -24,6 +24,7 @@ from msgspec import Struct
 
 from ...base import compute as pc
 from ...engines.spark import outcome_of, spare_imports
+from ...values.config import MIB
 from ...values.topic_partition import OffsetRange
 from ..change import HotRange, Rewrite, RowsOf
 from ..record_batches import projection, shaped
@@ -33,11 +34,30 @@ from ..schema import FILE_SCHEMA
 from ..segment import SegmentFile
 from .spark_errors import TaskErrors
 
+#: What small ranges are put together to, and how many at most: a task costs some 30 ms, a small
+#: range one or two.
+SHARED_BYTES = 4 * MIB
+SHARED_RANGES = 80
+
+
+def sharing(ranges: Iterable[HotRange]) -> list[list[HotRange]]:
+    """The ranges of each task, in their order: small ones that follow each other share one."""
+    tasks: list[list[HotRange]] = []
+    size_bytes = 0
+    for one in ranges:
+        size_bytes += one.size_bytes
+        if tasks and len(tasks[-1]) < SHARED_RANGES and size_bytes <= SHARED_BYTES:
+            tasks[-1].append(one)
+        else:
+            tasks.append([one])
+            size_bytes = one.size_bytes
+    return tasks
+
 
 class ArchivedRows(Struct, frozen=True):
-    """Copies hot ranges: numbers of ranges in, the table's rows out. Bounded memory."""
+    """Copies hot ranges: numbers of tasks in, the table's rows out. Bounded memory."""
 
-    ranges: Sequence[HotRange]
+    tasks: Sequence[Sequence[HotRange]]
     rows_of: RowsOf
     columns: Sequence[str]  # partition columns and others
     values: pa.Schema  # the columns of them that come from a record's value
@@ -47,7 +67,8 @@ class ArchivedRows(Struct, frozen=True):
         spare_imports()
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from self._rows(self.ranges[number])
+                for add in self.tasks[number]:
+                    yield from self._rows(add)
 
     def _rows(self, add: HotRange) -> Iterator[pa.RecordBatch]:
         rows = archived_rows(add, self.rows_of)
