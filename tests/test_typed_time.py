@@ -47,6 +47,11 @@ NOW = datetime(2013, 7, 4, 22, 30, tzinfo=UTC)  # the 5th in Berlin
         ("today", "UTC", NOON_MS - 12 * HOUR_MS),
         ("yesterday 12:00", "UTC", NOON_MS - 24 * HOUR_MS),
         ("Yesterday", "Europe/Berlin", NOON_MS - 14 * HOUR_MS),
+        ("last tuesday", "UTC", NOON_MS - 60 * HOUR_MS),
+        ("Last  Wednesday 12:00 UTC", "Asia/Tokyo", NOON_MS - 24 * HOUR_MS),
+        ("last thursday 12:00", "UTC", NOON_MS - 7 * 24 * HOUR_MS),
+        ("last friday 12:00", "UTC", NOON_MS - 6 * 24 * HOUR_MS),
+        ("last friday 14:00", "Europe/Berlin", NOON_MS - 6 * 24 * HOUR_MS),  # it is Friday there
         (f"@{NOON_MS}", "Asia/Tokyo", NOON_MS),
         ("@5", "UTC", 5),
         ("5", "UTC", 5),
@@ -138,6 +143,7 @@ def test_a_number_counts_the_same_wherever_a_time_is_typed() -> None:
         ("1372939200", "1372939200 was taken as epoch seconds: 2013-07-04 12:00:00Z"),
         ("1372939200000", "1372939200000 was taken as epoch milliseconds: 2013-07-04 12:00:00Z"),
         ("12:00", "12:00 was taken as 2013-07-05 12:00:00+02:00"),
+        ("last monday", "last monday was taken as 2013-07-01 00:00:00+02:00"),
         ("yesterday", "yesterday was taken as 2013-07-04 00:00:00+02:00"),
         ("2013-03-31 02:30", "the clocks of Europe/Berlin skip 02:30 on that day; 2013-03-31 "
          "02:30 was taken as 2013-03-31 03:30:00+02:00"),

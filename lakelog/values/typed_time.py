@@ -33,7 +33,9 @@ _LONGEST = {False: ("nanoseconds", Fraction(1_000_000)), True: ("milliseconds", 
 _ASCII = re.ASCII | re.IGNORECASE | re.VERBOSE
 _AGO = r"""-\s*(?P<back>\d+)\s*(?P<unit>[smhdw])
       | (?P<count>\d+)\s*(?P<named>second|minute|hour|day|week|sec|min|s|m|h|d|w)s?\s+ago"""
-_DAY = r"(?:(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})|(?P<word>today|yesterday))"
+_WEEK = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_DAY = rf"""(?:(?P<year>\d{{4}})-(?P<month>\d{{1,2}})-(?P<day>\d{{1,2}})
+      | (?P<word>today|yesterday)|last[ ]+(?P<weekday>{"|".join(_WEEK)}))"""
 _CLOCK = (
     r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.(?P<fraction>\d{1,9}))?)?)?"
 )
@@ -68,6 +70,7 @@ def read_time(text: str, zone: tzinfo | None, now: datetime) -> TypedTime:
     ``2013-07-04T12:00:00.5Z``  ``2013-07-04 12:00``      a day with a time
     ``2013-07-04T12``  ``2013-07-04``                     its begin, where a part is left out
     ``today``  ``yesterday 18:30``  ``12:00``             a time alone is today's
+    ``last tuesday``  ``last friday 18:30``               the last one before today
     ``… Z``  ``… +02:00``  ``… Europe/Berlin``            in that zone, else in `zone`
     ``now``  ``-10m``  ``10 minutes ago``                 from now
     ``1372939200``  ``1372939200000``  ``@1372939200000`` epoch s, ms, µs or ns, by its digits
@@ -317,6 +320,8 @@ def _clock(parts: dict[str, str | None], text: str) -> tuple[time, timedelta]:
 def _day(parts: dict[str, str | None], text: str, today: date) -> date:
     year = parts.get("year")
     if year is None:
+        if weekday := parts.get("weekday"):
+            return today - timedelta((today.weekday() - _WEEK.index(weekday.lower()) - 1) % 7 + 1)
         is_yesterday = (parts.get("word") or "").lower() == "yesterday"
         return today - timedelta(days=1) if is_yesterday else today
     year_number, month, day = int(year), int(parts["month"] or 0), int(parts["day"] or 0)
