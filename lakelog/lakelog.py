@@ -494,7 +494,7 @@ class Lakelog:
         config: Mapping[str, object] | None = None,
         format: str | None = None,
         encoding: str | None = None,
-        null: Sequence[str] = (),
+        null: str | Sequence[str] = (),
         rejects: str | Path | None = None,
         resume: str | None = None,
         acks: str = "memory",
@@ -508,11 +508,10 @@ class Lakelog:
             path: of CSV (read by DuckDB), JSON lines, Parquet or Arrow, perhaps compressed. Of JSON
                 lines, each is a value byte for byte.
             time_format: of times that are not ISO, as `datetime.strptime` takes it, such as
-                ``%d.%m.%Y %H:%M``.
+                ``%d.%m.%Y %H:%M``; of epoch seconds or milliseconds, ``s`` or ``ms``.
             format: ``csv``, ``jsonl``, ``parquet`` or ``arrow``; default: as the name tells.
             encoding: of text that is not UTF-8, such as ``cp1252``.
-            null: texts of CSV that stand for no value, such as ``NA``, besides ``NULL``, ``NaN``
-                and none.
+            null: a text of CSV that stands for no value, such as ``NA``, or several.
             rejects: a new file that takes lines that cannot be read, and rows that the topic does
                 not take; default: one ends the load.
             timeout_s: how long it goes on trying while nothing can be appended.
@@ -534,11 +533,13 @@ class Lakelog:
         file, now_ms = Path(path), self._clock.now_ms()
         where = None if zone is None else zone_named(zone)
         fields = RowFields(key, timestamp, partition, value, where, time_format)
-        form = FileForm(format or format_of(file), encoding, tuple(null))
+        none = (null,) if isinstance(null, str) else tuple(null)
         found = None if create and resume is None else self.topics.get(topic)
+        texts = frozenset(self._text_columns(topic))
+        form = FileForm(format or format_of(file), encoding, none, texts)
         if found is not None and resume is not None:
             check_load_id(resume, found, now_ms)
-        load_id = resume or new_load_id(now_ms)
+        load_id = resume or new_load_id(topic, now_ms)
 
         def recover(topic: Topic, topic_partition: TopicPartition, at_least: int) -> None:
             self.log(topic).recover(topic_partition.partition, at_least, waits=False)
@@ -561,6 +562,16 @@ class Lakelog:
             on_begin=on_begin,
             on_rows=on_rows,
         )
+
+    def _text_columns(self, topic: str) -> list[str]:
+        """The columns of text of a topic's values, if it is there."""
+        from .codec.value_columns import value_schema
+
+        try:
+            columns = value_schema(self.topics.get(topic).config.value_columns)
+        except UnknownTopicOrPartitionError:
+            return []
+        return [field.name for field in columns if str(field.type) == "string"]
 
     def _make_for(
         self, topic: str, values: pa.ChunkedArray, partitions: int, config: Mapping[str, object]

@@ -84,7 +84,7 @@ def _run(arguments: argparse.Namespace) -> None:
         def serving(url: str, stop: Any) -> None:
             on_stop_signal(stop, stop)
             asked = "" if arguments.token_ref else f"/?token={token}"
-            _say(f"serving {url}{asked}; Ctrl-C ends it")
+            _say(f"serving {url}{asked} (Ctrl-C ends it)")
             if not address.is_loopback:
                 _say(
                     "warning: what is shown, and the token, pass the network in the clear. Listen "

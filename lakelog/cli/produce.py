@@ -86,7 +86,7 @@ def add_produce(offer: Offer) -> None:
     rows.add_argument(
         "--time-format",
         metavar="FORM",
-        help="of times that are not ISO, such as '%%d.%%m.%%Y %%H:%%M'",
+        help="of times that are not ISO, such as '%%d.%%m.%%Y %%H:%%M'; s: epoch seconds",
     )
     rows.add_argument("--encoding", help="of text that is not UTF-8, such as cp1252")
     rows.add_argument(
@@ -116,6 +116,8 @@ def _run(arguments: argparse.Namespace) -> Message:
             f"{arguments.topic!r} is a file: name the topic before it, as in `lakelog produce "
             f"TOPIC {arguments.topic}`"
         )
+    if arguments.file == "-":
+        arguments.file = None
     config = parse_settings("--config", arguments.config)
     arguments.partitions = 1 if arguments.partitions is None else arguments.partitions
     arguments.makes_log = arguments.create
@@ -217,9 +219,12 @@ def _load(arguments: argparse.Namespace, config: dict[str, Any]) -> Message:
             how = f"To go on where it was: the same command with --resume {begun[0]}"
             code = 1 if isinstance(error, LakelogError) else 130
             raise Failed(said, f"{why}. {how}", code=code) from error
+        columns = log.topics.get(arguments.topic).config.value_columns if arguments.create else ""
     text = f"topic {loaded.topic} has {counted(loaded.rows, 'row')} of {path.name}"
     if loaded.rejected:
         text += f"; {counted(loaded.rejected, 'line')} put aside: {arguments.rejects}"
+    if columns:
+        text += f"; columns: {columns}"
     return Message(text, row(loaded, "topic load_id rows rejected"))
 
 

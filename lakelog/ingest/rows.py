@@ -18,6 +18,7 @@ from uuid import UUID
 import msgspec
 import pyarrow as pa
 
+from ..base import compute as pc
 from ..codec.json_rows import in_zone, json_objects, key_texts
 from ..errors import InvalidArgumentError
 from ..values.typed_time import on_clock, zone_named
@@ -53,6 +54,10 @@ def given_rows(
     return Given(records_of_rows(rows, fields), of_all)
 
 
+#: How many milliseconds each is.
+EPOCH_UNITS = {"s": 1_000, "ms": 1}
+
+
 class RowFields(msgspec.Struct, frozen=True):
     """Which fields of rows are what of records; the value has all fields unless it is one.
 
@@ -62,7 +67,8 @@ class RowFields(msgspec.Struct, frozen=True):
         partition: a whole number.
         value: is the value as it is, text or bytes.
         zone: of times without one.
-        time_format: of times that are not ISO, as `datetime.strptime` takes it.
+        time_format: of times that are not ISO, as `datetime.strptime` takes it; or, of numbers, the
+            unit of `EPOCH_UNITS` that they count since 1970.
     """
 
     key: str | None = None
@@ -121,6 +127,8 @@ def _times(column: pa.ChunkedArray, name: str, fields: RowFields) -> pa.ChunkedA
         return pa.chunked_array(
             [[_time_ms(one, name, fields) for one in column.to_pylist()]], pa.int64()
         )
+    if pa.types.is_integer(column.type) and fields.time_format in EPOCH_UNITS:
+        return pc.multiply(column.cast(pa.int64()), EPOCH_UNITS[fields.time_format])
     zone = fields.zone
     if pa.types.is_date(column.type) and zone is not None:
         column = column.cast(pa.timestamp("ms"))
@@ -137,6 +145,8 @@ def _time_ms(value: object, name: str, fields: RowFields) -> int | None:
         return None
     zone = fields.zone
     try:
+        if fields.time_format in EPOCH_UNITS:
+            return int(Decimal(str(value)) * EPOCH_UNITS[fields.time_format])
         if isinstance(value, str):
             value = _time_of(value.strip(), fields.time_format)
         if isinstance(value, datetime) and value.tzinfo is None:
@@ -146,13 +156,18 @@ def _time_ms(value: object, name: str, fields: RowFields) -> int | None:
         elif isinstance(value, date) and not isinstance(value, datetime) and zone is not None:
             value = on_clock(datetime.combine(value, time()), zone)
         return as_timestamp_ms(value)
-    except ValueError as error:
+    except (ValueError, ArithmeticError) as error:
         raise InvalidArgumentError(f"field {name!r}: {error}") from error
 
 
 def _time_of(text: str, time_format: str | None) -> datetime:
     if time_format is not None:
-        return datetime.strptime(text, time_format)  # noqa: DTZ007 - its zone comes next
+        try:
+            return datetime.strptime(text, time_format)  # noqa: DTZ007 - its zone comes next
+        except ValueError as error:
+            raise InvalidArgumentError(
+                f"{error}; forms are those of Python's strptime, such as '%d.%m.%Y %H:%M'"
+            ) from None
     try:
         return datetime.fromisoformat(text[:-1] + "+00:00" if text[-1:] in "zZ" else text)
     except ValueError:
@@ -267,7 +282,8 @@ def _key(value: Any, zone: tzinfo | None) -> str | bytes | None:
 def _refuse_name(name: str, names: list[Any]) -> NoReturn:
     count = names.count(name)
     what = f"field {name!r} is there {count} times" if count else f"there is no field {name!r}"
-    raise InvalidArgumentError(f"{what}; fields are {', '.join(map(str, names))}")
+    shown = [str(one) for one in names if not str(one).startswith("\0")]  # none of ours
+    raise InvalidArgumentError(f"{what}; fields are {', '.join(shown)}")
 
 
 def _refuse_naive(name: str) -> NoReturn:

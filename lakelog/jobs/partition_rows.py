@@ -39,7 +39,7 @@ class PartitionRows:
         is_all = now_s - self._told_all_s >= TOLD_AGAIN_S
         told: Mapping[TopicPartition, PartitionStatus] = {} if is_all else self._told
         again = frozenset(odd) | {one.topic for one in status.failures}
-        chosen = with_news(status.partitions, told, changed, self._odd)
+        chosen = with_news(status.partitions, told, changed, self._odd | again)
         status = msgspec.structs.replace(status, partitions=chosen)
         self._chosen = status, again, now_s if is_all else None
         return status
@@ -65,7 +65,7 @@ def with_news(
     Args:
         told: how each was told last.
         changed: these get one.
-        odd: so do those of these topics, of which something else was told since.
+        odd: so do those of these topics, of which it is told what fails, or was.
     """
     news = tuple(
         one

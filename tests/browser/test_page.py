@@ -39,7 +39,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
     )
     try:
         assert process.stderr is not None
-        found = re.search(r"serving (\S+)/\?token=(\S+); Ctrl-C", process.stderr.readline())
+        found = re.search(r"serving (\S+)/\?token=(\S+) \(Ctrl-C", process.stderr.readline())
         assert found
         yield found[1], found[2]
     finally:

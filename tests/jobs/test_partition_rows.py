@@ -100,7 +100,7 @@ _ANY = PartitionStatus(
 
 def test_a_topic_that_failed_is_told_when_it_is_well_again(standing: Status) -> None:
     rows = PartitionRows()
-    for odd, told in (((), 4), (("b",), 1), ((), 2), ((), 1)):
+    for odd, told in (((), 4), (("b",), 2), (("b",), 2), ((), 2), ((), 1)):
         chosen = rows.choose(standing, (), odd)
         rows.confirm()
         assert len(chosen.partitions) == told

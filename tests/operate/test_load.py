@@ -32,7 +32,9 @@ from lakelog.errors import (
 )
 from lakelog.operate.load import files
 from lakelog.operate.load.files import FileForm
+from lakelog.operate.load.load import new_load_id
 from lakelog.testing.eventually import eventually
+from lakelog.values.config import HOUR_MS
 from lakelog.values.reservation import FEW_OFFSETS
 
 ROWS = [{"id": n, "name": f"n {n}", "part": n % 2} for n in range(50)]
@@ -116,10 +118,11 @@ def test_marks_of_byte_order(lake: Lakelog, tmp_path: Path, encoding: str, endin
 @pytest.mark.parametrize(
     ("name", "data", "why"),
     [
-        ("a.csv", b"a,b\n1,2\n3\n", r"a\.csv, line 3: Expected Number of Columns: 2 Found: 1"),
-        ("a.csv", b"a,b\n1,2\n3,4,5\n", r"a\.csv, line 3: Expected Number of Columns: 2 Found: 3"),
+        ("a.csv", b"a,b\n1,2\n3\n", r"a\.csv, line 3: it has 1 field, and the header 2"),
+        ("a.csv", b"a,b\n1,2\n3,4,5\n", r"a\.csv, line 3: it has 3 fields, and the header 2"),
+        ("a.csv", b"a,b\n" + b"x" * 2_000, r"a\.csv, line 2: .* longer than 1000 bytes"),
         ("a.csv", b"a,b,a\n1,2,3\n", r"a\.csv, line 1: column 'a' is there 2 times"),
-        ("a.csv", b'a,b\n1,"2\n', r"a\.csv, line 2: .*unterminated quote"),
+        ("a.csv", b'a,b\n1,"2\n', r"a\.csv, line 2: unexpected end of data"),
         ("a.csv.gz", gzip.compress(CSV.encode() * 99)[:-40], r"a\.csv\.gz, line [\d,]+: .*end"),
         ("a.jsonl", b'{"a":1}\n{"a":\n', r"a\.jsonl, line 2: no JSON"),
         ("a.jsonl", b"[1]\n", r"a\.jsonl, line 1: '\[1\].* is no JSON object"),
@@ -203,7 +206,7 @@ _TEXTS = st.one_of(
     st.dates().map(str),
     st.sampled_from(
         "01067|+49|1e400|true|FALSE|yes|t|NA|1,5|1_000|.5|5.|-0|2013-02-30|01/02/2013|10:00|0x10|-|.|"
-        "e5|-.|Infinity|2013-01-01T10:00:00.123456789| 1|1 |2013-01-01 24:00|"
+        "e5|-.|Infinity|2013-01-01T10:00:00.123456789| 1|1 |2013-01-01 24:00|NULL|NaN|null|"
         f"{'1' * 38}|{'1' * 39}".split("|")
     ),
 )
@@ -212,16 +215,23 @@ _TEXTS = st.one_of(
 @given(st.one_of(st.lists(_TEXTS, min_size=1, max_size=5), _TEXTS.map(lambda one: [one, one])))
 @example(["1", "12345678901234567", "x"])
 @example(["0.1", "1234567890123456"])
+@example(["2013-01-01 24:00"])
+@example(["2013-01-01 12:00:00 +01"])
+@example(["2013-01-01 12:00:00+99:99"])
+@example(["9999-12-31 23:59:00-10"])
+@example(["0001-01-01 00:00:00+10"])
 def test_a_value_of_csv_is_what_is_written_or_its_text(texts: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "rows.csv")
         lines = [json.dumps(one) for one in texts]  # none of them has a quote
         path.write_text("\n".join(["A", *lines]) + "\n")
-        for few in (1, 10_000):  # rows of the sample
+        for few in (1, 10_000):  # rows of a step
             with pytest.MonkeyPatch.context() as patched:
-                patched.setattr(files, "_SAMPLED", few)
-                (rows,) = files.rows_of(path, FileForm("csv"), None)
-            found = json_objects(rows.rows, timezone.utc).to_pylist()
+                patched.setattr(files, "_STEP_ROWS", few)
+                steps = list(files.rows_of(path, FileForm("csv"), None))
+            assert [line for step in steps for line in step.numbers] == [*range(2, len(texts) + 2)]
+            table = pa.concat_tables(step.rows for step in steps)
+            found = json_objects(table, timezone.utc).to_pylist()
             for text, one in zip(texts, found, strict=True):
                 value = json.loads(one, parse_float=str, parse_int=str)["A"]
                 raw = one.removeprefix('{"A":').removesuffix("}")
@@ -230,7 +240,7 @@ def test_a_value_of_csv_is_what_is_written_or_its_text(texts: list[str]) -> None
 
 def _means(text: str, value: object, *, is_text: bool) -> bool:
     if value is None:
-        return text in ("nan", "NaN")
+        return text in ("nan", "NaN", "NULL")
     if isinstance(value, bool):
         return str(value).lower() == text.lower()
     if value == text:
@@ -272,7 +282,7 @@ def test_names_of_columns_are_kept_and_texts_stand_for_no_value(
 ) -> None:
     path = tmp_path / "rows.csv"
     path.write_text('a,A,,"two\nlines",b\n1,2,3,4,NA\n5,6,7,8,9\n')
-    lake.load("orders", path, create=True, null=["NA"])
+    lake.load("orders", path, create=True, null="NA")
     first = {"a": 1, "A": 2, "column2": 3, "two\nlines": 4, "b": None}
     assert stored(lake)[0] == first
     assert stored(lake)[1]["b"] == 9
@@ -349,17 +359,116 @@ def test_a_row_that_the_topic_does_not_take_is_told_or_put_aside(
     config = {"cleanup.policy": "compact", "message.timestamp.before.max.ms": early_ms}
     lake.topics.create("orders", 2, config)
     names = {"key": "key", "timestamp": "at", "partition": "part", "zone": "Europe/Berlin"}
-    where = {"csv": "row", "jsonl": "line"}[ending]
-    with pytest.raises(InvalidArgumentError, match=rf"rows\.{ending}, {where} 6: .*{why}"):
+    line = {"csv": 7, "jsonl": 6}[ending]
+    with pytest.raises(InvalidArgumentError, match=rf"rows\.{ending}, line {line}: .*{why}"):
         lake.load("orders", path, **names)
     begun: list[str] = []
     loaded = lake.load("orders", path, rejects=aside, on_begin=begun.append, **names)
     assert (loaded.rows, loaded.rejected) == (8, 1)
     (told,) = map(json.loads, aside.read_text().splitlines())
-    assert told[where] == 6
+    assert told["line"] == line
     assert re.search(why, told["why"])
     again = lake.load("orders", path, rejects=aside, resume=begun[0], **names)
     assert (again.rows, again.rejected) == (8, 1)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_epoch_seconds_are_no_milliseconds(lake: Lakelog, tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"rows.{ending}"
+    path.write_text({"csv": "at\n1704067200\n", "jsonl": '{"at": 1704067200}\n'}[ending])
+    with pytest.raises(
+        InvalidArgumentError, match=r"1704067200 as epoch milliseconds is of 1970.*'s'"
+    ):
+        lake.load("orders", path, create=True, timestamp="at")
+    for form, at in (("s", "2024-01-01"), ("ms", "1970-01-20")):
+        lake.load(form, path, create=True, timestamp="at", time_format=form)
+        (time,) = lake.log(form).read(0).to_arrow()["timestamp"].to_pylist()
+        assert str(time.date()) == at
+    path.write_text('{"at": 1704067200.25}\n{"at": "x"}\n')
+    path = path.rename(tmp_path / "fine.jsonl")
+    with pytest.raises(InvalidArgumentError, match="line 2: field 'at'"):
+        lake.load("s", path, timestamp="at", time_format="s")
+
+
+def test_a_quote_that_is_not_closed_ends_the_load_or_all_its_lines_are_put_aside(
+    lake: Lakelog, tmp_path: Path
+) -> None:
+    path, aside = tmp_path / "rows.csv", tmp_path / "aside.jsonl"
+    lines = [f"{n},c{n},{'x' * 20}" for n in range(5_000)]
+    lines[100] = '100,"c100,x'
+    path.write_text("\n".join(["id,name,pad", *lines]) + "\n")
+    for rejects in (None, aside):  # nobody can tell where it should have ended
+        with pytest.raises(InvalidArgumentError, match=r"rows\.csv, line 102: .*quote.*not closed"):
+            lake.load("orders", path, create=True, rejects=rejects)
+    assert not aside.exists()
+    lines[3_000] = '3000,"quoted",x'
+    path.write_text("\n".join(["id,name,pad", *lines]) + "\n")
+    with pytest.raises(InvalidArgumentError, match=r"line 102: .* in the 2,901 lines from there"):
+        lake.load("orders", path, create=True)
+    loaded = lake.load("orders", path, create=True, rejects=aside)
+    (told,) = map(json.loads, aside.read_text().splitlines())
+    assert told["text"].split("\n") == lines[100:3_001]
+    assert [row["id"] for row in stored(lake)] == [*range(100), *range(3_001, 5_000)]
+    assert loaded.rows == 100 + 1_999
+
+
+def test_texts_of_many_lines_are_one_field_wherever_they_lie(
+    lake: Lakelog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_STEP_BYTES", 100_000)
+    path = tmp_path / "rows.csv"
+    texts = ["\n".join(f"{n},{line},x" for line in range(n % 97)) for n in range(3_000)]
+    path.write_text("id,text,n\n" + "".join(f'{n},"{one}",1\n' for n, one in enumerate(texts)))
+    assert path.stat().st_size > 1_000_000
+    assert lake.load("orders", path, create=True).rows == 3_000
+    assert [row["text"] or "" for row in stored(lake)] == texts
+
+
+def test_columns_of_text_stay_so_in_the_next_file_and_what_fits_no_column_is_said(
+    lake: Lakelog, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("zip,delay\n01067,5\n")
+    lake.load("orders", path, create=True)
+    assert lake.topics.get("orders").config.value_columns == "zip string, delay bigint"
+    path.write_text("zip,delay\n99999,7\n")
+    lake.load("orders", path)
+    assert stored(lake)[-1] == {"zip": "99999", "delay": 7}
+    assert "are not what the columns" not in caplog.text
+    path.write_text("zip,delay\n99999,NA\n1,3\n")
+    lake.load("orders", path)
+    assert "2 of the first 2 rows of rows.csv are not what the columns" in caplog.text
+    assert "delay" in caplog.text
+    lake.load("orders", path, null=["NA"])
+    assert stored(lake)[-1] == {"zip": "1", "delay": 3}
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "why"),
+    [
+        ("a.csv", b"PK\x03\x04rest", r"a\.csv is no text but a ZIP archive, as an Excel workbook"),
+        ("a.csv", b"PAR1rest", "is no text but Parquet: say --format parquet"),
+        ("a.csv", b"\n1,2\n", "line 1: it is empty, and the columns' names belong there"),
+    ],
+)
+def test_what_is_no_csv_is_told_by_what_it_is(
+    lake: Lakelog, tmp_path: Path, name: str, data: bytes, why: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(data)
+    with pytest.raises(InvalidArgumentError, match=why):
+        lake.load("orders", path, create=True)
+    with pytest.raises(InvalidArgumentError, match="is a folder: load its files one by one"):
+        lake.load("orders", tmp_path, create=True, format="csv")
+
+
+def test_compression_is_told_by_the_content(lake: Lakelog, tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"  # whatever its name says
+    path.write_bytes(gzip.compress(CSV.encode()))
+    assert lake.load("orders", path, create=True).rows == 50
+    plain = tmp_path / "rows.csv.gz"
+    plain.write_text(CSV)
+    assert lake.load("orders", plain).rows == 50
 
 
 def test_times_of_a_form_that_is_said(lake: Lakelog, tmp_path: Path) -> None:
@@ -375,7 +484,7 @@ def test_times_of_a_form_that_is_said(lake: Lakelog, tmp_path: Path) -> None:
     path.write_text("at,n\n2013-02-01,1\n")  # ISO by its look
     lake.load("days", path, create=True, timestamp="at", zone="UTC", time_format="%Y-%d-%m")
     assert str(lake.log("days").read(0).to_arrow()["timestamp"][0]).startswith("2013-01-02")
-    with pytest.raises(InvalidArgumentError, match=r"rows\.csv, row 1: .*does not match format"):
+    with pytest.raises(InvalidArgumentError, match=r"rows\.csv, line 2: .*does not match format"):
         lake.load("days", path, timestamp="at", zone="UTC", time_format="%d.%m.%Y")
 
 
@@ -393,9 +502,9 @@ def test_rows_that_the_columns_refuse_are_put_aside_or_end_the_load(
         path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, *wrong]))
     columns = {"lakelog.value.columns": "id bigint NOT NULL, name string NOT NULL"}
     lake.topics.create("orders", 1, {**columns, "lakelog.value.columns.enforce": "true"})
-    where = {"csv": "row", "jsonl": "line"}[ending]
+    line = {"csv": 7, "jsonl": 6}[ending]
     with pytest.raises(
-        InvalidArgumentError, match=rf"rows\.{ending}, {where} 6: .*id: missing or null"
+        InvalidArgumentError, match=rf"rows\.{ending}, line {line}: .*id: missing or null"
     ):
         lake.load("orders", path)
     assert stored(lake) == []
@@ -492,10 +601,14 @@ def test_a_process_that_is_killed_loads_each_row_once(
 def test_an_id_is_one_of_a_load_that_redis_still_knows(lake: Lakelog, tmp_path: Path) -> None:
     path = written(tmp_path / "rows.csv", "csv")
     lake.topics.create("orders", 1, {"producer.id.expiration.ms": 60_000})
+    now_ms = time.time_ns() // 1_000_000
     for load_id, why in (
         ("nonsense", "no id of a load"),
         ("5f-", "no id of a load"),
-        (f"{int(time.time()) - 3_600:x}-0011aabb", "was begun 1:00:0.* ago, and Redis may have"),
+        (new_load_id("others", now_ms), "no id of a load into topic 'orders'"),
+        (new_load_id("orders", now_ms)[:-1], "no id of a load into topic 'orders'"),
+        (new_load_id("orders", now_ms) + "0", "no id of a load into topic 'orders'"),
+        (new_load_id("orders", now_ms - HOUR_MS), "was begun 1:00:0.* ago, and Redis may have"),
     ):
         with pytest.raises(InvalidArgumentError, match=why):
             lake.load("orders", path, resume=load_id)

@@ -1,11 +1,9 @@
-"""Rows of files, in steps: CSV by DuckDB's reader, Parquet and Arrow by Arrow's, JSON by lines.
+"""Rows of files, in steps: CSV by Python's reader, Parquet and Arrow by Arrow's, JSON by lines.
 
 A file may be compressed: gzip (``.gz``), zstd (``.zst``), bzip2 (``.bz2``). Its text is UTF-8, with
 a byte order mark or without, UTF-16 with one, or of an encoding that is said.
 
-A column of CSV is of whole numbers, numbers, true and false, or ISO dates and times, if each of its
-values is written so; else it is of text, as it is written. Nothing is guessed: ``01067``, ``1e400``
-and ``01/02/2013`` stay text.
+What a column of CSV is of is told by how its values are written, see `columns_of_text`.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from io import DEFAULT_BUFFER_SIZE, BufferedReader, BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -28,9 +26,11 @@ from typing import IO, Any, NamedTuple
 import msgspec
 import pyarrow as pa
 
+from ...base import compute as pc
+from ...base.text_table import counted
 from ...errors import InvalidArgumentError
-from ...read.sql import arrow_reader, duckdb_for
 from ...values.config import MIB
+from .columns_of_text import TEXT, as_kind, kind_of, ways_of
 
 #: Formats, by what a file's name ends with.
 FORMATS = {
@@ -43,7 +43,13 @@ FORMATS = {
     ".arrow": "arrow",
     ".feather": "arrow",
 }
-_COMPRESSED = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
+_COMPRESSED = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd", ".bz2": b"BZh"}
+#: What a file of text begins with that is none, and what to do with it.
+_NO_TEXT = {
+    b"PK\x03\x04": "a ZIP archive, as an Excel workbook is: save it as CSV, or give `lake.append` "
+    "what pandas.read_excel reads",
+    b"PAR1": "Parquet: say --format parquet, or name it .parquet",
+}
 
 #: The field of a row of JSON that has the line it is from, byte for byte.
 LINE = "\0line"
@@ -66,7 +72,8 @@ class FileForm(msgspec.Struct, frozen=True):
     Args:
         format: csv, jsonl, parquet or arrow.
         encoding: of text that is neither UTF-8 nor, with its mark, UTF-16; as Python names it.
-        null: texts of CSV that stand for no value, besides ``NULL``, ``NaN`` and none.
+        null: texts of CSV that stand for no value, besides the empty one; in columns that are not
+            of text, ``NULL`` and ``NaN`` do, too.
         texts: columns of CSV that are text, whatever is in them.
     """
 
@@ -121,10 +128,16 @@ def rows_of(path: Path, form: FileForm, reject: Reject | None) -> Iterator[Rows]
 
     Raises:
         InvalidArgumentError: it cannot be read, or a row cannot; says where.
-        MissingExtraError: a CSV file needs DuckDB.
     """
+    if path.is_dir():
+        raise InvalidArgumentError(f"{path} is a folder: load its files one by one")
     if not path.is_file():
         raise InvalidArgumentError(f"there is no file {path}")
+    if form.format in ("csv", "jsonl"):
+        begin = _begin(path)
+        for mark, what in _NO_TEXT.items():
+            if begin.startswith(mark):
+                raise InvalidArgumentError(f"{path.name} is no text but {what}")
     yield from _READERS[form.format](path, form, reject)
 
 
@@ -133,160 +146,186 @@ def rows_of(path: Path, form: FileForm, reject: Reject | None) -> Iterator[Rows]
 
 def _csv(path: Path, form: FileForm, reject: Reject | None) -> Iterator[Rows]:
     """All rows have one form, and lines that are none are told of before the first row is given, so
-    the file is read three times.
+    the file is read twice.
     """
-    duckdb = duckdb_for("reading CSV")
-    with _in_utf8(path, form, reject) as plain, duckdb.connect() as connection:
+    with _in_utf8(path, form, reject) as plain:
+        is_utf8, longest = _looked_at(path.name, plain)
         delimiter, names = _header(path.name, plain)
         if not names:
             return
+        records = _CsvRecords(path.name, plain, delimiter, len(names), longest, is_utf8=is_utf8)
+        ways = [TEXT if name in form.texts else 0 for name in names]
+        for _, columns in records.steps(form.null, reject):
+            for number, column in enumerate(columns):
+                if not ways[number] & TEXT:
+                    ways[number] |= ways_of(column, ways[number])
+        kinds = [kind_of(signs) for signs in ways]
+        for lines, columns in records.steps(form.null, lambda *_: None):  # told of already
+            typed = [as_kind(one, kind) for one, kind in zip(columns, kinds, strict=True)]
+            yield Rows(pa.table(typed, names), "line", lines)
 
-        def source(kinds: Sequence[str]) -> str:
-            # Said, not guessed: to make sense of lines that are wrong, it would leave out others.
-            columns = ", ".join(f"'{n}': '{kind}'" for n, kind in enumerate(kinds))
-            null = ", ".join(map(_quoted, ("", "NULL", "NaN", "nan", *form.null)))
-            return (
-                f"read_csv({_quoted(str(plain))}, auto_detect = false, columns = {{{columns}}},"
-                f" delim = '{delimiter}', quote = '\"', escape = '\"', header = true, skip = 0,"
-                f" nullstr = [{null}], max_line_size = {MAX_LINE_BYTES}, store_rejects = true)"
-            )
 
+class _CsvRecords:
+    """The records of a file below its header.
+
+    Args:
+        width: how many fields each has.
+        longest: so many bytes the longest line has.
+        is_utf8: whether there is nothing else in it.
+    """
+
+    def __init__(
+        self, name: str, plain: Path, delimiter: str, width: int, longest: int, *, is_utf8: bool
+    ) -> None:
+        self._name = name
+        self._plain = plain
+        self._delimiter = delimiter
+        self._width = width
+        self._longest = longest
+        self._is_utf8 = is_utf8
+
+    def steps(
+        self, null: Sequence[str], reject: Reject | None
+    ) -> Iterator[tuple[list[int], list[pa.Array]]]:
+        """The lines that some records begin in, and their columns as text; null as `FileForm`."""
+        none = pa.array(["", *null])
+        lines: list[int] = []
+        rows: list[list[str]] = []
+        with ExitStack() as stack:
+            file, raw = (stack.enter_context(_text_of(self._plain)) for _ in range(2))
+            flaws = _Flaws(self._name, raw, reject)
+            until = _STEP_BYTES
+            for line, row in self._records(
+                csv.reader(file, delimiter=self._delimiter, strict=True), flaws
+            ):
+                lines.append(line)
+                rows.append(row)
+                if len(rows) == _STEP_ROWS or (len(rows) % 16 == 0 and file.buffer.tell() > until):
+                    yield lines, _columns(rows, none)
+                    lines, rows, until = [], [], file.buffer.tell() + _STEP_BYTES
+        if rows:
+            yield lines, _columns(rows, none)
+
+    def _records(self, reader: Any, flaws: _Flaws) -> Iterator[tuple[int, list[str]]]:
+        width, is_utf8 = self._width, self._is_utf8
+        csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
+        next(reader)
+        while True:
+            begin = reader.line_num + 1
+            try:
+                row = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                flaws.note(begin, reader.line_num, str(error))
+                continue
+            if len(row) != width:
+                if not row:
+                    if width == 1:
+                        yield begin, [""]
+                    continue  # an empty line
+                if len(row) != width + 1 or row[-1]:  # else a delimiter ends the line
+                    why = f"it has {counted(len(row), 'field')}, and the header {width}"
+                    flaws.note(begin, reader.line_num, why)
+                    continue
+                row.pop()
+            if not is_utf8 and _surrogates().search("".join(row)):
+                flaws.note(begin, reader.line_num, _NO_UTF8)
+                continue
+            yield begin, row
+
+
+class _Flaws:
+    """Tells of records that are no rows, by their lines.
+
+    Args:
+        file: read once more for what is in those lines.
+    """
+
+    def __init__(self, name: str, file: IO[str], reject: Reject | None) -> None:
+        self._name = name
+        self._file = file
+        self._reject = reject
+        self._line = 0  # that was read last
+
+    def note(self, begin: int, end: int, why: str) -> None:
+        """Tells of the lines from one to another, both included.
+
+        Raises:
+            InvalidArgumentError: nobody is told, or nobody can tell where the record ends.
+        """
+        is_open = begin < end and ("unexpected end" in why or "field limit" in why)
+        if is_open:
+            why = "a quote that begins in it is not closed in its row"
+        elif begin < end:
+            why = f"{why}, in the {end - begin + 1:,} lines from there"
+        if self._reject is None or is_open:
+            raise InvalidArgumentError(f"{self._name}, line {begin:,}: {why}")
+        for _ in range(begin - 1 - self._line):
+            self._file.readline()
+        text = "".join(self._file.readline() for _ in range(end - begin + 1))
+        self._line = end
+        data = text.encode(errors="surrogateescape")
+        if not self._is_utf8(data):
+            why = _NO_UTF8
+        self._reject("line", begin, data.rstrip(b"\r\n"), why)
+
+    @staticmethod
+    def _is_utf8(data: bytes) -> bool:
         try:
-            texts = ["VARCHAR"] * len(names)
-            kinds = [
-                "VARCHAR" if name in form.texts else _kind_of(ways)
-                for name, ways in zip(
-                    names, _ways(connection, source(texts), len(names)), strict=True
-                )
-            ]
-            for line, text, why in _flaws(plain, _rejected(connection, _FLAWED)):
-                if reject is None:
-                    raise InvalidArgumentError(f"{path.name}, line {line:,}: {why}")
-                reject("line", line, text, why)
-            first = 1
-            for batch in arrow_reader(connection, f"SELECT * FROM {source(kinds)}", _STEP_ROWS):
-                table = pa.Table.from_batches([batch]).rename_columns(names)
-                yield Rows(table, "row", range(first, first + len(table)))
-                first += len(table)
-            for (why,) in _rejected(connection, _NOT_CAST):  # none: all values were looked at
-                raise InvalidArgumentError(f"{path.name}: {why}")
-        except (duckdb.Error, pa.ArrowException, OSError) as error:
-            raise InvalidArgumentError(f"{path.name}: {str(error).splitlines()[0]}") from error
+            data.decode()
+        except UnicodeDecodeError:
+            return False
+        return True
 
 
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+_NO_UTF8 = "it is not UTF-8; if the file is of another encoding, say which (--encoding)"
 
 
-_DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_TIME = f"{_DATE}[ T][0-9]{{2}}:[0-9]{{2}}(:[0-9]{{2}}([.][0-9]{{1,6}})?)?"
-_NUMBER = "-?((0|[1-9][0-9]*)([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?"
-#: How a value may be written: the sign that stands for it, the pattern, what must hold as well.
-_WRITTEN = (
-    (1, "0|-?[1-9][0-9]{0,14}", "true"),
-    (2, "-?[1-9][0-9]{15,17}", "true"),
-    (4, "-?[1-9][0-9]{18,37}", "true"),
-    (
-        *(8, _NUMBER),
-        "isfinite(TRY_CAST({0} AS DOUBLE)) AND (length({0}) <= 18 OR"
-        " length(replace(ltrim(split_part(lower({0}), 'e', 1), '-0.'), '.', '')) <= 17)",
-    ),
-    (16, "(?i)true|false", "true"),
-    (32, _DATE, "TRY_CAST({0} AS DATE) IS NOT NULL"),
-    (64, _TIME, "TRY_CAST({0} AS TIMESTAMP) IS NOT NULL"),
-    (128, _TIME + " ?(Z|[+-][0-9]{2}(:?[0-9]{2})?)", "TRY_CAST({0} AS TIMESTAMPTZ) IS NOT NULL"),
-)
-_TEXT = 256
-#: The type of a column whose values are written in some of these ways.
-_KINDS = {
-    1 | 2: "BIGINT",
-    1 | 2 | 4: "DECIMAL(38,0)",
-    1 | 8: "DOUBLE",  # which holds every whole number of 15 digits
-    16: "BOOLEAN",
-    32: "DATE",
-    64: "TIMESTAMP",
-    128: "TIMESTAMPTZ",
-}
+@cache
+def _surrogates() -> re.Pattern[str]:
+    return re.compile("[\udc80-\udcff]")
 
 
-#: Rows that are looked at for all ways; the others for those of a column that these have.
-_SAMPLED = 10_000
+def _text_of(path: Path) -> Any:
+    return path.open(encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 
-def _ways(connection: Any, source: str, count: int) -> list[int]:
-    """In which ways the values of each of so many columns are written, the sum of their signs."""
-
-    def look(where: str, wanted: Sequence[int]) -> list[int]:
-        told = [_way(f'"{n}"', ways) for n, ways in enumerate(wanted)]
-        statement = f"SELECT {', '.join(told)}, count(COLUMNS(*)) FROM {where}"
-        return list(connection.execute(statement).fetchall()[0][: len(wanted)])
-
-    sampled = look(f"(SELECT * FROM {source} LIMIT {_SAMPLED})", [_TEXT - 1] * count)
-    found = look(source, sampled)
-    if any(_TEXT & ways & ~some for ways, some in zip(found, sampled, strict=True)):
-        # One's values are written in more ways than those of the sample.
-        found = look(source, [_TEXT if some & _TEXT else _TEXT - 1 for some in sampled])
-    return found
+def _columns(rows: list[list[str]], none: pa.Array) -> list[pa.Array]:
+    columns = (pa.array(one, pa.string()) for one in zip(*rows, strict=True))
+    null = pa.scalar(None, pa.string())
+    return [pc.if_else(pc.is_in(one, value_set=none), null, one) for one in columns]
 
 
-def _way(value: str, wanted: int) -> str:
-    """Tells which of these ways the values of a column are written in; `_TEXT`: in another one."""
-    if wanted & _TEXT:
-        return str(_TEXT)
-    tests = " ".join(
-        f"WHEN regexp_full_match({value}, '{pattern}') AND {more.replace('{0}', value)} THEN {sign}"
-        for sign, pattern, more in _WRITTEN
-        if sign & wanted
-    )
-    case = f"CASE {tests} ELSE {_TEXT} END" if tests else str(_TEXT)
-    return f"coalesce(bit_or(CASE WHEN {value} IS NOT NULL THEN {case} END), 0)"
+def _looked_at(name: str, path: Path) -> tuple[bool, int]:
+    """Whether a file is UTF-8 as a whole, and at least how many bytes its longest line has.
 
-
-def _kind_of(signs: int) -> str:
-    return next((kind for ways, kind in _KINDS.items() if signs and not signs & ~ways), "VARCHAR")
-
-
-#: A line may have several flaws.
-_FLAWED = """
-    SELECT line_byte_position, any_value(csv_line), bool_or(error_type = 'INVALID ENCODING'),
-        string_agg(DISTINCT error_message, '; ' ORDER BY error_message)
-    FROM reject_errors GROUP BY line_byte_position ORDER BY line_byte_position
-"""
-
-
-def _rejected(connection: Any, statement: str) -> list[tuple[Any, ...]]:
-    """What DuckDB has noted, in a table that it makes when it does so first."""
-    is_there = "SELECT 1 FROM duckdb_tables() WHERE table_name = 'reject_errors'"
-    if not connection.execute(is_there).fetchall():
-        return []
-    found: list[tuple[Any, ...]] = connection.execute(statement).fetchall()
-    return found
-
-
-def _flaws(path: Path, rejected: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, bytes, str]]:
-    """The lines that are no rows: number, bytes and why; told of by the place where each begins."""
-    line = 1
+    Raises:
+        InvalidArgumentError: a line of it is too long.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    is_utf8, lines, size, longest = True, 0, 0, 0  # size: of the line that is not over
     with path.open("rb") as file:
-        for begin, text, is_encoding, why in rejected:
-            while (left := begin - 1 - file.tell()) > 0:
-                line += file.read(min(left, MIB)).count(b"\n")
-            found = file.readline()
-            while not found.strip(b"\r\n") and found:  # of a line end of two, the second
-                line += 1
-                found = file.readline()
-            lines = text.strip("\r\n").count("\n")
-            found += b"".join(file.readline() for _ in range(lines))
-            if is_encoding:
-                why = "it is not UTF-8; if the file is of another encoding, say which (--encoding)"
-            yield line, found.rstrip(b"\r\n"), why.replace("\n", " ")
-            line += found.count(b"\n")
+        while data := file.read(MIB):
+            *whole, rest = data.split(b"\n")
+            if whole:
+                longest = max(longest, size + len(whole[0]), *map(len, whole))
+                size = 0
+            size += len(rest)
+            longest = max(longest, size)
+            if longest > MAX_LINE_BYTES:
+                at = next((n for n, one in enumerate(whole) if len(one) > MAX_LINE_BYTES), 0)
+                at = len(whole) if size > MAX_LINE_BYTES else at
+                raise InvalidArgumentError(
+                    f"{name}, line {lines + at + 1:,}: it is longer than {MAX_LINE_BYTES} bytes"
+                )
+            lines += len(whole)
+            with suppress(UnicodeDecodeError):
+                is_utf8 = is_utf8 and decoder.decode(data) is not None
+                continue
+            is_utf8 = False
+    return is_utf8, longest
 
-
-#: Of lines that are rows.
-_NOT_CAST = """
-    SELECT any_value(error_message) FROM reject_errors
-    GROUP BY line_byte_position HAVING bool_and(error_type = 'CAST')
-"""
 
 _DELIMITERS = ",;\t|"
 
@@ -295,16 +334,21 @@ def _header(name: str, path: Path) -> tuple[str, list[str]]:
     """What stands between the names in the first line, and the names.
 
     Raises:
-        InvalidArgumentError: a name is there twice.
+        InvalidArgumentError: a name is there twice, or there is none although there are lines.
     """
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         found = max(_DELIMITERS, key=file.readline(MIB).count)
         file.seek(0)
         lines = iter(partial(file.readline, MIB), "")
         try:
-            names = next(csv.reader(lines, delimiter=found), [])
+            names = next(csv.reader(lines, delimiter=found), None)
         except csv.Error as error:
             raise InvalidArgumentError(f"{name}, line 1: {error}") from error
+    if names == []:
+        raise InvalidArgumentError(
+            f"{name}, line 1: it is empty, and the columns' names belong there"
+        )
+    names = names or []
     twice = sorted({name for name in names if name and names.count(name) > 1})
     if twice:
         raise InvalidArgumentError(
@@ -458,7 +502,7 @@ def _in_utf8(path: Path, form: FileForm, reject: Reject | None) -> Iterator[Path
 
     Of one that ends early, what is there of its last line is told to `reject`.
     """
-    if _is_utf8(path, form) and path.suffix.lower() not in _COMPRESSED:
+    if _is_utf8(path, form) and not _compression(path):
         yield path
         return
     with tempfile.TemporaryDirectory(prefix="lakelog-load-") as folder:
@@ -506,10 +550,21 @@ def _is_utf8(path: Path, form: FileForm) -> bool:
     return True  # who reads it says what is wrong
 
 
+def _begin(path: Path) -> bytes:
+    with _told(path), path.open("rb") as file:
+        return file.read(4)
+
+
+def _compression(path: Path) -> str:
+    """Told by the content, as `_COMPRESSED` has it; empty for none."""
+    begin = _begin(path)
+    return next((name for name, mark in _COMPRESSED.items() if begin.startswith(mark)), "")
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
     """The bytes of a file, decompressed."""
-    suffix = path.suffix.lower()
+    suffix = _compression(path)
     with ExitStack() as stack:
         raw = stack.enter_context(path.open("rb"))
         file: Any = raw

@@ -8,6 +8,7 @@ was when its process, Redis or the machine ended.
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,6 +17,7 @@ from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
+from zlib import crc32
 
 import msgspec
 import pyarrow as pa
@@ -37,6 +39,8 @@ from ...values.topic_partition import TopicPartition
 from ...values.typed_time import clock_text
 from .files import LINE, FileForm, Reject, Rows, rows_of
 
+logger = logging.getLogger(__name__)
+
 
 class Loaded(msgspec.Struct, frozen=True):
     """What became of a file."""
@@ -47,9 +51,14 @@ class Loaded(msgspec.Struct, frozen=True):
     rejected: int  # that could not be read
 
 
-def new_load_id(now_ms: int) -> str:
-    """An id that no other load has, and that tells when it was begun."""
-    return f"{now_ms // 1000:x}-{secrets.token_hex(4)}"
+def new_load_id(topic: str, now_ms: int) -> str:
+    """An id that no other load has, and that tells when it was begun and into which topic."""
+    begun = f"{now_ms // 1000:x}-{secrets.token_hex(4)}"
+    return begun + _check_digits(begun, topic)
+
+
+def _check_digits(begun: str, topic: str) -> str:
+    return f"{crc32(f'{begun}/{topic}'.encode()) & 0xFFFF:04x}"
 
 
 def _began_ms(load_id: str) -> int:
@@ -60,16 +69,15 @@ def check_load_id(load_id: str, topic: Topic, now_ms: int) -> None:
     """Refuses the id of a load that Redis may have forgotten.
 
     Raises:
-        InvalidArgumentError: it is none, or too old.
+        InvalidArgumentError: it is none of this topic's, or too old.
     """
-    rest = load_id.partition("-")[2]
-    try:
-        began_ms = _began_ms(load_id)
-    except ValueError:
-        rest = ""
-    if not rest:
-        raise InvalidArgumentError(f"{load_id!r} is no id of a load, as the load said it")
-    age_ms, known_ms = now_ms - began_ms, topic.config["producer.id.expiration.ms"]
+    begun, check = load_id[:-4], load_id[-4:]
+    if "-" not in begun or _check_digits(begun, topic.name) != check:
+        raise InvalidArgumentError(
+            f"{load_id!r} is no id of a load into topic {topic.name!r}, as the load said it. "
+            "Without an id, all rows of the file are appended once more"
+        )
+    age_ms, known_ms = now_ms - _began_ms(load_id), topic.config["producer.id.expiration.ms"]
     if age_ms >= known_ms:
         raise InvalidArgumentError(
             f"load {load_id} was begun {timedelta(milliseconds=age_ms)} ago, and Redis may have "
@@ -131,6 +139,7 @@ def load(
         )
         if first:
             on_begin(load_id)
+            _warn_of_unfitting(path, first[0].records["value"], topic)
         try:
             rows_of_task = TaskRows(hot.topics().get, topic, 0)
             began_ms = _began_ms(load_id)
@@ -140,8 +149,9 @@ def load(
         except RepeatDiffersError as error:
             raise RepeatDiffersError(
                 f"load {load_id} appended other rows to {topic.name!r} before than {path.name} has "
-                "now: the file, the options or the topic's partitions changed since. Nothing that "
-                "differs was appended. Bring them back, or load what is not there as a new load",
+                "now: the file, the options, or the topic's partitions or settings changed since. "
+                "Nothing that differs was appended. Bring them back, or load what is not there as "
+                "a new load",
                 topic_partition=error.topic_partition,
                 sequence=error.sequence,
             ) from error
@@ -186,6 +196,8 @@ def _records(path: Path, rows: Rows, fields: RowFields, reject: Reject | None) -
     try:
         table = records_of_rows(rows.rows, fields)
         records, partitions = as_columns(table, NO_TIMESTAMP_MS)
+        if fields.timestamp is not None and fields.time_format is None:
+            _check_unit(records["timestamp_ms"], fields.timestamp)
     except InvalidArgumentError as error:
         count = len(rows.rows)
         if count == 1:
@@ -207,9 +219,38 @@ def _records(path: Path, rows: Rows, fields: RowFields, reject: Reject | None) -
         yield _Piece(batch, rows.unit, rows.numbers)
 
 
+def _check_unit(times_ms: pa.ChunkedArray, name: str) -> None:
+    """Refuses what looks like seconds: as milliseconds it is of early 1970."""
+    ten_digits = pc.and_(pc.greater_equal(times_ms, 10**9), pc.less(times_ms, 10**10))
+    found = times_ms.filter(ten_digits)
+    if len(found):
+        raise InvalidArgumentError(
+            f"field {name!r}: {found[0]} as epoch milliseconds is of 1970; say which it is by "
+            "time_format (--time-format), 's' for seconds or 'ms'"
+        )
+
+
 def _as_json(row: pa.Table | list[Any]) -> bytes:
     made: bytes = row[0][LINE] if isinstance(row, list) else json_objects(row)[0].as_py().encode()
     return made
+
+
+def _warn_of_unfitting(path: Path, values: pa.Array, topic: Topic) -> None:
+    """Of values that the topic takes, and has none of its columns of."""
+    config = topic.config
+    if not config.value_columns or config.enforces_columns:
+        return
+    wrong = wrong_values(values, config)
+    if wrong:
+        logger.warning(
+            "%d of the first %d rows of %s are not what the columns of topic %r say, so these are "
+            "null for them: %s. See value_error; for CSV, --null names what stands for no value",
+            len(wrong),
+            len(values),
+            path.name,
+            topic.name,
+            wrong[0].message.partition(" say: ")[2],
+        )
 
 
 @contextmanager

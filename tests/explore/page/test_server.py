@@ -85,7 +85,7 @@ def test_who_has_the_token_is_shown_the_page_at_any_address(
     directory: Path, serve: Callable[..., tuple[subprocess.Popen[str], str]]
 ) -> None:
     process, said = serve("--dir", str(directory), "explore", "--listen", "127.0.0.1:0")
-    found = re.search(r"serving (http://127\.0\.0\.1:\d+)(/\?token=[\w-]{32}); Ctrl-C", said)
+    found = re.search(r"serving (http://127\.0\.0\.1:\d+)(/\?token=[\w-]{32}) \(Ctrl-C", said)
     assert found, said
     url, with_token = found.groups()
     stranger = Visitor(url)
@@ -143,7 +143,7 @@ def test_a_token_of_ones_own_is_not_said(
 ) -> None:
     listen = ("--listen", "127.0.0.1:0", "--token-ref", "env:PAGE_TOKEN")
     process, said = serve("--dir", str(directory), "explore", *listen)
-    assert re.fullmatch(r"lakelog: serving http://127\.0\.0\.1:\d+; Ctrl-C ends it\n", said)
+    assert re.fullmatch(r"lakelog: serving http://127\.0\.0\.1:\d+ \(Ctrl-C ends it\)\n", said)
     process.send_signal(signal.SIGINT)
     assert process.wait(TIMEOUT_S) == 0
 
