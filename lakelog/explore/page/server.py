@@ -44,14 +44,26 @@ if (matchMedia("(prefers-color-scheme: dark)").matches) {
 """
 
 
+#: Starts a kernel that says nothing here: one that starts while this process ends no longer finds
+#: what it needs, and would alarm whoever has just ended it. What a cell raises, the page shows.
+_SILENTLY = (
+    "import os; os.dup2(os.open(os.devnull, os.O_WRONLY), 2);"
+    "from ipykernel.kernelapp import launch_new_instance; launch_new_instance()"
+)
+
+
 class _OwnPython(KernelSpecManager):
     """Kernels of this Python, whatever ``python3`` means to this user's Jupyter."""
 
+    is_verbose = False
+
     def get_kernel_spec(self, kernel_name: str) -> Any:
-        # One that starts while this process ends would warn of what it no longer finds.
-        own = get_kernel_dict(["--log-level=ERROR"])  # its metadata says whether it can encrypt
+        own = get_kernel_dict()  # its metadata says whether it can encrypt
+        python, *launcher = own["argv"]
+        if not self.is_verbose:
+            launcher = ["-c", _SILENTLY, *launcher[launcher.index("-m") + 2 :]]
         return KernelSpec(
-            argv=own["argv"],
+            argv=[python, *launcher],
             display_name="lakelog",
             language="python",
             metadata=own.get("metadata", {}),
@@ -171,6 +183,7 @@ def serve(
             f"--KernelManager.transport_encryption={'auto' if zmq.has('curve') else 'disabled'}",
         ]
     )
+    _OwnPython.is_verbose = is_verbose
     server.voila_configuration.kernel_spec_manager_class = _OwnPython
     try:
         server.start()
