@@ -26,6 +26,8 @@ POSITIONS = """\
 A position is an offset (250), the last records (-5), a time (2013-12-30T12:00:00Z, 'yesterday 18:30
 UTC'), epoch milliseconds (@1388404800000), a distance from now (-10m, '10 minutes ago'), or one of
 earliest, latest, earliest-local, latest-tiered, earliest-pending-upload, max-timestamp.
+A time is the first record at or after it, as in Kafka: where times go back and forth, records of a
+day are --where 'time >= "2013-12-30" and time < "2013-12-31"'.
 """
 
 #: Offsets by partition, [start, end).

@@ -70,14 +70,13 @@ class Frames(ABC):
         return opened(self.to_arrow(), values, self._config())
 
     def to_pandas(self, values: Values = "columns") -> pandas.DataFrame:
-        """All of it as a frame of pandas.
+        """All of it as a frame of pandas; whole numbers and booleans stay so where some are null.
 
         Raises:
             InvalidArgumentError: no such `values`.
             MissingExtraError: pandas is not installed.
         """
-        _needed("pandas")
-        return self.to_table(values).to_pandas()
+        return _pandas(self.to_table(values))
 
     def _repr_html_(self) -> str | None:
         """What a notebook shows: the first rows, where pandas is installed."""
@@ -93,7 +92,7 @@ class Frames(ABC):
         if not rows:
             return f"<p>{escape(repr(self))}: no records</p>"
         first = pa.concat_tables(parts).slice(0, _SHOWN_ROWS)
-        frame = opened(first, "columns", self._config()).to_pandas()
+        frame = _pandas(opened(first, "columns", self._config()))
         more = "" if rows <= _SHOWN_ROWS else f", the first {_SHOWN_ROWS} of more"
         shown: str = frame.to_html(index=False, border=0, na_rep="")
         return f"<p>{escape(repr(self))}{more}</p>{shown}"
@@ -107,6 +106,19 @@ class Frames(ABC):
         """All of it as a relation of DuckDB; raises as `to_pandas`."""
         made = _needed("duckdb").from_arrow(self.to_table(values))
         return cast("duckdb.DuckDBPyRelation", made)
+
+
+def _pandas(table: pa.Table) -> pandas.DataFrame:
+    pandas = _needed("pandas")
+    frame = table.to_pandas()
+    for number, field in enumerate(table.schema):
+        is_whole = pa.types.is_integer(field.type) or pa.types.is_boolean(field.type)
+        if is_whole and table.column(number).null_count:  # else they become floats and objects
+            name = "boolean" if pa.types.is_boolean(field.type) else str(field.type)
+            dtype = pandas.api.types.pandas_dtype(name.replace("i", "I").replace("uI", "UI"))
+            column = table.column(number).to_pandas(types_mapper={field.type: dtype}.get)
+            frame[field.name] = column
+    return frame
 
 
 def _needed(package: str) -> Any:

@@ -52,7 +52,7 @@ class ConsumerMachine(RuleBasedStateMachine):
         self.admin = GroupAdmin(servers, settings=settings, clock=self.clock)
         self.clients: dict[int, Client] = {}
         self.made = 0
-        self.some_are_away = False
+        self.away: set[str] = set()  # whom the group waits for: members that died, instances
 
     @rule(
         number=NUMBERS,
@@ -68,14 +68,17 @@ class ConsumerMachine(RuleBasedStateMachine):
         if number in self.clients and kills:
             return
         self.made += 1
-        self.some_are_away |= number in self.clients
+        if number in self.clients:
+            self.away.add(self.clients[number].member_id)
+        instance = f"instance-{number}" if is_static else None
+        self.away.discard(instance or "")  # it comes back
         self.clients[number] = Client(
             self.groups,
             self.lake,
             f"member-{self.made}",
             topics=topics,
             assignor=by or None,
-            instance_id=f"instance-{number}" if is_static else None,
+            instance_id=instance,
             rebalance_timeout_ms=REBALANCE_MS,
         )
         self.say(number, is_lost=False)
@@ -122,7 +125,8 @@ class ConsumerMachine(RuleBasedStateMachine):
         if client is None or client.epoch == 0:
             return
         comes_back = for_a_while and client.instance_id is not None
-        self.some_are_away |= comes_back
+        if comes_back and client.instance_id is not None:
+            self.away.add(client.instance_id)
         with suppress(UnknownMemberIdError):
             client.leave(LEAVES_FOR_A_WHILE if comes_back else LEAVES)
 
@@ -153,7 +157,7 @@ class ConsumerMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Whoever is left says and does what is due, until all is settled."""
-        if self.some_are_away:
+        if self.away:
             self.clock.advance(SESSION_MS)
         for _ in range(3):
             for number in self.clients:

@@ -40,7 +40,7 @@ def test_members_share_whatever_happens_for_long(tmp_path: Path) -> None:
 
 DEFECTS = {
     "gives what another reads": ("if wanted[partition] and others[partition]", "if false"),
-    "does not wait for what is given up": ("if owns_any(gone) then", "if false then"),
+    "does not wait for what is given up": ("if owns_any(gone) and", "if false and"),
     "forgets what is to be given up": ("{ o.assigned, o.revoking }", "{ o.assigned }"),
     "takes no answer for giving up": ("or not said.owned and #partitions > 0", "or false"),
     "never hears that it is given up": (

@@ -154,3 +154,12 @@ def test_what_has_no_rows_is_refused(answer: Any) -> None:
 
 def test_no_rows_are_a_frame_without_any() -> None:
     assert len(lakelog.frame([]).to_pandas()) == 0
+
+
+def test_whole_numbers_and_booleans_stay_so_where_some_are_null(lake: Lakelog) -> None:
+    lake.append("orders", [{"n": 2**53 + 1, "b": True}, {"n": None, "b": None}], create=True)
+    frame = lake.log("orders").read(0).to_pandas()
+    assert frame["n"][0] == 2**53 + 1
+    assert (frame["n"].isna().tolist(), frame["b"].isna().tolist()) == ([False, True],) * 2
+    assert (str(frame["n"].dtype), str(frame["b"].dtype)) == ("Int64", "boolean")
+    assert "9007199254740993" in str(lake.log("orders").read(0)._repr_html_())
