@@ -51,8 +51,10 @@ class ConsumerMachine(RuleBasedStateMachine):
         self.groups = ConsumerGroups(servers, settings=settings, clock=self.clock)
         self.admin = GroupAdmin(servers, settings=settings, clock=self.clock)
         self.clients: dict[int, Client] = {}
+        self.asked: dict[int, tuple[tuple[str, ...], str]] = {}
         self.made = 0
         self.away: set[str] = set()  # whom the group waits for: members that died, instances
+        self.back: dict[int, tuple[tuple[str, ...], str]] = {}  # who left for a while asked for
 
     @rule(
         number=NUMBERS,
@@ -65,9 +67,24 @@ class ConsumerMachine(RuleBasedStateMachine):
         self, number: int, topics: tuple[str, ...], is_static: bool, by: str, kills: int
     ) -> None:
         """A client, perhaps in the place of one that is gone without a word."""
-        if number in self.clients and kills:
-            return
+        if number not in self.clients or not kills:
+            self.begin(number, topics, is_static=is_static, by=by)
+
+    @precondition(lambda self: self.back)
+    @rule(data=st.data())
+    def come_back(self, data: st.DataObject) -> None:
+        """Who left for a while asks for the same."""
+        number = data.draw(st.sampled_from(sorted(self.back)))
+        topics, by = self.back[number]
+        if number not in self.clients:
+            self.begin(number, topics, is_static=True, by=by)
+            if not self.away:
+                self.check_all_is_read()
+
+    def begin(self, number: int, topics: tuple[str, ...], *, is_static: bool, by: str) -> None:
         self.made += 1
+        self.back.pop(number, None)
+        self.asked[number] = topics, by
         if number in self.clients:
             self.away.add(self.clients[number].member_id)
         instance = f"instance-{number}" if is_static else None
@@ -127,12 +144,15 @@ class ConsumerMachine(RuleBasedStateMachine):
         comes_back = for_a_while and client.instance_id is not None
         if comes_back and client.instance_id is not None:
             self.away.add(client.instance_id)
+            self.back[number] = client.topics, self.asked[number][1]
         with suppress(UnknownMemberIdError):
             client.leave(LEAVES_FOR_A_WHILE if comes_back else LEAVES)
 
     @rule(ms=st.sampled_from([1, SESSION_MS // 2, SESSION_MS, REBALANCE_MS]))
     def wait(self, ms: int) -> None:
         self.clock.advance(ms)
+        if ms >= SESSION_MS:
+            self.away.clear()  # the group waits for them no longer
 
     @rule(name=st.sampled_from(["a", "b"]))
     def grow(self, name: str) -> None:
@@ -159,6 +179,9 @@ class ConsumerMachine(RuleBasedStateMachine):
         """Whoever is left says and does what is due, until all is settled."""
         if self.away:
             self.clock.advance(SESSION_MS)
+        self.check_all_is_read()
+
+    def check_all_is_read(self) -> None:
         for _ in range(3):
             for number in self.clients:
                 self.say(number, is_lost=False)

@@ -47,7 +47,7 @@ def test_a_share_group_does_what_the_model_does_for_long(tmp_path: Path) -> None
 #: name → the script file and what of it is changed.
 MUTANTS: dict[str, tuple[str, Mapping[str, str]]] = {
     "no owner check": ("acknowledge", {"r.owner ~= member or": ""}),
-    "no check of the lock": ("acknowledge", {" or r.epoch ~= epoch then": " then"}),
+    "no check of the lock": ("acknowledge", {"epoch ~= -1 and r.epoch ~= epoch": "false"}),
     "no expiry": ("share", {"if r.owner ~= '' and r.deadline <= now then": "if false then"}),
     "locks end at once": ("share", {"r.deadline <= now": "r.deadline < now + 2"}),
     "the count is not raised": ("acquire", {"r.count + 1, left": "r.count, left"}),
