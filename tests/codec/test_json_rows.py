@@ -130,7 +130,7 @@ def test_times_without_a_zone_are_those_of_the_zone_that_is_given() -> None:
     skipped = pa.table(
         {"at": pa.array([datetime.fromisoformat("2026-03-29T02:30")], pa.timestamp("s"))}
     )
-    with pytest.raises(InvalidArgumentError, match="column 'at' in Europe/Berlin"):
+    with pytest.raises(InvalidArgumentError, match=r"column 'at': .* is no time of Europe/Berlin"):
         json_objects(skipped, ZoneInfo("Europe/Berlin"))
 
 
