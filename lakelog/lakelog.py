@@ -535,7 +535,7 @@ class Lakelog:
         fields = RowFields(key, timestamp, partition, value, where, time_format)
         none = (null,) if isinstance(null, str) else tuple(null)
         found = None if create and resume is None else self.topics.get(topic)
-        texts = frozenset(self._text_columns(topic))
+        texts = frozenset(self._text_columns(found or topic))
         form = FileForm(format or format_of(file), encoding, none, texts)
         if found is not None and resume is not None:
             check_load_id(resume, found, now_ms)
@@ -563,14 +563,15 @@ class Lakelog:
             on_rows=on_rows,
         )
 
-    def _text_columns(self, topic: str) -> list[str]:
+    def _text_columns(self, topic: Topic | str) -> list[str]:
         """The columns of text of a topic's values, if it is there."""
         from .codec.value_columns import value_schema
 
         try:
-            columns = value_schema(self.topics.get(topic).config.value_columns)
+            there = self.topics.get(topic) if isinstance(topic, str) else topic
         except UnknownTopicOrPartitionError:
             return []
+        columns = value_schema(there.config.value_columns)
         return [field.name for field in columns if str(field.type) == "string"]
 
     def _make_for(

@@ -114,8 +114,8 @@ def _pandas(table: pa.Table) -> pandas.DataFrame:
     for number, field in enumerate(table.schema):
         is_whole = pa.types.is_integer(field.type) or pa.types.is_boolean(field.type)
         if is_whole and table.column(number).null_count:  # else they become floats and objects
-            name = "boolean" if pa.types.is_boolean(field.type) else str(field.type)
-            dtype = pandas.api.types.pandas_dtype(name.replace("i", "I").replace("uI", "UI"))
+            name = str(field.type).replace("uint", "UInt").replace("int", "Int")
+            dtype = pandas.api.types.pandas_dtype("boolean" if name == "bool" else name)
             column = table.column(number).to_pandas(types_mapper={field.type: dtype}.get)
             frame[field.name] = column
     return frame

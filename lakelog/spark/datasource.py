@@ -36,6 +36,7 @@ from ..base.back_off import ASK_AGAIN, patiently
 from ..base.clock import Clock, SystemClock
 from ..codec.encryption.of_topic import check_tasks_have_key
 from ..codec.value_columns import value_schema
+from ..engines.shared_tasks import SHARED_RANGES
 from ..engines.spark import spare_imports
 from ..errors import (
     InvalidArgumentError,
@@ -55,7 +56,6 @@ from .offsets_json import ASSUMED_BYTES, Offsets, StreamOffset
 from .options import OF_TRIGGERS, ReadOptions, check, parse, parse_write
 from .range_rows import Looked, looked_at, not_covered, range_rows, spark_rows, together
 from .ranges import (
-    SHARED_RANGES,
     SHARED_RANGES_OF_STREAM,
     SizedRange,
     advance,

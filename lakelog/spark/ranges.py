@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..base.clock import Clock
+from ..engines.shared_tasks import sharing
 from ..errors import InvalidArgumentError
 from ..read.lag import count_records
 from ..read.seek import SOUGHT, offset_of, seek
@@ -34,11 +35,8 @@ from ..values.topic_partition import OffsetRange, TopicPartition
 #: What one task reads, in stored bytes: some tenths of a second, many times what a task costs.
 SPLIT_BYTES = 32 * MIB
 
-#: What small ranges are put together to, and how many at most: a task costs some 30 ms, a small
-#: range one or two, or the opening of a table.
-SHARED_BYTES = 4 * MIB
-SHARED_RANGES = 80
-#: Of a micro-batch. Whoever changes it cuts those anew that began before and are run again.
+#: How many ranges of a micro-batch share a task at most. Whoever changes it cuts those anew that
+#: began before and are run again.
 SHARED_RANGES_OF_STREAM = 32
 
 SEEKS_AT_ONCE = 16
@@ -227,25 +225,14 @@ def split(
 def shared(
     parts: Sequence[SizedRange], min_tasks: int = 1, max_ranges: int = SHARED_RANGES_OF_STREAM
 ) -> list[list[SizedRange]]:
-    """The parts of each task: small ones that follow each other share one.
-
-    Told by the parts alone, so that the same parts are dealt out in the same way each time.
+    """The parts of each task, see `sharing`.
 
     Args:
         min_tasks: tasks at least, if there are so many parts.
         max_ranges: that one task reads.
     """
     most = max(1, min(max_ranges, len(parts) // max(1, min_tasks)))
-    tasks: list[list[SizedRange]] = []
-    size_bytes = 0.0
-    for part in parts:
-        size_bytes += part.size_bytes
-        if tasks and len(tasks[-1]) < most and size_bytes <= SHARED_BYTES:
-            tasks[-1].append(part)
-        else:
-            tasks.append([part])
-            size_bytes = part.size_bytes
-    return tasks
+    return sharing(parts, most)
 
 
 def _cut(one: SizedRange, parts: int) -> Iterator[SizedRange]:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelog.cold.table import ColdSnapshot
+from lakelog.engines.shared_tasks import SHARED_BYTES, SHARED_RANGES
 from lakelog.errors import InvalidArgumentError
 from lakelog.read.lag import RecordCount, count_records
 from lakelog.read.stretches import Stretch
@@ -19,8 +20,6 @@ from lakelog.spark.datasource import LakelogReader
 from lakelog.spark.offsets_json import StreamOffset, parse_offsets
 from lakelog.spark.options import parse
 from lakelog.spark.ranges import (
-    SHARED_BYTES,
-    SHARED_RANGES,
     SHARED_RANGES_OF_STREAM,
     SizedRange,
     advance,

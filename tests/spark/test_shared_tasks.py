@@ -7,8 +7,8 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.cold.by_name.tasks import SHARED_BYTES, SHARED_RANGES, sharing
 from lakelog.cold.change import HotRange
+from lakelog.engines.shared_tasks import SHARED_BYTES, SHARED_RANGES, sharing
 from lakelog.values.config import MIB
 from lakelog.values.topic_partition import TopicPartition
 

@@ -25,6 +25,7 @@ from msgspec.structs import replace
 from ...base.back_off import BackOff, Tries
 from ...base.failpoints import failpoint
 from ...engines.engine import BY_NAME, chosen
+from ...engines.shared_tasks import sharing
 from ...errors import (
     ColdTierError,
     ColdTierRefusedError,
@@ -92,7 +93,7 @@ from .names import TableName, quoted, unquoted
 from .notes import ARCHIVE, CLEANUP, MOST_CALLS, Commit, State, copy_to_json, parse_copy
 from .spark_errors import TaskErrors, is_left_to_catalog, naming
 from .spark_view import SparkView, read_history, removed_files
-from .tasks import ArchivedRows, RewrittenRows, sharing
+from .tasks import ArchivedRows, RewrittenRows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

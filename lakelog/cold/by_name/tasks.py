@@ -24,7 +24,6 @@ from msgspec import Struct
 
 from ...base import compute as pc
 from ...engines.spark import outcome_of, spare_imports
-from ...values.config import MIB
 from ...values.topic_partition import OffsetRange
 from ..change import HotRange, Rewrite, RowsOf
 from ..record_batches import projection, shaped
@@ -33,25 +32,6 @@ from ..scan import Tombstones
 from ..schema import FILE_SCHEMA
 from ..segment import SegmentFile
 from .spark_errors import TaskErrors
-
-#: What small ranges are put together to, and how many at most: a task costs some 30 ms, a small
-#: range one or two.
-SHARED_BYTES = 4 * MIB
-SHARED_RANGES = 80
-
-
-def sharing(ranges: Iterable[HotRange]) -> list[list[HotRange]]:
-    """The ranges of each task, in their order: small ones that follow each other share one."""
-    tasks: list[list[HotRange]] = []
-    size_bytes = 0
-    for one in ranges:
-        size_bytes += one.size_bytes
-        if tasks and len(tasks[-1]) < SHARED_RANGES and size_bytes <= SHARED_BYTES:
-            tasks[-1].append(one)
-        else:
-            tasks.append([one])
-            size_bytes = one.size_bytes
-    return tasks
 
 
 class ArchivedRows(Struct, frozen=True):

@@ -200,7 +200,10 @@ class _CsvRecords:
             ):
                 lines.append(line)
                 rows.append(row)
-                if len(rows) == _STEP_ROWS or (len(rows) % 16 == 0 and file.buffer.tell() > until):
+                most_bytes = (line - lines[0] + 1) * self._longest
+                if len(rows) == _STEP_ROWS or (
+                    most_bytes > _STEP_BYTES and file.buffer.tell() > until
+                ):
                     yield lines, _columns(rows, none)
                     lines, rows, until = [], [], file.buffer.tell() + _STEP_BYTES
         if rows:
@@ -265,18 +268,10 @@ class _Flaws:
             self._file.readline()
         text = "".join(self._file.readline() for _ in range(end - begin + 1))
         self._line = end
-        data = text.encode(errors="surrogateescape")
-        if not self._is_utf8(data):
+        if _surrogates().search(text):
             why = _NO_UTF8
+        data = text.encode(errors="surrogateescape")
         self._reject("line", begin, data.rstrip(b"\r\n"), why)
-
-    @staticmethod
-    def _is_utf8(data: bytes) -> bool:
-        try:
-            data.decode()
-        except UnicodeDecodeError:
-            return False
-        return True
 
 
 _NO_UTF8 = "it is not UTF-8; if the file is of another encoding, say which (--encoding)"
